@@ -2,17 +2,20 @@
 
 In each round every launcher trains a new run to the same budget, with the same
 processes and the same threads each, in an order that alternates. A process of the run
-is one of its roles (``tengen.launch.child`` and what it starts), of tengen beside them
-(the runner, and the other ranks of ``mpirun``), or the launcher's (``mpirun``; daemons
-and workers of Ray). Their processor time is read from ``/proc`` ten times a second and
-when the run has ended, so that the last tenth of a second of each is not seen.
+is one of its roles (``tengen.launch.child``, the server that actors are forked from,
+and what these start), of tengen beside them (the runner, and the other ranks of
+``mpirun``), or the launcher's (``mpirun``; daemons and workers of Ray). Their processor
+time is read from ``/proc`` ten times a second, so that the last tenth of a second of
+each is not seen; their memory once a second, as ``Pss`` of ``smaps_rollup``, where a
+page that several processes share counts in parts.
 
     python benchmarks/launchers.py --launchers local,mpi --rounds 5
     python benchmarks/launchers.py --launchers local,ray --tasks frames
 
 ``own`` is rows by the CPU-seconds of all processes of tengen, ``roles`` by those of the
 roles alone, ``all`` by those of the launcher too. Ratios are of the same round, to the
-first launcher that is named, and their median is what counts.
+first launcher that is named, and their median is what counts. Memory is the most that
+all processes of a kind had together.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from tengen.learners.checkpoint_json import read_extra
 from tengen.run import RunDirectory
 
 _LOOK_S = 0.1
+# To read a process's pages takes milliseconds.
+_WEIGH_S = 1.0
+_KINDS = ("roles", "tengen", "launcher")
 _SELFPLAY = (
     "agent.actor.games_per_generation=16",
     "agent.actor.full_simulations=24",
@@ -52,6 +58,11 @@ _FRAMES = (
 )
 
 
+Process = tuple[int, int]
+"""Its id, and when it started: ids come again."""
+Seen = dict[Process, tuple[str, float]]
+
+
 class Work(NamedTuple):
     """What each launcher does once a round."""
 
@@ -63,13 +74,14 @@ class Work(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What one run did, and took."""
+    """What one run did, and took; memory by kind of process, at most."""
 
     rows: int
     wall_s: float
     roles_s: float
     tengen_s: float
     launcher_s: float
+    memory_mib: dict[str, float]
 
     @property
     def rates(self) -> dict[str, float]:
@@ -122,6 +134,9 @@ def _run(work: Work, launcher: str) -> Spent:
         command += ["--agent", "ppo"]
     for setting in work.settings:
         command += ["--set", setting]
+    if launcher == "ray":
+        # A cluster for the call, so that all that Ray takes is seen.
+        command += ["--set", "launch.address=local"]
     if launcher == "mpi":
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"]
         mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
@@ -129,9 +144,15 @@ def _run(work: Work, launcher: str) -> Spent:
     start_s = time.monotonic()
     with open(folder / "printed", "wb") as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=printed)
-        seen: dict[tuple[int, int], tuple[str, float]] = {}
+        seen: Seen = {}
+        memory_mib = dict.fromkeys(_KINDS, 0.0)
+        weighed_s = start_s
         while process.poll() is None:
-            _look(process.pid, seen)
+            alive = _look(process.pid, seen)
+            if time.monotonic() - weighed_s >= _WEIGH_S:
+                weighed_s = time.monotonic()
+                for kind, mib in _weigh(alive, seen).items():
+                    memory_mib[kind] = max(memory_mib[kind], mib)
             time.sleep(_LOOK_S)
     wall_s = time.monotonic() - start_s
     if process.returncode != 0:
@@ -141,19 +162,25 @@ def _run(work: Work, launcher: str) -> Spent:
     assert newest is not None
     rows = int(read_extra(run.checkpoints.entry(newest))["data"]["num_rows"])
     shutil.rmtree(folder)
-    cpu_s = dict.fromkeys(("roles", "tengen", "launcher"), 0.0)
+    cpu_s = dict.fromkeys(_KINDS, 0.0)
     for kind, seconds in seen.values():
         cpu_s[kind] += seconds
-    return Spent(rows, wall_s, *cpu_s.values())
+    return Spent(
+        rows, wall_s, cpu_s["roles"], cpu_s["tengen"], cpu_s["launcher"], memory_mib
+    )
 
 
-def _look(root: int, seen: dict[tuple[int, int], tuple[str, float]]) -> None:
+def _look(root: int, seen: Seen) -> list[Process]:
     """Takes the processor time of each process of a tree, so far.
 
     Args:
         root: The process that was started.
         seen: By process and its start: its kind, and its seconds.
+
+    Returns:
+        Those that are there now.
     """
+    alive: list[Process] = []
     table: dict[int, tuple[int, int, float, str]] = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -177,10 +204,26 @@ def _look(root: int, seen: dict[tuple[int, int], tuple[str, float]]) -> None:
         if (process, started) in seen and not kinds[0]:
             kind = seen[process, started][0]  # it has ended, and has no words any more
         seen[process, started] = (kind, seconds)
+        alive.append((process, started))
+    return alive
+
+
+def _weigh(processes: list[Process], seen: Seen) -> dict[str, float]:
+    """Returns the memory of processes by kind, in MiB."""
+    found = dict.fromkeys(_KINDS, 0.0)
+    for process, started in processes:
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # it has just ended
+        kib = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        found[seen[process, started][0]] += kib / 1024
+    return found
 
 
 def _kind(words: list[str]) -> str:
-    if "tengen.launch.child" in words:
+    # Forked actors have the words of the server that forked them.
+    if {"tengen.launch.child", "tengen.launch.fork_server"} & set(words):
         return "roles"
     if words[0] == "mpirun" or "raylet" in words[0] or "ray::" in words[0]:
         return "launcher"
@@ -208,9 +251,18 @@ def _summary(
                 f"{kind}_ratio": round(statistics.median(values), 3)
                 for kind, values in ratios.items()
             },
-            "own_ratios": [round(value, 3) for value in ratios["own"]],
+            **{
+                f"{kind}_ratios": [round(value, 3) for value in ratios[kind]]
+                for kind in ("own", "roles")
+            },
+            "roles_s": round(statistics.median(s.roles_s for s in runs), 2),
             "tengen_s": round(statistics.median(s.tengen_s for s in runs), 2),
             "launcher_s": round(statistics.median(s.launcher_s for s in runs), 2),
+            "wall_s": round(statistics.median(s.wall_s for s in runs)),
+            "memory_mib": {
+                kind: round(statistics.median(s.memory_mib[kind] for s in runs))
+                for kind in _KINDS
+            },
         }
     return found
 
@@ -219,7 +271,9 @@ def _shown(spent: Spent) -> str:
     return (
         f"{spent.rows} rows in {spent.wall_s:.0f} s; CPU of roles {spent.roles_s:.1f} "
         f"s, of tengen beside them {spent.tengen_s:.2f} s, of the launcher "
-        f"{spent.launcher_s:.2f} s; {spent.rates['own']:.1f} rows per own CPU-second"
+        f"{spent.launcher_s:.2f} s; {spent.rates['own']:.1f} rows per own CPU-second; "
+        f"MiB at most "
+        + ", ".join(f"{kind} {mib:.0f}" for kind, mib in spent.memory_mib.items())
     )
 
 

@@ -110,6 +110,8 @@ def test_an_actor_that_is_killed_begins_again_and_a_signal_saves_all(
     wait_for(lambda: size() > 2048, 300)
     killed = learner()
     assert killed is not None
+    # Other work of the host does not come before it.
+    assert os.getpriority(os.PRIO_PROCESS, killed) == os.getpriority(os.PRIO_PROCESS, 0)
     os.kill(parent(killed), signal.SIGKILL)
     durable = {game: content for _, game, content in games_in_journals(run)}
     wait_for(lambda: events(out, "death"), 300)

@@ -321,14 +321,21 @@ class _RayChild:
         self._tell = tell
         self._is_told = False
         self._how = ""
+        # What the next read takes along.
+        self._unsent = b""
         self._hello = actor.where.remote()
 
     def send(self, message: dict[str, Any]) -> None:
-        if "stop" in message and not self._is_there(0.0):
+        line = json.dumps(message).encode() + b"\n"
+        if "stop" not in message:
+            # Its answer is asked for at once, and a call costs as much as a turn's
+            # messages do elsewhere.
+            self._unsent = line
+        elif self._is_there(0.0):
+            # Not waited for: the actor may be gone.
+            self._actor.write.remote(line)
+        else:
             ray.kill(self._actor)  # nothing has begun
-            return
-        # Not waited for: the actor may be gone.
-        self._actor.write.remote(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> dict[str, Any] | None:
         if not self._is_there(_PATIENCE_S):
@@ -338,7 +345,8 @@ class _RayChild:
             found = self._answer(lambda: self._hello, None)
             if found is not None:
                 self._tell(*found)
-        line = self._answer(self._actor.read.remote, b"")
+        unsent, self._unsent = self._unsent, b""
+        line = self._answer(lambda: self._actor.read.remote(unsent), b"")
         if not line.endswith(b"\n"):
             return None
         message: dict[str, Any] = json.loads(line)

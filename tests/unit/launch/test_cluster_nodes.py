@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tengen.errors import UsageError
@@ -83,7 +85,6 @@ def test_shares_fit_a_small_cluster_and_what_is_given_stays():
         (("launch.roles.learn.num_cpus=8",), True),
         (("launch.roles.learn.num_cpus=9",), False),
         # Each has room, but not both on a host.
-        (("launch.roles.learn.num_cpus=8", "launch.roles.selfplay.num_cpus=8"), True),
         (("launch.roles.learn.num_cpus=8", "launch.roles.selfplay.num_cpus=6"), True),
         (
             (
@@ -122,3 +123,30 @@ def test_a_cluster_without_gpus_has_no_role_on_one(setting, line):
     check_gpus(config, [*without, node("c", 8, 1)])
     check_gpus(config_of("go/9", None, setting, "launch.grows=true"), without)
     check_gpus(config_of("go/9", None, "learner.device=cpu"), without)
+
+
+def test_what_is_given_leaves_something_for_the_others():
+    nodes = [node("a", 8), node("b", 8)]
+    settings = ("launch.roles.learn.num_cpus=8", "launch.roles.selfplay.num_cpus=8")
+    found = asked(config_of("go/9", None, *settings), nodes)
+    line = r"^launch.roles leaves no core of 16 for export, .*gate.*: a has 8 cores"
+    with pytest.raises(UsageError, match=line):
+        check_fits(list(found.values()), nodes)
+
+
+@pytest.mark.parametrize("counts", [(2,), (2, 2), (1, 3), (4, 4, 2), (3, 3, 3, 3)])
+@pytest.mark.parametrize("num_players", [1, 2, 5, 7, 60])
+def test_every_process_has_room_in_whichever_order_they_are_placed(counts, num_players):
+    """A process that had none would wait for ever, and the run for its games."""
+    nodes = [node(str(place), num_cpus) for place, num_cpus in enumerate(counts)]
+    nodes.sort(key=lambda one: -one.num_cpus)
+    setting = f"launch.roles.selfplay.count={num_players}"
+    found = list(asked(config_of("go/7", None, setting), nodes).values())
+    check_fits(found, nodes)
+    for seed in range(50):
+        draws = random.Random(seed)
+        free = [one.num_cpus for one in nodes]
+        for one in draws.sample(found, len(found)):
+            places = [i for i, room in enumerate(free) if room + 1e-6 >= one.num_cpus]
+            assert places, (seed, one, free)
+            free[draws.choice(places)] -= one.num_cpus

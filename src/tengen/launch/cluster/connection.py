@@ -39,8 +39,11 @@ def connect(config: RunConfig) -> None:
         _check_address(given, where)
     if not given and not _is_any_here():
         given = "local"
-    # A cluster that this call begins reports no usage.
+    # A cluster that this call begins reports no usage. Its roles have the priority of
+    # any process, as by other launchers: Ray's workers are nice (15) otherwise, and so
+    # is what they start.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
     runtime_env = _runtime_env(config.launch.runtime_env)
     try:
         with _signals_kept():

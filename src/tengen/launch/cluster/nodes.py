@@ -16,6 +16,8 @@ __all__ = ["Node", "Request", "check_fits", "check_gpus", "nodes_of", "requests_
 _NOW_AND_THEN = 0.01
 """Of a core, for roles that work now and then: above none, so that a head that has no
 cores for roles gets none of them."""
+_LEAST = 0.001
+"""Of a core, for one of very many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +89,35 @@ def requests_of(
     schedule = config.agent.schedule(config)
     busy = {schedule.acting, schedule.serving, "learn", "follow"}
     given = [config.launch.of(worker.given_as) for worker in workers]
-    shares = [
-        float(worker.num_threads) if busy & {*worker.roles} else _NOW_AND_THEN
-        for worker in workers
+    is_busy = [bool(busy & {*worker.roles}) for worker in workers]
+    shared = [
+        float(worker.num_threads)
+        for worker, one, works in zip(workers, given, is_busy, strict=True)
+        if works and not one.num_cpus
     ]
-    asked = sum(
-        share for share, one in zip(shares, given, strict=True) if not one.num_cpus
+    rare = sum(
+        _NOW_AND_THEN
+        for one, works in zip(given, is_busy, strict=True)
+        if not works and not one.num_cpus
     )
-    left = sum(node.num_cpus for node in nodes) - sum(one.num_cpus for one in given)
-    scale = left / asked if not grows and 0 < left < asked else 1.0
+    left = sum(node.num_cpus for node in nodes) - rare
+    left -= sum(one.num_cpus for one in given)
+    scale = 1.0
+    if shared and left > 0 and not grows:
+        # Whichever host each is put on, in whichever order, the others may have a rest
+        # that is less than the largest share: then the last host has room for it.
+        num_hosts = sum(node.num_cpus > 0 for node in nodes)
+        scale = left / (sum(shared) + (num_hosts - 1) * max(shared))
+    shares = [
+        max(_LEAST, _cut(worker.num_threads * min(1.0, scale)))
+        if works
+        else _NOW_AND_THEN
+        for worker, works in zip(workers, is_busy, strict=True)
+    ]
     return [
         Request(
             name=worker.name,
-            num_cpus=float(one.num_cpus or max(_NOW_AND_THEN, _cut(share * scale))),
+            num_cpus=float(one.num_cpus or share),
             num_gpus=float(one.num_gpus),
             is_given=bool(one.num_cpus or one.num_gpus),
         )
@@ -136,6 +154,14 @@ def check_fits(requests: Sequence[Request], nodes: Sequence[Node]) -> None:
                 f"lower num_cpus, num_gpus or count, or set launch.grows=true where "
                 f"the cluster adds hosts"
             )
+    num_cpus = sum(node.num_cpus for node in nodes)
+    if sum(one.num_cpus for one in requests) > num_cpus:
+        others = ", ".join(one.name for one in requests if not one.is_given)
+        raise UsageError(
+            f"launch.roles leaves no core of {num_cpus:g} for {others}: "
+            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
+            f"cluster adds hosts"
+        )
 
 
 def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:

@@ -117,6 +117,9 @@ def holder_class(ray: Any) -> Any:
 
         @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
         def write(self, line: bytes) -> None:
+            self._write(line)
+
+        def _write(self, line: bytes) -> None:
             stdin = self._process.stdin
             try:
                 stdin.write(line)  # type: ignore[union-attr]
@@ -131,7 +134,9 @@ def holder_class(ray: Any) -> Any:
             return ray.get_runtime_context().get_node_id(), platform.node()
 
         @ray.method(concurrency_group="read")  # type: ignore[untyped-decorator]
-        def read(self) -> bytes:
+        def read(self, line: bytes) -> bytes:
+            if line:
+                self._write(line)
             return self._process.stdout.readline()  # type: ignore[union-attr]
 
         @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
