@@ -81,7 +81,8 @@ def test_two_players_that_share_no_disk_with_the_learner(tmp_path, far):
     assert [death["role"] for death in events(out, "death")] == ["selfplay"]
     assert check_learner(run) >= 10
     assert check_models(run) >= 2
-    assert [one.index for one in read_mirrors(run)] == [0, 1]
+    # Who ends with no generation half played gives its place back.
+    assert read_mirrors(run) == []
     # Whatever a process printed is at the run, beside the others' logs.
     assert not pids_of("selfplay", far)
 
