@@ -50,7 +50,7 @@ from tengen.roles import (
     read_config,
     write_config,
 )
-from tengen.run import RunDirectory, usable_threads
+from tengen.run import RunDirectory, check_no_mirror, usable_threads
 
 __all__ = ["train_task"]
 
@@ -123,6 +123,7 @@ def train_task(
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
     run = RunDirectory(path)
+    check_no_mirror(run)
     run.check_new()
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.
