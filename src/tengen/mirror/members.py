@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from tengen.run import (
     RunDirectory,
     WriterLock,
     forget_mirror,
+    has_mirror,
     read_mirrors,
+    storage_error,
+    sync_directory,
     write_mirror,
 )
 
@@ -54,13 +58,19 @@ class Members:
 
     Args:
         run: The run. The records of an earlier service are taken over.
+        task: The run's.
+        say: Takes a line for people.
 
     Raises:
         RunError: A record is damaged, or the disk refuses.
     """
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(
+        self, run: RunDirectory, task: str, say: Callable[[str], None]
+    ) -> None:
         self._run = run
+        self._task = task
+        self._say = say
         self._members: dict[str, Member] = {}
         for record in read_mirrors(run):
             try:
@@ -82,11 +92,11 @@ class Members:
             UsageError: It is none, or another process works on the mirror, as on a copy
                 of its folder.
         """
-        member = self._members.get(mirror)
+        member = self._known(mirror)
         if member is None:
             raise UsageError(
                 f"mirror ({mirror}) has no place in this run any more, as it was away "
-                f"for too long or its run was removed; start the role again"
+                f"for too long or another process has its place; start the role again"
             )
         if events != member.record.events:
             raise UsageError(
@@ -119,7 +129,8 @@ class Members:
         process: str,
         *,
         is_vouched: bool = False,
-    ) -> Member:
+        had_place: bool = False,
+    ) -> Member | None:
         """Gives a mirror's new process its place.
 
         Args:
@@ -131,12 +142,17 @@ class Members:
             is_vouched: Whether the run itself started the process, as the only one of
                 its index: then it takes the place of any mirror that has it. Else it
                 takes that of one that was not heard of for some seconds.
+            had_place: Whether the mirror has games of a place that it had before.
+
+        Returns:
+            None where it had a place that it has no more: it is to join without the
+            games of then, as another mirror.
 
         Raises:
             UsageError: The place is taken, or there is none.
             RunError: The disk refuses.
         """
-        member = self._members.get(mirror)
+        member = self._known(mirror)
         if member is not None and role != member.record.role:
             raise UsageError(
                 f"mirror ({mirror}) must be of role {member.record.role}, as it was; "
@@ -145,6 +161,8 @@ class Members:
         if member is not None and index not in (None, member.record.index):
             self.part_with(member)
             member = None
+        if member is None and had_place:
+            return None
         if member is None:
             lock, index = self._place(role, index, 0.0 if is_vouched else _SILENT_S)
             record = MirrorRecord(
@@ -163,7 +181,12 @@ class Members:
         self._run.forget_incarnations(role, incarnation)
         if role == "selfplay":
             folder = writer_directory(self._run, member.record.index)
-            (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
+            try:
+                (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
+                sync_directory(folder)
+                sync_directory(folder.parent)
+            except OSError as error:
+                raise storage_error(folder, error) from error
         self._publish(
             member,
             is_away=False,
@@ -181,11 +204,23 @@ class Members:
             were_begun: See ``close_generations``.
 
         Raises:
-            RunError: The disk refuses, or what was sent is damaged; it keeps its place.
+            RunError: The disk refuses; it keeps its place.
         """
-        if member.record.role == "selfplay":
+        record = member.record
+        text = f"{record.role} of {record.process} has given back its place"
+        if were_begun:
+            text = (
+                f"{record.role} of {record.process} has lost its place, as it was away "
+                f"for long or is elsewhere now; what it sent is kept"
+            )
+        if record.role == "selfplay":
             folder = folder_of(self._run, member)
-            close_generations(folder, were_begun=were_begun)
+            num_refused = close_generations(
+                self._run, folder, self._task, were_begun=were_begun
+            )
+            if num_refused:
+                text += f", but for {num_refused} files that are no journals (.refused)"
+        self._say(text)
         self._members.pop(member.record.mirror, None)
         forget_mirror(self._run, member.record.mirror)
         member.lock.release()
@@ -214,6 +249,15 @@ class Members:
             member.lock.release()
         self._members.clear()
 
+    def _known(self, mirror: str) -> Member | None:
+        """Returns a member; None where it is none, or lost its place just now."""
+        member = self._members.get(mirror)
+        if member is not None and not has_mirror(self._run, mirror):
+            # A process of this host takes it, and must not be published away.
+            self.part_with(member)
+            return None
+        return member
+
     def _publish(self, member: Member, **changes: object) -> None:
         record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
         write_mirror(self._run, record)
@@ -230,7 +274,8 @@ class Members:
                 if (record.role, record.index) == (role, index) and is_silent:
                     self.part_with(member)
             return self._lock(role, index), index
-        taken = {member.record.index for member in self._members.values()}
+        players = [one for one in self._members.values() if one.record.role == role]
+        taken = {member.record.index for member in players}
         # From the end: the run itself has the first ones, and more when it is scaled.
         first = TRAIN_WRITER + num_trained(self._run)
         for number in reversed(range(first, MAX_WRITERS)):
@@ -242,7 +287,9 @@ class Members:
                 return self._lock(role, number), number
             except UsageError:
                 continue
-        gone = [one for one in self._members.values() if not one.is_here]
+        gone = [
+            one for one in players if not one.is_here or now_s - one.heard_s >= _AWAY_S
+        ]
         if gone:
             # Pods that come and go without their folders leave such places behind.
             longest = min(gone, key=lambda member: member.heard_s)
