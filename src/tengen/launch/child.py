@@ -39,10 +39,12 @@ from tengen.roles import (
     mirrored,
 )
 from tengen.run import RunDirectory
+from tengen.transport import NoAnswer
 
 __all__ = ["arguments", "main"]
 
 _PROGRESS_INTERVAL_S = 0.2
+_LOOK_S = 1.0
 _ALONE_S = 60
 """For a process to save once its input is closed; the runner waits for less."""
 
@@ -55,7 +57,10 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
-    stop = threading.Event()
+    # Unbuffered: a buffer could not be released while the thread waits in it.
+    stream = io.FileIO(0, closefd=False)
+    commands = _Commands()
+    threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
     connect = None
     if args.connect is not None:
         connect = Connect(address=args.connect, fingerprint=args.fingerprint)
@@ -67,7 +72,7 @@ def main(argv: list[str]) -> int:
                     connect,
                     args.roles[0],
                     args.index,
-                    stop,
+                    commands.stop,
                     _say,
                     is_vouched=True,
                 )
@@ -76,26 +81,13 @@ def main(argv: list[str]) -> int:
             name = log_name(tuple(args.roles), args.index)
             _redirect(run, name if mirror is None else mirror.log_name)
         except Exception as error:
+            if isinstance(error, NoAnswer) and commands.stop.is_set():
+                return 0  # it has waited for the run's host, and has nothing to save
             return _tell(to_runner, error, args.roles[0])
-        return _serve(run, args, to_runner, stop, connect, mirror)
-
-
-def _serve(
-    run: RunDirectory,
-    args: argparse.Namespace,
-    to_runner: IO[bytes],
-    stop: threading.Event,
-    connect: Connect | None,
-    mirror: Mirror | None,
-) -> int:
-    # Unbuffered: a buffer could not be released while the thread waits in it.
-    commands = io.FileIO(0, closefd=False)
-    # Where an environment forks workers, the runner is not told of this process's end
-    # by theirs.
-    os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
-    host = _Child(run, args, to_runner, stop, connect, mirror)
-    threading.Thread(target=host.listen, args=(commands,), daemon=True).start()
-    return host.serve()
+        # Where an environment forks workers, the runner is not told of this process's
+        # end by theirs.
+        os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
+        return _Child(run, args, to_runner, commands, connect, mirror).serve()
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -131,20 +123,60 @@ def _redirect(run: RunDirectory, name: str) -> None:
     faulthandler.enable()
 
 
+class _Commands:
+    """What the runner says, so that waits and turns can be stopped.
+
+    Attributes:
+        stop: Set once the process is to end.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._turns: list[dict[str, Any]] = []
+        self._arrived = threading.Condition()
+
+    def next_turn(self) -> dict[str, Any] | None:
+        """Waits for the next turn; None where the process is to end."""
+        with self._arrived:
+            # A mirror that fails sets the event too, and notifies nobody.
+            while not self._turns and not self.stop.is_set():
+                self._arrived.wait(_LOOK_S)
+            return None if self.stop.is_set() else self._turns.pop(0)
+
+    def listen(self, stream: io.RawIOBase) -> None:
+        """Reads commands, in a thread of its own."""
+        while (message := read_message(stream)) is not None:
+            with self._arrived:
+                if "turn" in message:
+                    self._turns.append(message)
+                else:
+                    self.stop.set()
+                self._arrived.notify()
+        self.stop.set()
+        with self._arrived:
+            self._arrived.notify()
+        # The runner waits for this process, or is gone: then nobody else would end one
+        # that hangs.
+        if hasattr(signal, "alarm"):
+            signal.alarm(_ALONE_S)
+
+
 class _Child:
     def __init__(
         self,
         run: RunDirectory,
         args: argparse.Namespace,
         to_runner: IO[bytes],
-        stop: threading.Event | None = None,
+        commands: _Commands,
         connect: Connect | None = None,
         mirror: Mirror | None = None,
     ) -> None:
         self._to_runner = to_runner
+        self._commands = commands
+        self._mirror = mirror
         self._context = RoleContext(
             num_threads=args.num_threads,
-            stop=stop or threading.Event(),
+            stop=commands.stop,
             is_vouched=True,
             connect=connect,
             mirror=mirror,
@@ -159,26 +191,7 @@ class _Child:
         self._host = RoleHost(run, self._context, args.task)
         # The role whose turn it is, or was last.
         self._name = args.roles[0]
-        self._turns: list[dict[str, Any]] = []
-        self._arrived = threading.Condition()
         self._shown_s = 0.0
-
-    def listen(self, stream: io.RawIOBase) -> None:
-        """Reads commands in a thread of its own, so that a turn can be stopped."""
-        while (message := read_message(stream)) is not None:
-            with self._arrived:
-                if "turn" in message:
-                    self._turns.append(message)
-                else:
-                    self._context.stop.set()
-                self._arrived.notify()
-        self._context.stop.set()
-        with self._arrived:
-            self._arrived.notify()
-        # The runner waits for this process, or is gone: then nobody else would end one
-        # that hangs.
-        if hasattr(signal, "alarm"):
-            signal.alarm(_ALONE_S)
 
     def serve(self) -> int:
         """Takes turns until stopped, and closes the roles; returns the exit code."""
@@ -195,13 +208,15 @@ class _Child:
 
     def _take_turns(self) -> int:
         try:
-            while (command := self._wait()) is not None:
+            while (command := self._commands.next_turn()) is not None:
                 self._name = command["turn"]
                 report = self._host.turn(self._name, command)
+                self._check_mirror()
                 write_message(
                     self._to_runner,
                     {"report": None if report is None else dict(report)},
                 )
+            self._check_mirror()
         except BrokenPipeError:
             return 1
         except Exception as error:
@@ -213,10 +228,9 @@ class _Child:
             return code
         return 0
 
-    def _wait(self) -> dict[str, Any] | None:
-        with self._arrived:
-            self._arrived.wait_for(lambda: self._turns or self._context.stop.is_set())
-            return None if self._context.stop.is_set() else self._turns.pop(0)
+    def _check_mirror(self) -> None:
+        if self._mirror is not None:
+            self._mirror.check()
 
     def _progress(self, report: Report) -> None:
         now_s = time.monotonic()

@@ -121,6 +121,7 @@ def serve(
     Raises:
         UsageError: The run's task is a program, or another, than was typed; the role is
             refused; or the folder is a mirror, and ``connect`` is None.
+        TengenError: The mirror has failed, so that nobody hears of what the role makes.
         RunError: With ``--once``, there was nothing to do, and what it lacked; the run
             is asked to stop; or the role failed.
     """
@@ -131,7 +132,7 @@ def serve(
     # Self-play by itself is whatever writer is free.
     place = None if name == "selfplay" else index
     with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
-        return _serve(name, args, num_threads, num_games, index, connect, mirror)
+        return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
 
 
 def _serve(
@@ -142,6 +143,7 @@ def _serve(
     index: int,
     connect: Connect | None,
     mirror: Mirror | None,
+    stop: threading.Event,
 ) -> dict[str, Any]:
     run = RunDirectory.open(args.run)
     if run.stop_requested():
@@ -153,7 +155,7 @@ def _serve(
     log = RoleLog(name, run, num_threads, number)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
-    with StopListener(run) as listener:
+    with StopListener(run, stop) as listener:
         pause = FullDiskPause(run.path, listener.event, log.say)
         context = RoleContext(
             num_threads=num_threads,
@@ -193,6 +195,8 @@ def _serve(
                     listener.event.wait(_POLL_S)
                 if args.once or (num_games is not None and num_played >= num_games):
                     break
+            if mirror is not None:
+                mirror.check()
             reason = listener.reason or "done"
         finally:
             worker.close()

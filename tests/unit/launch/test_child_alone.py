@@ -19,18 +19,16 @@ from tengen.run import RunDirectory
 
 
 def listening(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
-) -> tuple[child._Child, list[int]]:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
+    monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> tuple[child._Commands, list[int]]:
     alarms: list[int] = []
     monkeypatch.setattr(signal, "alarm", alarms.append)
-    args = child.arguments([str(run.path), "1", "learn"])
-    made = child._Child(run, args, io.BytesIO())
+    made = child._Commands()
     reading, writing = os.pipe()
     os.write(writing, text)
     thread = threading.Thread(target=made.listen, args=(io.FileIO(reading),))
     thread.start()
-    assert made._context.stop.wait(20)
+    assert made.stop.wait(20)
     assert alarms == []  # the runner is there: it decides
     os.close(writing)
     thread.join(20)
@@ -38,10 +36,10 @@ def listening(
 
 
 def test_a_stop_ends_the_turn_and_the_closed_input_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = b'{"turn": "learn"}\n{"stop": true}\n'
-    made, alarms = listening(tmp_path, monkeypatch, text)
+    made, alarms = listening(monkeypatch, text)
     assert made._turns == [{"turn": "learn"}]
     assert alarms == [child._ALONE_S]
 
