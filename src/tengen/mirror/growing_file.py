@@ -57,7 +57,7 @@ def read_prefix(path: Path, size: int) -> Prefix | None:
 
 
 class CopiedFiles:
-    """The copies at a run's host. The caller sees to it that calls do not overlap."""
+    """The copies at a run's host. Calls for one copy must not overlap."""
 
     def __init__(self) -> None:
         self._known: dict[Path, Prefix] = {}

@@ -8,8 +8,10 @@ service waits for it; a service that is started again waits anew.
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,10 +53,13 @@ class Member:
     """When it last asked something."""
     is_here: bool = True
     """Whether its process has not said that it ends."""
+    working: threading.RLock = field(default_factory=threading.RLock)
+    """Held by who reads or writes its files, or changes what it is; taken behind the
+    lock of the table, and never before it."""
 
 
 class Members:
-    """Not thread-safe: the service asks under its lock.
+    """Not thread-safe: the service asks under its lock, but for ``work_of``.
 
     Args:
         run: The run. The records of an earlier service are taken over.
@@ -94,19 +99,31 @@ class Members:
         """
         member = self._known(mirror)
         if member is None:
-            raise UsageError(
-                f"mirror ({mirror}) has no place in this run any more, as it was away "
-                f"for too long or another process has its place; start the role again"
-            )
-        if events != member.record.events:
-            raise UsageError(
-                f"mirror ({mirror}) is worked on by process {member.record.process} "
-                f"now; stop one of them, or use another folder"
-            )
+            raise _no_place(mirror)
+        _check_process(member.record, events)
         member.heard_s = time.monotonic()
         if member.record.is_away:
             self._publish(member, is_away=False)
         return member
+
+    @contextmanager
+    def work_of(self, member: Member, events: int) -> Iterator[None]:
+        """Has a member's files for oneself; any thread, without the service's lock.
+
+        Others are answered meanwhile: what one sends keeps nobody else waiting.
+
+        Args:
+            member: As ``of`` returned it.
+            events: As for ``of``.
+
+        Raises:
+            UsageError: It lost its place, or its process, just before.
+        """
+        with member.working:
+            if self._members.get(member.record.mirror) is not member:
+                raise _no_place(member.record.mirror)
+            _check_process(member.record, events)
+            yield
 
     def bye(self, member: Member) -> None:
         """Takes down that a mirror's process ends."""
@@ -175,6 +192,13 @@ class Members:
                 is_away=False,
             )
             member = self._members[mirror] = Member(record, lock)
+        with member.working:
+            self._begin(member, process)
+        return member
+
+    def _begin(self, member: Member, process: str) -> None:
+        """Gives a process its numbers and its folder."""
+        role = member.record.role
         member.heard_s = time.monotonic()
         member.is_here = True
         incarnation = self._run.new_incarnation(role)
@@ -194,7 +218,6 @@ class Members:
             incarnation=incarnation,
             events=self._run.new_incarnation(f"{role}-command"),
         )
-        return member
 
     def part_with(self, member: Member, *, were_begun: bool = True) -> None:
         """Seals what a mirror has sent and gives its place to others.
@@ -206,6 +229,10 @@ class Members:
         Raises:
             RunError: The disk refuses; it keeps its place.
         """
+        with member.working:
+            self._part_with(member, were_begun=were_begun)
+
+    def _part_with(self, member: Member, *, were_begun: bool) -> None:
         record = member.record
         text = f"{record.role} of {record.process} has given back its place"
         if were_begun:
@@ -305,6 +332,21 @@ class Members:
             folder = writer_directory(self._run, index)
             return WriterLock(folder / "lock", folder)
         return self._run.lock(f"{role}-{index}")
+
+
+def _check_process(record: MirrorRecord, events: int) -> None:
+    if events != record.events:
+        raise UsageError(
+            f"mirror ({record.mirror}) is worked on by process {record.process} now; "
+            f"stop one of them, or use another folder"
+        )
+
+
+def _no_place(mirror: str) -> UsageError:
+    return UsageError(
+        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
+        f"long or another process has its place; start the role again"
+    )
 
 
 def log_name(role: str, place: MirrorRecord | Place) -> str:

@@ -21,8 +21,8 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +214,7 @@ class RunService:
 
     def _claim(self, message: Message) -> list[int]:
         num_wanted = number_in(message, "num_wanted", MOST_AHEAD)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             return claim_ahead(
                 self._run,
                 folder_of(self._run, member),
@@ -230,8 +229,7 @@ class RunService:
             raise UsageError(f"piece ({len(data)} bytes) must be at most {PIECE_BYTES}")
         offset = number_in(message, "offset", 1 << 40)
         crc = number_in(message, "crc", (1 << 32) - 1)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             path = self._growing(member, message)
             if path is None:
                 return {"size": offset + len(data)}
@@ -261,8 +259,7 @@ class RunService:
 
     def _segment(self, message: Message) -> dict[str, Any]:
         data = decoded(message)
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             is_whole, held = take_segment(
                 folder_of(self._run, member),
                 self._incarnation(member, message),
@@ -279,8 +276,7 @@ class RunService:
         return {"done": is_whole, "size": held}
 
     def _totals(self, message: Message) -> None:
-        with self._lock:
-            member = self._member(message)
+        with self._working(message) as member:
             if member.record.role != "actor":
                 raise UsageError("totals must be of an actor")
             totals = (
@@ -335,6 +331,14 @@ class RunService:
                 with suppress(TengenError):
                     self._report = self._status()
             return self._report
+
+    @contextmanager
+    def _working(self, message: Message) -> Iterator[Member]:
+        """Returns the member that asks, with its files for this thread alone."""
+        with self._lock:
+            member = self._member(message)
+        with self._members.work_of(member, number_in(message, "events")):
+            yield member
 
     def _hear(self, message: Message) -> None:
         with self._lock:

@@ -17,6 +17,7 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.experience.games.journal import read_journal
+from tengen.mirror.segments import take_segment
 from tengen.roles.patience import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
@@ -316,3 +317,42 @@ def test_a_full_run_takes_the_place_that_was_silent_longest(
     assert third.place.index == silent[1].place.index
     assert silent[1]._folder.mirror not in members
     assert silent[0]._folder.mirror in members
+
+
+def test_one_that_sends_keeps_nobody_else_waiting(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    sends, goes_on = threading.Event(), threading.Event()
+
+    def slow(*args):
+        sends.set()
+        assert goes_on.wait(60)
+        return take_segment(*args)
+
+    first, second = (mirror_at(tmp_path / name) for name in ("first", "second"))
+    claimed(first)
+    monkeypatch.setattr("tengen.mirror.service.take_segment", slow)
+    with writer_of(first) as writer:
+        generation = play(first, writer, range(2))
+    assert sends.wait(60)
+    second._client.look("")
+    second._client.claim(30)
+    goes_on.set()
+    wait_for(lambda: games_at(host.run) == [(generation, 2)])
+
+
+def test_work_for_a_place_that_was_lost_meanwhile_is_refused(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    members = host.service._members
+    member = members.of(mirror._folder.mirror, mirror.place.events)
+    with (
+        pytest.raises(UsageError, match="is worked on by process"),
+        members.work_of(member, mirror.place.events - 1),
+    ):
+        pass
+    mirror_at(tmp_path / "other", index=5, is_vouched=True)
+    with (
+        pytest.raises(UsageError, match="has no place in this run any more"),
+        members.work_of(member, mirror.place.events),
+    ):
+        pass
