@@ -43,6 +43,7 @@ from tengen.transport import NoAnswer
 __all__ = ["arguments", "main"]
 
 _PROGRESS_INTERVAL_S = 0.2
+_LOOK_S = 1.0
 _ALONE_S = 60
 """For a process to save once its input is closed; the runner waits for less."""
 
@@ -55,12 +56,9 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
-    # Where an environment forks workers, the runner is not told of this process's end
-    # by theirs.
-    os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
-    commands = _Commands()
     # Unbuffered: a buffer could not be released while the thread waits in it.
     stream = io.FileIO(0, closefd=False)
+    commands = _Commands()
     threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
     connect = None
     if args.connect is not None:
@@ -83,8 +81,11 @@ def main(argv: list[str]) -> int:
             _redirect(run, name if mirror is None else mirror.log_name)
         except Exception as error:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
-                return 0  # nobody waits for the run's host any more
+                return 0  # it has waited for the run's host, and has nothing to save
             return _tell(to_runner, error, args.roles[0])
+        # Where an environment forks workers, the runner is not told of this process's
+        # end by theirs.
+        os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
         return _Child(run, args, to_runner, commands, connect, mirror).serve()
 
 
@@ -122,12 +123,10 @@ def _redirect(run: RunDirectory, name: str) -> None:
 
 
 class _Commands:
-    """What the runner sends, read in a thread of its own.
-
-    So a turn can be stopped, and waiting for the run's host before the first.
+    """What the runner says, so that waits and turns can be stopped.
 
     Attributes:
-        stop: Set once the runner asks for the end, or is gone.
+        stop: Set once the process is to end.
     """
 
     def __init__(self) -> None:
@@ -135,8 +134,16 @@ class _Commands:
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
 
+    def next_turn(self) -> dict[str, Any] | None:
+        """Waits for the next turn; None where the process is to end."""
+        with self._arrived:
+            # A mirror that fails sets the event too, and notifies nobody.
+            while not self._turns and not self.stop.is_set():
+                self._arrived.wait(_LOOK_S)
+            return None if self.stop.is_set() else self._turns.pop(0)
+
     def listen(self, stream: io.RawIOBase) -> None:
-        """Reads until the input is closed. Blocks."""
+        """Reads commands, in a thread of its own."""
         while (message := read_message(stream)) is not None:
             with self._arrived:
                 if "turn" in message:
@@ -152,12 +159,6 @@ class _Commands:
         if hasattr(signal, "alarm"):
             signal.alarm(_ALONE_S)
 
-    def next_turn(self) -> dict[str, Any] | None:
-        """Returns the next turn, or None once the process is to end. Blocks."""
-        with self._arrived:
-            self._arrived.wait_for(lambda: self._turns or self.stop.is_set())
-            return None if self.stop.is_set() else self._turns.pop(0)
-
 
 class _Child:
     def __init__(
@@ -171,6 +172,7 @@ class _Child:
     ) -> None:
         self._to_runner = to_runner
         self._commands = commands
+        self._mirror = mirror
         self._context = RoleContext(
             num_threads=args.num_threads,
             stop=commands.stop,
@@ -206,10 +208,12 @@ class _Child:
             while (command := self._commands.next_turn()) is not None:
                 self._name = command["turn"]
                 report = self._host.turn(self._name, command)
+                self._check_mirror()
                 write_message(
                     self._to_runner,
                     {"report": None if report is None else dict(report)},
                 )
+            self._check_mirror()
         except BrokenPipeError:
             return 1
         except Exception as error:
@@ -220,6 +224,10 @@ class _Child:
                 traceback.print_exc()
             return code
         return 0
+
+    def _check_mirror(self) -> None:
+        if self._mirror is not None:
+            self._mirror.check()
 
     def _progress(self, report: Report) -> None:
         now_s = time.monotonic()

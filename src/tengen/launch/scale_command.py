@@ -8,7 +8,7 @@ from typing import Any
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.roles import RUN_LOCK, change_config, read_config, write_config
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, check_no_mirror
 
 __all__ = ["add_arguments", "scale"]
 
@@ -37,6 +37,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
     if not equals or not number.isdecimal():
         raise UsageError(f"count ({args.count}) must be ROLE=N; say actors=32, as one")
     run = RunDirectory.open(args.run)
+    check_no_mirror(run)
     with run.lock(RUN_LOCK, wait=True):
         config = read_config(run)
         acting = config.agent.schedule(config).acting

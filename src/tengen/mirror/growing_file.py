@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.mirror.messages import MAX_FILE_BYTES, PIECE_BYTES
-from tengen.run import storage_error
+from tengen.run import storage_error, sync_directory
 
 __all__ = ["CopiedFiles", "Prefix", "next_piece", "read_prefix"]
 
@@ -57,10 +57,11 @@ def read_prefix(path: Path, size: int) -> Prefix | None:
 
 
 class CopiedFiles:
-    """The copies at a run's host. Calls for one file must not overlap."""
+    """The copies at a run's host. Calls for one copy must not overlap."""
 
     def __init__(self) -> None:
         self._known: dict[Path, Prefix] = {}
+        self._named: set[Path] = set()
 
     def append(self, path: Path, offset: int, crc: int, data: bytes) -> int:
         """Adds a piece to a copy, durably, where it belongs there. Blocks.
@@ -104,6 +105,7 @@ class CopiedFiles:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            self._make_durable(path)
         except OSError as error:
             self._known.pop(path, None)
             raise storage_error(path, error) from error
@@ -113,10 +115,24 @@ class CopiedFiles:
     def forget(self, path: Path) -> None:
         """Forgets a copy that was removed."""
         self._known.pop(path, None)
+        self._named.discard(path)
+
+    def _make_durable(self, path: Path) -> None:
+        """Makes a copy's name durable, and that of its folder, which may be new too."""
+        if path not in self._named:
+            sync_directory(path.parent)
+            sync_directory(path.parent.parent)
+            self._named.add(path)
 
     def _prefix(self, path: Path) -> Prefix:
         """Returns what a copy holds, read once."""
-        size = path.stat().st_size if path.exists() else 0
+        size = 0
+        if path.exists():
+            size = path.stat().st_size
+            try:
+                self._make_durable(path)  # an earlier service may not have come to it
+            except OSError as error:
+                raise storage_error(path, error) from error
         known = self._known.get(path)
         if known is None or known.size != size:
             known = read_prefix(path, size) or Prefix()

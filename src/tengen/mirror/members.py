@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +27,10 @@ from tengen.run import (
     WriterLock,
     change_mirror,
     forget_mirror,
+    has_mirror,
     read_mirrors,
+    storage_error,
+    sync_directory,
     write_mirror,
 )
 
@@ -49,25 +54,29 @@ class Member:
     """When it last asked something."""
     is_here: bool = True
     """Whether its process has not said that it ends."""
-    working: threading.Lock = field(default_factory=threading.Lock)
-    """Held where its files are written, or who works on it changes. Whoever holds it
-    does not wait for the lock of all members."""
-    has_place: bool = True
-    """Whether it was not parted with."""
+    working: threading.RLock = field(default_factory=threading.RLock)
+    """Held by who reads or writes its files, or changes what it is; taken behind the
+    lock of the table, and never before it."""
 
 
 class Members:
-    """Not thread-safe but for ``check``: the service asks under its lock.
+    """Not thread-safe: the service asks under its lock, but for ``work_of``.
 
     Args:
         run: The run. The records of an earlier service are taken over.
+        task: The run's.
+        say: Takes a line for people.
 
     Raises:
         RunError: A record is damaged, or the disk refuses.
     """
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(
+        self, run: RunDirectory, task: str, say: Callable[[str], None]
+    ) -> None:
         self._run = run
+        self._task = task
+        self._say = say
         self._members: dict[str, Member] = {}
         for record in read_mirrors(run):
             try:
@@ -89,39 +98,39 @@ class Members:
             UsageError: It is none, or another process works on the mirror, as on a copy
                 of its folder.
         """
-        member = self._members.get(mirror)
+        member = self._known(mirror)
         if member is None:
-            raise _has_no_place(mirror)
-        self.check(member, events)
+            raise _no_place(mirror)
+        _check_process(member.record, events)
         member.heard_s = time.monotonic()
-        if member.record.is_away and not self._change(member, is_away=False):
+        if member.record.is_away and not self._publish(member, is_away=False):
             self.part_with(member)
-            raise _has_no_place(mirror)
+            raise _no_place(mirror)
         return member
 
-    def check(self, member: Member, events: int) -> None:
-        """Makes sure that a process still works on a member.
+    @contextmanager
+    def work_of(self, member: Member, events: int) -> Iterator[None]:
+        """Has a member's files for oneself; any thread, without the service's lock.
+
+        Others are answered meanwhile: what one sends keeps nobody else waiting.
 
         Args:
-            member: The member; what holds ``working`` knows that it stays so.
-            events: What ``join`` gave the process that asks.
+            member: As ``of`` returned it.
+            events: As for ``of``.
 
         Raises:
-            UsageError: It does not.
+            UsageError: It lost its place, or its process, just before.
         """
-        record = member.record
-        if not member.has_place:
-            raise _has_no_place(record.mirror)
-        if events != record.events:
-            raise UsageError(
-                f"mirror ({record.mirror}) is worked on by process {record.process} "
-                f"now; stop one of them, or use another folder"
-            )
+        with member.working:
+            if self._members.get(member.record.mirror) is not member:
+                raise _no_place(member.record.mirror)
+            _check_process(member.record, events)
+            yield
 
     def bye(self, member: Member) -> None:
         """Takes down that a mirror's process ends."""
         member.is_here = False
-        if not self._change(member, is_away=True):
+        if not self._publish(member, is_away=True):
             self.part_with(member)
 
     def num_here(self, within_s: float) -> int:
@@ -140,7 +149,8 @@ class Members:
         process: str,
         *,
         is_vouched: bool = False,
-    ) -> Member:
+        had_place: bool = False,
+    ) -> Member | None:
         """Gives a mirror's new process its place.
 
         Args:
@@ -152,13 +162,22 @@ class Members:
             is_vouched: Whether the run itself started the process, as the only one of
                 its index: then it takes the place of any mirror that has it. Else it
                 takes that of one that was not heard of for some seconds.
+            had_place: Whether the mirror has games of a place that it had before.
+
+        Returns:
+            None where it had a place that it has no more: it is to join without the
+            games of then, as another mirror.
 
         Raises:
-            UsageError: The place is taken, as by who evicted this mirror, or there is
-                none.
+            UsageError: The place is taken, or there is none.
             RunError: The disk refuses.
         """
-        member = self._members.get(mirror)
+        was_evicted = mirror in self._members
+        member = self._known(mirror)
+        was_evicted &= member is None
+        if was_evicted and index is not None and not is_vouched:
+            # Else it might be here before the process that its place is for.
+            raise _no_place(mirror)
         if member is not None and role != member.record.role:
             raise UsageError(
                 f"mirror ({mirror}) must be of role {member.record.role}, as it was; "
@@ -167,12 +186,8 @@ class Members:
         if member is not None and index not in (None, member.record.index):
             self.part_with(member)
             member = None
-        if member is not None and not self._change(member):
-            self.part_with(member)
-            member = None
-            if index is not None and not is_vouched:
-                # Else it might be here before the process that its place is for.
-                raise _has_no_place(mirror)
+        if member is None and had_place:
+            return None
         if member is None:
             lock, index = self._place(role, index, 0.0 if is_vouched else _SILENT_S)
             record = MirrorRecord(
@@ -186,43 +201,67 @@ class Members:
             )
             member = self._members[mirror] = Member(record, lock)
             write_mirror(self._run, record)
+        with member.working:
+            self._begin(member, process)
+        return member
+
+    def _begin(self, member: Member, process: str) -> None:
+        """Gives a process its numbers and its folder."""
+        role = member.record.role
         member.heard_s = time.monotonic()
         member.is_here = True
         incarnation = self._run.new_incarnation(role)
         self._run.forget_incarnations(role, incarnation)
         if role == "selfplay":
             folder = writer_directory(self._run, member.record.index)
-            (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
-        with member.working:
-            self._change(
-                member,
-                is_away=False,
-                process=process,
-                incarnation=incarnation,
-                events=self._run.new_incarnation(f"{role}-command"),
-            )
-        return member
+            try:
+                (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
+                sync_directory(folder)
+                sync_directory(folder.parent)
+            except OSError as error:
+                raise storage_error(folder, error) from error
+        self._publish(
+            member,
+            is_away=False,
+            process=process,
+            incarnation=incarnation,
+            events=self._run.new_incarnation(f"{role}-command"),
+        )
 
     def part_with(self, member: Member, *, were_begun: bool = True) -> None:
-        """Seals what a mirror has sent and gives its place to others, once.
+        """Seals what a mirror has sent and gives its place to others.
 
         Args:
             member: The mirror.
             were_begun: See ``close_generations``.
 
         Raises:
-            RunError: The disk refuses, or what was sent is damaged; it keeps its place.
+            RunError: The disk refuses; it keeps its place.
         """
         with member.working:
-            if not member.has_place:
-                return  # another one may have it by now
-            if member.record.role == "selfplay":
-                folder = folder_of(self._run, member)
-                close_generations(folder, were_begun=were_begun)
-            member.has_place = False
-            self._members.pop(member.record.mirror, None)
-            forget_mirror(self._run, member.record.mirror)
-            member.lock.release()
+            # Another one may have the place by now.
+            if self._members.get(member.record.mirror) is member:
+                self._part_with(member, were_begun=were_begun)
+
+    def _part_with(self, member: Member, *, were_begun: bool) -> None:
+        record = member.record
+        text = f"{record.role} of {record.process} has given back its place"
+        if were_begun:
+            text = (
+                f"{record.role} of {record.process} has lost its place, as it was away "
+                f"for long or is elsewhere now; what it sent is kept"
+            )
+        if record.role == "selfplay":
+            folder = folder_of(self._run, member)
+            num_refused = close_generations(
+                self._run, folder, self._task, were_begun=were_begun
+            )
+            if num_refused:
+                text += f", but for {num_refused} files that are no journals (.refused)"
+        self._say(text)
+        self._members.pop(member.record.mirror, None)
+        forget_mirror(self._run, member.record.mirror)
+        member.lock.release()
 
     def look(self, away_s: float) -> list[Member]:
         """Publishes who is away, and returns those to part with.
@@ -237,20 +276,30 @@ class Members:
                 continue
             silent_s = time.monotonic() - member.heard_s
             if silent_s >= _AWAY_S and not member.record.is_away:
-                self._change(member, is_away=True)
+                self._publish(member, is_away=True)
             if silent_s >= away_s:
                 late.append(member)
         return late
 
     def close(self) -> None:
         """Lets go of every lock; the records stay for the next service."""
-        for member in self._members.values():
-            with member.working:
-                member.has_place = False
-                member.lock.release()
+        members = [*self._members.values()]
+        # Before their locks go: who waits for one's files then has no place.
         self._members.clear()
+        for member in members:
+            with member.working:
+                member.lock.release()
 
-    def _change(self, member: Member, **changes: object) -> bool:
+    def _known(self, mirror: str) -> Member | None:
+        """Returns a member; None where it is none, or lost its place just now."""
+        member = self._members.get(mirror)
+        if member is not None and not has_mirror(self._run, mirror):
+            # A process of this host takes it, and must not be published away.
+            self.part_with(member)
+            return None
+        return member
+
+    def _publish(self, member: Member, **changes: object) -> bool:
         """Publishes changes of a record; returns False where it was evicted.
 
         The member has the changes in either case.
@@ -271,7 +320,8 @@ class Members:
                 if (record.role, record.index) == (role, index) and is_silent:
                     self.part_with(member)
             return self._lock(role, index), index
-        taken = {member.record.index for member in self._members.values()}
+        players = [one for one in self._members.values() if one.record.role == role]
+        taken = {member.record.index for member in players}
         # From the end: the run itself has the first ones, and more when it is scaled.
         first = TRAIN_WRITER + num_trained(self._run)
         for number in reversed(range(first, MAX_WRITERS)):
@@ -283,7 +333,9 @@ class Members:
                 return self._lock(role, number), number
             except UsageError:
                 continue
-        gone = [one for one in self._members.values() if not one.is_here]
+        gone = [
+            one for one in players if not one.is_here or now_s - one.heard_s >= _AWAY_S
+        ]
         if gone:
             # Pods that come and go without their folders leave such places behind.
             longest = min(gone, key=lambda member: member.heard_s)
@@ -301,11 +353,18 @@ class Members:
         return self._run.lock(f"{role}-{index}")
 
 
-def _has_no_place(mirror: str) -> UsageError:
+def _check_process(record: MirrorRecord, events: int) -> None:
+    if events != record.events:
+        raise UsageError(
+            f"mirror ({record.mirror}) is worked on by process {record.process} now; "
+            f"stop one of them, or use another folder"
+        )
+
+
+def _no_place(mirror: str) -> UsageError:
     return UsageError(
         f"mirror ({mirror}) has no place in this run any more, as it was away for too "
-        f"long, a process of the run's host has its place or its run was removed; "
-        f"start the role again"
+        f"long or another process has its place; start the role again"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import platform
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,9 @@ from tengen.transport import Dialect
 __all__ = [
     "MAX_FILE_BYTES",
     "MIRROR_ROLES",
+    "MOST_AHEAD",
     "PIECE_BYTES",
+    "PYTHON",
     "RUN",
     "Growing",
     "decoded",
@@ -39,12 +42,19 @@ PIECE_BYTES = 512 << 10
 MAX_FILE_BYTES = 4 << 30
 """Of a journal, a segment or a model's file."""
 
+MOST_AHEAD = 1024
+"""Generations that a mirror has the numbers of and that are not at the host."""
+
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+"""This process's, without its patch number."""
+
 _WORDS = {
     "mirror": re.compile("[0-9a-f]{32}"),
     "role": re.compile("|".join(MIRROR_ROLES)),
     "kind": re.compile("journal|events|log"),
     "name": re.compile(r"[a-z0-9_]{1,32}(\.[a-z0-9_]{1,16}){1,2}"),
     "process": re.compile(r"[ -~]{1,200}"),
+    "python": re.compile(r"[0-9]{1,4}\.[0-9]{1,4}"),
     "tengen": re.compile(r"[ -~]{1,60}"),
     "sha256": re.compile("[0-9a-f]{64}|"),
 }

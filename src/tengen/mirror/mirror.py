@@ -17,29 +17,27 @@ or until it has no number of a generation left; numbers for an hour are kept in 
 from __future__ import annotations
 
 import math
-import os
-import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
 from tengen.experience.games.files import writer_files
+from tengen.mirror.folder import MirrorFolder
+from tengen.mirror.inbox import Inbox
 from tengen.mirror.members import log_name
-from tengen.mirror.messages import Growing
+from tengen.mirror.messages import MOST_AHEAD, Growing
+from tengen.mirror.models import MirroredModels
 from tengen.mirror.outbox import GamesOutbox, GrowingOutbox
 from tengen.mirror.run_client import Place, RunClient
-from tengen.observe.status import HOST_STATUS
+from tengen.mirror.stock import NumberStock
 from tengen.run import (
     RunDirectory,
     find_files,
-    publish_json,
     read_actor_totals,
-    read_object,
-    storage_error,
     write_actor_totals,
 )
 from tengen.transport import Client, NoAnswer
@@ -48,20 +46,17 @@ __all__ = ["Mirror"]
 
 _Answer = TypeVar("_Answer")
 
-_SCHEMA = 1
-_FILE = "mirror.json"
 _LOOK_S = 1.0
 _RETRY_S = 2.0
 _PATIENCE_S = 60.0
 _PATIENCE_OF_RUN_S = 600.0
 """For the host of a run that started the process itself: it may be restarted."""
-_OUTAGE_S = 3600.0
-_LEAST_AHEAD = 16
-_MOST_AHEAD = 256
-_KEPT_MODELS = 3
 _CLOSE_S = 20.0
-_STATUS_S = 10.0
 _SENDING_S = 0.02
+
+
+class _Cut(NoAnswer):
+    """A model is fetched no further, as the role ends."""
 
 
 class Mirror:
@@ -73,7 +68,8 @@ class Mirror:
         role: What works on it, ``selfplay`` or ``actor``.
         index: Which actor or writer; None: the writer that this mirror was before, or
             one that is free.
-        stop: Ends waiting for the host.
+        stop: Ends waiting for the host. Set where the mirror fails for good: the role
+            ends, and whoever runs it calls ``check``.
         say: Takes a line for people, from any thread.
         is_vouched: Whether the run started this process as the only one of its index.
         backlog_bytes: Bytes of games that may wait for the host, between generations.
@@ -109,16 +105,10 @@ class Mirror:
         self._error: TengenError | None = None
         self._is_over = threading.Event()
         self._wake = threading.Event()
-        self._lock = threading.Lock()
-        self._sha256 = ""
-        self._claimed: list[int] = []
-        self._num_ahead = _LEAST_AHEAD
-        self._begun_s: float | None = None
+        self._stock = NumberStock()
+        self._exchanged_s = -math.inf
         self._away_since_s: float | None = None
         self._told: tuple[int, int] | None = None
-        self._status_s = -math.inf
-        # That of an earlier process, whoever asked it.
-        self._is_stopped_there = True
 
     def open(self) -> RunDirectory:
         """Makes the folder and takes a place in the run. Blocks.
@@ -134,18 +124,20 @@ class Mirror:
                 refuses this role: by its token, its version, its index.
             RunError: The disk refuses.
         """
-        known = self._read()
-        self._make_folder()
+        self._folder = MirrorFolder(self.run, self._service.name)
+        self._folder.make()
         self._held = self.run.lock("mirror")
         try:
-            self._client = RunClient(self._service, known["mirror"])
-            publish_json(self.run.path / _FILE, known)
-            self.place = self._waited_for(lambda: self._join(known["run"]))
-            publish_json(self.run.path / _FILE, {**known, "run": self.place.run})
+            self._folder.write()
+            self.place = self._waited_for(self._join)
+            self._folder.run_id, self._folder.has_place = self.place.run, True
+            self._folder.write()
+            inbox = self._inbox = Inbox(self._client, self.run)
             if self.run.is_new:
-                self._take_config(self._waited_for(lambda: self._client.look("")))
+                self._waited_for(inbox.take_config)
             self.run = RunDirectory.create_or_resume(self.run.path)
             self._make_outboxes()
+            self._models = MirroredModels(self._client, self.run, self._between_pieces)
             self._waited_for(self._sync)
         except BaseException:
             self._held.release()
@@ -175,29 +167,32 @@ class Mirror:
         Raises:
             TengenError: What the host refused for good.
         """
-        if self._error is not None:
-            raise self._error
+        self.check()
         waiting = self._games.unsent_bytes() if self._games else 0
         if waiting > self._backlog_bytes:
+            self._stock.pause()
             self.waits_for = (
                 f"{waiting / 2**20:.0f} MiB of games wait for {self._client.name}, "
                 f"which may be {self._backlog_bytes / 2**20:.0f}"
             )
             return None
-        with self._lock:
-            known = self._local_generations()
-            free = [number for number in self._claimed if number not in known]
-            if not free:
-                self.waits_for = f"the next number comes from {self._client.name}"
-                self._wake.set()
-                return None
-            now_s = time.monotonic()
-            if self._begun_s is not None:
-                ahead = math.ceil(_OUTAGE_S / max(0.1, now_s - self._begun_s))
-                self._num_ahead = min(_MOST_AHEAD, max(_LEAST_AHEAD, ahead))
-            self._begun_s = now_s
+        known = self._local_generations()
+        number = self._stock.begin(known)
         self.waits_for = ""
-        return free[0]
+        if self._stock.num_lacking(known):
+            self._wake.set()
+        if number is None:
+            self.waits_for = f"the next number comes from {self._client.name}"
+        return number
+
+    def check(self) -> None:
+        """Makes sure that the mirror works; where it has failed the role is to end.
+
+        Raises:
+            TengenError: What the host refused for good, or what else failed.
+        """
+        if self._error is not None:
+            raise self._error
 
     def wait_until_sent(self, seconds: float) -> None:
         """Waits until the host has all games, unless it does not answer.
@@ -242,46 +237,31 @@ class Mirror:
 
     def _end(self) -> None:
         """Says that the process ends: for good where no generation is half played."""
-        if self._games is not None and not self._games.has_journals:
-            self._client.leave()
-        else:
+        if self._games is not None and self._games.has_journals:
             self._client.bye()
+            return
+        self._client.leave()
+        self._folder.has_place = False
+        self._folder.write()
 
-    def _make_folder(self) -> None:
-        """Makes the folder, this user's alone: what it holds is played, and trusted."""
-        path = self.run.path
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = path.stat().st_uid
-        except OSError as error:
-            raise storage_error(path, error) from error
-        if owner != os.getuid():
-            raise UsageError(f"folder ({path}) is another user's; name one of your own")
+    def _join(self) -> Place:
+        place = self._ask_for_place()
+        if place is None:
+            self._say(self._folder.give_up())
+            place = self._ask_for_place()
+        if place is None:
+            raise RunError(f"{self._client.name} gives a new mirror no place")
+        return place
 
-    def _read(self) -> dict[str, Any]:
-        path = self.run.path / _FILE
-        if path.exists():
-            advice = "choose another folder"
-            known = read_object(
-                path, "mirror", schema=_SCHEMA, advice=advice, error=UsageError
-            )
-            if not isinstance(known.get("mirror"), str):
-                raise UsageError(f"mirror ({path}) is damaged; {advice}")
-            return {
-                "schema": _SCHEMA,
-                "mirror": known["mirror"],
-                "run": known.get("run"),
-            }
-        if not self.run.is_new and self.run.models.numbers():
-            raise UsageError(
-                f"run ({self.run.path}) is a run of its own; name a folder for what "
-                f"this host needs of the other's"
-            )
-        return {"schema": _SCHEMA, "mirror": secrets.token_hex(16), "run": None}
-
-    def _join(self, run: str | None) -> Place:
+    def _ask_for_place(self) -> Place | None:
+        folder = self._folder
+        self._client = RunClient(self._service, folder.mirror)
         return self._client.join(
-            self._role, self._index, run, is_vouched=self._is_vouched
+            self._role,
+            self._index,
+            folder.run_id,
+            is_vouched=self._is_vouched,
+            had_place=folder.has_place and self._role == "selfplay",
         )
 
     def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
@@ -325,56 +305,73 @@ class Mirror:
                 self._sync()
                 self._is_back()
             except UsageError as error:
-                self._error = error
-                self._say(str(error))
+                self._fail(error)
                 return
+            except _Cut:
+                pass
             except TengenError as error:
                 self._is_away(error)
                 pause_s = _RETRY_S
             except Exception as error:
                 # Of a host that answers what it should not, too: the role ends by it.
-                self._error = RunError(
-                    f"mirror ({self.run.path}) failed, {type(error).__name__} {error}"
+                self._fail(
+                    RunError(
+                        f"mirror ({self.run.path}) failed, {type(error).__name__} "
+                        f"{error}"
+                    )
                 )
-                self._say(str(self._error))
                 return
             self._wake.wait(pause_s)
             self._wake.clear()
 
+    def _fail(self, error: TengenError) -> None:
+        """Ends the role: what it makes from now on nobody would hear of."""
+        self._error = error
+        self._say(str(error))
+        self._stop.set()
+
     def _sync(self) -> None:
-        self._take_look()
+        newest = self._exchange()
+        if self._role == "selfplay" and not self._stop.is_set():
+            self._models.follow(newest)
+
+    def _exchange(self) -> int | None:
+        """Sends what is there and takes what is small; returns the newest model."""
+        newest = self._inbox.take()
         self._send()
-        if self._games is not None and self._lacks_numbers():
-            claimed = self._client.claim(self._num_wanted())
-            with self._lock:
-                self._claimed = claimed
+        if self._games is not None:
+            self._claim(self._games)
+        self._exchanged_s = time.monotonic()
+        return newest
 
-    def _lacks_numbers(self) -> bool:
-        """Returns whether half of the stock of numbers is used up."""
-        with self._lock:
-            free = set(self._claimed) - self._local_generations()
-            return len(free) <= self._num_ahead // 2
+    def _between_pieces(self) -> None:
+        """Keeps up with the host while a large model arrives."""
+        if self._is_over.is_set() or self._stop.is_set():
+            raise _Cut("the role ends")
+        if time.monotonic() - self._exchanged_s >= _LOOK_S:
+            self._exchange()
 
-    def _num_wanted(self) -> int:
-        """Returns how many generations that are not sealed at the host to have.
-
-        Those that are begun here count there too.
-        """
-        assert self._games is not None
-        here = self._local_generations() - self._games.sent_generations()
-        return min(1024, self._num_ahead + len(here))
+    def _claim(self, games: GamesOutbox) -> None:
+        known = self._local_generations()
+        # Those that are begun here count at the host until their segments are there.
+        num_had = self._stock.num_free(known) + len(known - games.sent_generations())
+        num_more = min(self._stock.num_lacking(known), MOST_AHEAD - num_had)
+        if num_more > 0:
+            self._stock.put(self._client.claim(num_had + num_more))
+            if self._stock.num_lacking(known):
+                self._wake.set()
 
     def _local_generations(self) -> set[int]:
         folder = writer_directory(self.run, self.place.index)
-        files = writer_files(folder, "npz") + writer_files(folder, "journal")
-        return {int(path.stem) for path in files}
+        # In this order: the role seals meanwhile. What was sent goes after a while.
+        files = writer_files(folder, "journal") + writer_files(folder, "npz")
+        sent = self._games.sent_generations() if self._games else set()
+        return {int(path.stem) for path in files} | sent
 
     def _send(self) -> None:
         if self._games is not None:
             self._games.send()
-            with self._lock:
-                gone = self._games.sent_generations()
-                self._claimed = [one for one in self._claimed if one not in gone]
+            self._stock.drop(self._games.sent_generations())
         else:
             totals = read_actor_totals(self.run, self.place.index)
             if totals != self._told:
@@ -382,50 +379,6 @@ class Mirror:
                 self._told = totals
         self._events.send()
         self._log.send()
-
-    def _take_look(self) -> None:
-        found = self._client.look(self._sha256)
-        self._take_config(found)
-        self._take_stop(bool(found["stop"]))
-        self._take_status()
-        number = found["model"]
-        newest = self.run.models.latest()
-        if self._role == "actor" or type(number) is not int:
-            return
-        if newest is None or newest < number:
-            self._client.fetch_model(self.run.models, number)
-            self.run.models.retire(_KEPT_MODELS)
-
-    def _take_stop(self, is_asked: bool) -> None:
-        """Asks the role to stop as the run is; one that was asked here alone stays so.
-
-        A STOP of before is none of this process.
-        """
-        if is_asked and not self.run.stop_requested():
-            self.run.request_stop()
-            self._is_stopped_there = True
-        elif not is_asked and self._is_stopped_there:
-            self.run.clear_stop()
-            self._is_stopped_there = False
-
-    def _take_config(self, found: Mapping[str, Any]) -> None:
-        content = found["content"]
-        if content is None:
-            return
-        if not isinstance(content, dict):
-            raise RunError(f"run.json of {self._client.name} is no object")
-        publish_json(self.run.path / "run.json", content)
-        self._sha256 = str(found["sha256"])
-
-    def _take_status(self) -> None:
-        """Keeps what the host says of the whole run, for ``tengen status`` here."""
-        if time.monotonic() - self._status_s >= _STATUS_S:
-            self._status_s = time.monotonic()
-            report = self._client.status()
-            if report is None:
-                return
-            content = {"schema": 1, "time_s": time.time(), "report": report}
-            publish_json(self.run.path / HOST_STATUS, content)
 
     def _is_away(self, error: TengenError) -> None:
         if self._away_since_s is None:

@@ -105,8 +105,8 @@ class GamesOutbox:
         return bool(writer_files(self._folder, "journal"))
 
     def sent_generations(self) -> set[int]:
-        """Returns the generations whose segments are at the host."""
-        return {int(path.stem) for path in self._is_sent}
+        """Returns the generations whose segments are at the host. Any thread."""
+        return {int(path.stem) for path in tuple(self._is_sent)}
 
     def unsent_bytes(self) -> int:
         """Returns the bytes of games that only this host has. Any thread."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import time
@@ -14,15 +13,7 @@ from typing import Any
 from tengen import __version__
 from tengen.errors import RunError, UsageError
 from tengen.mirror.growing_file import Prefix
-from tengen.mirror.messages import (
-    MAX_FILE_BYTES,
-    PIECE_BYTES,
-    decoded,
-    encoded,
-    number_in,
-    word_in,
-)
-from tengen.run import NumberedFolder
+from tengen.mirror.messages import PIECE_BYTES, PYTHON, decoded, encoded, number_in
 from tengen.transport import Client, NoAnswer
 
 __all__ = ["Place", "RunClient"]
@@ -78,17 +69,26 @@ class RunClient:
         run: str | None,
         *,
         is_vouched: bool = False,
-    ) -> Place:
-        """Takes a place in the run for this process; see ``Members.join``."""
+        had_place: bool = False,
+    ) -> Place | None:
+        """Takes a place in the run for this process; see ``Members.join``.
+
+        Returns:
+            None where the mirror had a place, which was given up.
+        """
         answer = self._ask(
             "join",
             role=role,
             index=index,
             run=run,
             is_vouched=is_vouched,
+            had_place=had_place,
             process=f"{os.getpid()} on {platform.node()}",
             tengen=__version__,
+            python=PYTHON,
         )
+        if answer.get("given_up") is True:
+            return None
         num_rows, num_episodes = answer["totals"]
         self._events = number_in(answer, "events")
         return Place(
@@ -156,41 +156,21 @@ class RunClient:
         """Tells what the actor has made in all."""
         self._ask("totals", num_rows=totals[0], num_episodes=totals[1])
 
-    def fetch_model(self, models: NumberedFolder, number: int) -> None:
-        """Gets a published model; it is in the folder when this returns.
+    def model_files(self, number: int) -> list[Mapping[str, Any]]:
+        """Returns the name, the size and the sha256 of each file of a model.
 
         Raises:
-            RunError: A file is not what the service said, or the disk refuses.
+            RunError: It is not at the host any more.
         """
         files = self._ask("model", number=number)
         if not isinstance(files, list) or not 1 <= len(files) <= _MOST_FILES:
             raise RunError(f"model ({number}) of {self.name} has no files")
+        return files
 
-        def write(folder: Path) -> None:
-            for file in files:
-                self._fetch_file(folder, number, file)
-
-        models.publish(number, write)
-
-    def _fetch_file(self, folder: Path, number: int, file: Mapping[str, Any]) -> None:
-        name, sha256 = word_in(file, "name"), word_in(file, "sha256")
-        size = number_in(file, "size", MAX_FILE_BYTES)
-        found = hashlib.sha256()
-        offset = 0
-        with open(folder / name, "xb") as out:
-            while offset < size:
-                answer = self._ask("piece", number=number, name=name, offset=offset)
-                data = decoded({"data": answer})
-                if not data or offset + len(data) > size:
-                    break
-                out.write(data)
-                found.update(data)
-                offset += len(data)
-        if offset != size or found.hexdigest() != sha256:
-            raise RunError(
-                f"model ({number}, {name}) of {self.name} arrived damaged; it is "
-                f"fetched again"
-            )
+    def model_piece(self, number: int, name: str, offset: int) -> bytes:
+        """Returns the bytes of a model's file from an offset on, at most a piece."""
+        piece = self._ask("piece", number=number, name=name, offset=offset)
+        return decoded({"data": piece})
 
     def bye(self) -> None:
         """Tells that this process ends; its place is kept for the next one."""

@@ -33,7 +33,9 @@ from tengen.experience.games.files import writer_files
 from tengen.mirror.growing_file import CopiedFiles
 from tengen.mirror.members import Member, Members, folder_of, log_name
 from tengen.mirror.messages import (
+    MOST_AHEAD,
     PIECE_BYTES,
+    PYTHON,
     RUN,
     Growing,
     decoded,
@@ -60,7 +62,6 @@ of an hour. Then the service seals what the mirror has sent, and takes no more o
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
-_MOST_AHEAD = 1024
 _MOST_MADE_ANEW = 1000
 """Times that a role is made anew in one process, as where ``run.json`` changes."""
 
@@ -97,7 +98,6 @@ class RunService:
         self._away_s = away_s
         self._status = status
         self._say = say
-        # Of the members. What a disk takes for one of them is done under its own.
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._read_s = -math.inf
@@ -105,7 +105,7 @@ class RunService:
         self._copies = CopiedFiles()
         self._held = run.lock("mirrors")
         try:
-            self._members = Members(run)
+            self._members = Members(run, task, say)
         except BaseException:
             self._held.release()
             raise
@@ -120,7 +120,7 @@ class RunService:
             "piece": self._piece,
             "bye": self._bye,
             "leave": self._leave,
-            "status": lambda message: self._told(),
+            "status": self._told,
         }
         self.service = Service(dialect=RUN, questions=questions)
         self._is_over = threading.Event()
@@ -155,6 +155,12 @@ class RunService:
                 f"tengen ({version}) of {word_in(message, 'process')} must be "
                 f"{__version__}, that of the run's host; install the same on both"
             )
+        python = word_in(message, "python")
+        if python != PYTHON:
+            raise UsageError(
+                f"python ({python}) of {word_in(message, 'process')} must be {PYTHON}, "
+                f"that of the run's host; install the same on both"
+            )
         role = word_in(message, "role")
         mirror = word_in(message, "mirror")
         index = None
@@ -171,9 +177,17 @@ class RunService:
         with self._lock:
             process = word_in(message, "process")
             is_vouched = message.get("is_vouched") is True
-            record = self._members.join(
-                mirror, role, index, process, is_vouched=is_vouched
-            ).record
+            member = self._members.join(
+                mirror,
+                role,
+                index,
+                process,
+                is_vouched=is_vouched,
+                had_place=message.get("had_place") is True,
+            )
+        if member is None:
+            return {"given_up": True}
+        record = member.record
         totals = (0, 0)
         if role == "actor":
             totals = read_actor_totals(self._run, record.index)
@@ -187,8 +201,7 @@ class RunService:
         }
 
     def _look(self, message: Message) -> dict[str, Any]:
-        with self._lock:
-            self._member(message)
+        self._hear(message)
         content = (self._run.path / "run.json").read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
         is_known = message.get("sha256") == sha256
@@ -200,7 +213,7 @@ class RunService:
         }
 
     def _claim(self, message: Message) -> list[int]:
-        num_wanted = number_in(message, "num_wanted", _MOST_AHEAD)
+        num_wanted = number_in(message, "num_wanted", MOST_AHEAD)
         with self._working(message) as member:
             return claim_ahead(
                 self._run,
@@ -252,6 +265,7 @@ class RunService:
                 self._incarnation(member, message),
                 number_in(message, "generation", least=1),
                 self._task,
+                self._run.models.latest(),
                 (
                     number_in(message, "size", 1 << 40),
                     number_in(message, "crc", 1 << 32),
@@ -272,6 +286,7 @@ class RunService:
             write_actor_totals(self._run, member.record.index, totals)
 
     def _model(self, message: Message) -> list[dict[str, Any]]:
+        self._hear(message)
         folder = self._run.models.entry(number_in(message, "number"))
         try:
             return [
@@ -287,6 +302,7 @@ class RunService:
             raise RunError(f"model ({folder.name}) is not here any more") from error
 
     def _piece(self, message: Message) -> str:
+        self._hear(message)
         folder = self._run.models.entry(number_in(message, "number"))
         offset = number_in(message, "offset", 1 << 40)
         try:
@@ -305,8 +321,9 @@ class RunService:
             # It has sent all that it began.
             self._members.part_with(self._member(message), were_begun=False)
 
-    def _told(self) -> Any:
+    def _told(self, message: Message) -> Any:
         """Returns the run's status, read anew every few seconds at most."""
+        self._hear(message)
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
                 self._read_s = time.monotonic()
@@ -315,18 +332,21 @@ class RunService:
                     self._report = self._status()
             return self._report
 
+    @contextmanager
+    def _working(self, message: Message) -> Iterator[Member]:
+        """Returns the member that asks, with its files for this thread alone."""
+        with self._lock:
+            member = self._member(message)
+        with self._members.work_of(member, number_in(message, "events")):
+            yield member
+
+    def _hear(self, message: Message) -> None:
+        with self._lock:
+            self._member(message)
+
     def _member(self, message: Message) -> Member:
         events = number_in(message, "events")
         return self._members.of(word_in(message, "mirror"), events)
-
-    @contextmanager
-    def _working(self, message: Message) -> Iterator[Member]:
-        """Has the files of a member to itself; others go on meanwhile."""
-        with self._lock:
-            member = self._member(message)
-        with member.working:
-            self._members.check(member, number_in(message, "events"))
-            yield member
 
     def _watching(self) -> None:
         while not self._is_over.wait(min(_LOOK_S, self._away_s / 4)):
@@ -337,8 +357,3 @@ class RunService:
             for member in late:
                 with self._lock, suppress(TengenError):
                     self._members.part_with(member)
-                    self._say(
-                        f"{member.record.role} of {member.record.process} has lost its "
-                        f"place, as it was away for long or is elsewhere now; what it "
-                        f"sent is kept"
-                    )

@@ -61,7 +61,7 @@ from tengen.roles import (
     read_config,
     write_config,
 )
-from tengen.run import RunDirectory, usable_threads
+from tengen.run import RunDirectory, check_no_mirror, usable_threads
 
 __all__ = ["train_task"]
 
@@ -133,6 +133,7 @@ def train_task(
     allow(task)
     run = RunDirectory(path)
     run.check_writable()
+    check_no_mirror(run)
     run.check_new()
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.

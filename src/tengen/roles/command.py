@@ -21,7 +21,12 @@ from tengen.roles.full_disk import FullDiskPause
 from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.roles.role_log import RoleLog
 from tengen.roles.stopping import StopListener
-from tengen.run import RunDirectory, remove_leftovers, usable_threads
+from tengen.run import (
+    RunDirectory,
+    check_no_mirror,
+    remove_leftovers,
+    usable_threads,
+)
 
 __all__ = [
     "add_arguments",
@@ -71,10 +76,13 @@ def check_index(args: argparse.Namespace, role: str) -> None:
         role: Whose number of processes counts, as ``launch.roles`` has it.
 
     Raises:
-        UsageError: It has none, or ``--threads`` is out of its range.
+        UsageError: It has none, ``--threads`` is out of its range, or the folder is a
+            mirror.
     """
     usable_threads(args.threads)  # as every role, before it looks at the run
-    count = read_config(RunDirectory.open(args.run)).launch.of(role).count
+    run = RunDirectory.open(args.run)
+    check_no_mirror(run)  # whose run.json is another host's
+    count = read_config(run).launch.of(role).count
     check_range("index", args.index, 0, count - 1, f"raise launch.roles.{role}.count")
 
 
@@ -111,17 +119,20 @@ def serve(
             folder that was typed.
 
     Raises:
-        UsageError: The run's task is a program, or another, than was typed; or the role
-            is refused.
+        UsageError: The run's task is a program, or another, than was typed; the role is
+            refused; or the folder is a mirror, and ``connect`` is None.
+        TengenError: The mirror has failed, so that nobody hears of what the role makes.
         RunError: With ``--once``, there was nothing to do, and what it lacked; the run
             is asked to stop; or the role failed.
     """
     num_threads = usable_threads(args.threads)
+    if connect is None:
+        check_no_mirror(RunDirectory(args.run))
     stop = threading.Event()
     # Self-play by itself is whatever writer is free.
     place = None if name == "selfplay" else index
     with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
-        return _serve(name, args, num_threads, num_games, index, connect, mirror)
+        return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
 
 
 def _serve(
@@ -132,6 +143,7 @@ def _serve(
     index: int,
     connect: Connect | None,
     mirror: Mirror | None,
+    stop: threading.Event,
 ) -> dict[str, Any]:
     run = RunDirectory.open(args.run)
     if run.stop_requested():
@@ -143,7 +155,7 @@ def _serve(
     log = RoleLog(name, run, num_threads, number)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
-    with StopListener(run) as listener:
+    with StopListener(run, stop) as listener:
         pause = FullDiskPause(run.path, listener.event, log.say)
         context = RoleContext(
             num_threads=num_threads,
@@ -183,6 +195,8 @@ def _serve(
                     listener.event.wait(_POLL_S)
                 if args.once or (num_games is not None and num_played >= num_games):
                     break
+            if mirror is not None:
+                mirror.check()
             reason = listener.reason or "done"
         finally:
             worker.close()

@@ -26,10 +26,11 @@ class StopListener:
 
     Args:
         run: The run.
+        event: The event; None makes one.
     """
 
-    def __init__(self, run: RunDirectory) -> None:
-        self.event = threading.Event()
+    def __init__(self, run: RunDirectory, event: threading.Event | None = None) -> None:
+        self.event = event or threading.Event()
         self.reason: Literal["interrupted", "stopped"] | None = None
         self._run = run
         self._is_over = threading.Event()

@@ -35,10 +35,14 @@ from tengen.run.machine import (
     usable_threads,
 )
 from tengen.run.mirrors import (
+    MIRROR_FILE,
+    MIRROR_SCHEMA,
     MirrorRecord,
     change_mirror,
+    check_no_mirror,
     evict_mirrors,
     forget_mirror,
+    has_mirror,
     read_mirrors,
     write_mirror,
 )
@@ -49,11 +53,14 @@ from tengen.run.publish import (
     publish_json,
     remove_leftovers,
     storage_error,
+    sync_directory,
 )
 from tengen.run.reading import find_files, newer_schema, read_object
 
 __all__ = [
     "MAX_THREADS",
+    "MIRROR_FILE",
+    "MIRROR_SCHEMA",
     "SCHEMA",
     "ActorCounts",
     "Endpoint",
@@ -64,10 +71,12 @@ __all__ = [
     "available_cores",
     "available_memory_bytes",
     "change_mirror",
+    "check_no_mirror",
     "evict_mirrors",
     "file_sha256",
     "find_files",
     "forget_mirror",
+    "has_mirror",
     "keep_freed_memory",
     "lock_holder",
     "machine_line",
@@ -90,6 +99,7 @@ __all__ = [
     "run_token",
     "service_folder",
     "storage_error",
+    "sync_directory",
     "usable_threads",
     "write_actor_totals",
     "write_endpoint",

@@ -86,16 +86,20 @@ class NumberedFolder:
         publish_directory(self.entry(number), write)
         return self.entry(number)
 
+    def remove(self, number: int) -> None:
+        """Removes one; only their writer may."""
+        remove_directory(self.entry(number))
+
     def retire(self, num_kept: int) -> None:
         """Removes all but the newest ``num_kept``; only their writer may."""
         for number in self.numbers()[:-num_kept]:
-            remove_directory(self.entry(number))
+            self.remove(number)
 
     def retire_before(self, first: int) -> None:
         """Removes all below ``first``; only their writer may."""
         for number in self.numbers():
             if number < first:
-                remove_directory(self.entry(number))
+                self.remove(number)
 
 
 class RunDirectory:

@@ -1,5 +1,7 @@
 """Which roles work on this run from hosts without its directory: ``RUN/mirrors/``.
 
+A folder that is such a mirror has ``mirror.json``, which says so to every command.
+
 Each has a file there, which the run's service writes (``tengen.mirror``); whoever looks
 at the run, or takes a writer of its own, reads them.
 """
@@ -9,20 +11,30 @@ from __future__ import annotations
 import dataclasses
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-from tengen.errors import RunError
+from tengen.errors import RunError, UsageError
 from tengen.run.layout import RunDirectory
 from tengen.run.publish import publish_json, storage_error
 from tengen.run.reading import find_files, read_object
 
 __all__ = [
+    "MIRROR_FILE",
+    "MIRROR_SCHEMA",
     "MirrorRecord",
     "change_mirror",
+    "check_no_mirror",
     "evict_mirrors",
     "forget_mirror",
+    "has_mirror",
     "read_mirrors",
     "write_mirror",
 ]
+
+MIRROR_FILE = "mirror.json"
+"""In a folder that is a mirror of another host's run."""
+MIRROR_SCHEMA = 1
+"""Of ``MIRROR_FILE``."""
 
 _SCHEMA = 1
 _LOCK = "mirror-records"
@@ -59,6 +71,26 @@ class MirrorRecord:
     """Whether its process has ended, or was not heard of for a minute."""
 
 
+def check_no_mirror(run: RunDirectory) -> None:
+    """Makes sure that a folder is a run itself, and not a mirror of one.
+
+    What a run's own roles made in a mirror would be taken for the other run's.
+
+    Raises:
+        UsageError: It is a mirror.
+    """
+    path = run.path / MIRROR_FILE
+    if not path.exists():
+        return
+    content = read_object(
+        path, "mirror", schema=MIRROR_SCHEMA, advice="choose another folder"
+    )
+    raise UsageError(
+        f"run ({run.path}) is a mirror of the run at {content.get('host')}; run this "
+        f"there, or work on the mirror by selfplay or actor with --connect"
+    )
+
+
 def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
     """Returns the mirrors of a run, by role and index.
 
@@ -78,19 +110,23 @@ def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
     return sorted(records, key=lambda record: (record.role, record.index))
 
 
+def has_mirror(run: RunDirectory, mirror: str) -> bool:
+    """Whether a mirror has a place that nobody has taken from it."""
+    return _path(run, mirror).exists()
+
+
 def write_mirror(run: RunDirectory, record: MirrorRecord) -> None:
     """Publishes a record.
 
     Raises:
         RunError: The disk refuses.
     """
-    folder = run.path / "mirrors"
+    path = _path(run, record.mirror)
     try:
-        folder.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
     except OSError as error:
-        raise storage_error(folder, error) from error
-    content = {"schema": _SCHEMA, **dataclasses.asdict(record)}
-    publish_json(folder / f"{record.mirror}.json", content)
+        raise storage_error(path.parent, error) from error
+    publish_json(path, {"schema": _SCHEMA, **dataclasses.asdict(record)})
 
 
 def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
@@ -103,7 +139,7 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
         RunError: The disk refuses.
     """
     with run.lock(_LOCK, wait=True):
-        is_there = (run.path / "mirrors" / f"{record.mirror}.json").exists()
+        is_there = has_mirror(run, record.mirror)
         if is_there:
             write_mirror(run, record)
         return is_there
@@ -129,8 +165,12 @@ def forget_mirror(run: RunDirectory, mirror: str) -> None:
     Raises:
         RunError: The disk refuses.
     """
-    path = run.path / "mirrors" / f"{mirror}.json"
+    path = _path(run, mirror)
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def _path(run: RunDirectory, mirror: str) -> Path:
+    return run.path / "mirrors" / f"{mirror}.json"

@@ -37,6 +37,7 @@ __all__ = [
     "remove_directory",
     "remove_leftovers",
     "storage_error",
+    "sync_directory",
 ]
 
 _PREFIX = ".tmp-"
@@ -252,6 +253,15 @@ def _refuse_existing(final: Path) -> None:
         raise RunError(
             f"path ({final}) exists already and is immutable; use the next number"
         )
+
+
+def sync_directory(path: Path) -> None:
+    """Makes the names in a folder durable. Blocks.
+
+    Raises:
+        OSError: The disk refuses.
+    """
+    _sync(path)
 
 
 def _sync(path: Path) -> None:

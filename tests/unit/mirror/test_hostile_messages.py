@@ -132,6 +132,27 @@ def test_what_is_no_segment_is_not_published(host, ask):
     assert len(find_files(host.run.experience, "*/*/*.journal")) == 1
 
 
+def test_the_name_of_a_copy_is_durable_before_its_bytes_count(tmp_path, monkeypatch):
+    path, copies = tmp_path / "writer" / "1" / "copy", CopiedFiles()
+    path.parent.mkdir(parents=True)
+    synced = []
+
+    def sync(folder):
+        synced.append(folder)
+        if len(synced) == 1:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("tengen.mirror.growing_file.sync_directory", sync)
+    with pytest.raises(RunError, match="input/output error"):
+        copies.append(path, 0, 0, b"one")
+    synced[:] = [path]
+    # The piece is there, and is sent again.
+    assert copies.append(path, 0, 0, b"one") == 3
+    assert synced[1:] == [path.parent, path.parent.parent]
+    assert copies.append(path, 3, zlib.crc32(b"one"), b"two") == 6
+    assert len(synced) == 3
+
+
 def test_a_copy_takes_each_byte_once(tmp_path):
     path, copies = tmp_path / "copy", CopiedFiles()
     first, second = b"one, ", b"two"

@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 @pytest.fixture
 def members(run: RunDirectory) -> Iterator[Members]:
-    made = Members(run)
+    made = Members(run, "tictactoe", lambda text: None)
     yield made
     made.close()
 
@@ -100,12 +100,22 @@ def test_who_was_parted_with_is_parted_with_once(
     assert begun == [1]
     assert writer_files(folder, SET_ASIDE) == []
     with pytest.raises(UsageError, match="has no place in this run any more"):
-        members.check(member, member.record.events)
+        members.of(NAME, member.record.events)
+    with (
+        pytest.raises(UsageError, match="has no place in this run any more"),
+        members.work_of(member, member.record.events),
+    ):
+        pass
 
 
 def test_a_process_that_another_one_followed_is_refused(members: Members) -> None:
     first = members.join(NAME, "selfplay", 0, PROCESS).record.events
     member = members.join(NAME, "selfplay", 0, "8 on far")
     with pytest.raises(UsageError, match="is worked on by process 8 on far now"):
-        members.check(member, first)
-    members.check(member, member.record.events)
+        members.of(NAME, first)
+    with (
+        pytest.raises(UsageError, match="is worked on by process 8 on far now"),
+        members.work_of(member, first),
+    ):
+        pass
+    assert members.of(NAME, member.record.events) is member

@@ -3,66 +3,27 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 
 import pytest
 
 from tengen.cli import main
-from tengen.errors import RunError, UsageError
+from tengen.errors import UsageError
 from tengen.experience import (
-    ExperienceWriter,
-    Manifest,
     begin_generation,
     claim_writer,
-    has_orphan,
     writer_directory,
 )
-from tengen.experience.games.files import SET_ASIDE
 from tengen.experience.games.segment import recorded_games
 from tengen.mirror.run_client import RunClient
-from tengen.mirror.segments import take_segment
 from tengen.observe.status import read_status
-from tengen.roles.patience import patiently
 from tengen.run import (
     RunDirectory,
-    evict_mirrors,
     find_files,
     read_actor_totals,
-    read_mirrors,
     write_actor_totals,
 )
 from tests.integration.runs import wait_for
-from tests.unit.experience.store_games import random_game
-
-
-def play(mirror, writer, indices, seals=True):
-    """Plays some games of the next generation as a role would; returns its number."""
-    begun = begin_generation(mirror.run, writer, "tictactoe", mirror.next_generation)
-    assert begun is not None
-    generation, _, segment = begun
-    for index in indices:
-        segment.sink.put(random_game("tictactoe", index, generation))
-    segment.close()
-    if seals:
-        writer.seal(generation)
-    return generation
-
-
-def writer_of(mirror):
-    folder = writer_directory(mirror.run, mirror.place.index)
-    return ExperienceWriter(folder, mirror.new_incarnation())
-
-
-def claimed(mirror):
-    wait_for(lambda: mirror.next_generation() is not None)
-
-
-def games_at(run: RunDirectory) -> list[tuple[int, int]]:
-    """Returns (generation, games) of every segment, as the learner meets them."""
-    manifest = Manifest(run.experience)
-    manifest.discover()
-    return [(entry.generation, entry.num_games) for entry in manifest]
+from tests.unit.mirror.playing import claimed, games_at, play, writer_of
 
 
 def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path):
@@ -113,7 +74,7 @@ def test_no_two_writers_have_a_number(host, mirror_at, tmp_path):
     near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
     generation, _, segment = begin_generation(host.run, near, "tictactoe")
     segment.close()
-    numbers = [set(mirror._claimed) for mirror in mirrors] + [{generation}]
+    numbers = [set(mirror._stock._claimed) for mirror in mirrors] + [{generation}]
     assert sum(len(one) for one in numbers) == len(set().union(*numbers))
     indices = [mirror.place.index for mirror in mirrors]
     assert near.directory == writer_directory(host.run, 0)
@@ -138,6 +99,21 @@ def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
         wait_for(lambda: len(games_at(host.run)) == len(played))
         assert [generation for generation, _ in games_at(host.run)] == played
         claimed(mirror)
+
+
+def test_a_number_that_is_sent_and_gone_is_not_played_again(host, mirror_at, tmp_path):
+    """Its file may go before the stock has heard that it was sent."""
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    numbers = list(mirror._stock._claimed)
+    with writer_of(mirror) as writer:
+        host.close()
+        played = [play(mirror, writer, range(2)) for _ in range(8)]
+        host.open()
+        wait_for(lambda: len(games_at(host.run)) == 8)
+        wait_for(lambda: mirror._games.unsent_bytes() == 0)
+        mirror._stock.put(numbers)
+        assert mirror.next_generation() not in played
 
 
 def test_a_backlog_is_bounded(host, mirror_at, tmp_path):
@@ -185,178 +161,6 @@ def test_a_copy_that_is_ahead_of_its_original_is_left_alone(host, mirror_at, tmp
     with writer_of(mirror) as writer:
         play(mirror, writer, range(2, 6))
         wait_for(lambda: games_at(host.run) == [(generation, 6)])
-
-
-def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3), seals=False)
-        (path,) = find_files(mirror.run.experience, f"*/*/{generation:06d}.journal")
-        there = lambda: find_files(  # noqa: E731
-            host.run.experience, f"*/*/{generation:06d}.journal"
-        )
-        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
-    mirror.close()
-    assert not has_orphan(host.run)  # it may come back
-    host.close()
-    host.open(away_s=0.2)
-    wait_for(lambda: games_at(host.run) == [(generation, 3)])
-    wait_for(lambda: read_mirrors(host.run) == [])
-    assert find_files(host.run.experience, "*/*/*.journal") == []
-    # The place is free, and the folder gets another one or the same, with no games.
-    mirror._client.deadline_s = None
-    with pytest.raises(UsageError, match="has no place in this run any more"):
-        mirror._client.claim(1)
-
-
-def test_a_place_that_the_run_gives_is_taken_over_at_once(host, mirror_at, tmp_path):
-    lost = mirror_at(tmp_path / "far", index=5, is_vouched=True)
-    claimed(lost)
-    with writer_of(lost) as writer:
-        generation = play(lost, writer, range(3), seals=False)
-        wait_for(lambda: lost._games.unsent_bytes() == 0)
-    # Nobody has said that the host is gone: the run started another process.
-    again = mirror_at(tmp_path / "other", index=5, is_vouched=True)
-    assert again.place.index == 5
-    # What the first had sent is the run's; its generation is not gone on with.
-    assert games_at(host.run) == [(generation, 3)]
-    claimed(again)
-    assert again.next_generation() > generation
-    wait_for(lambda: lost._error is not None)
-    with pytest.raises(UsageError, match="has no place in this run any more"):
-        lost.next_generation()
-
-
-def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_path):
-    """It plays on, cut off, and comes back: its games are not taken a second time."""
-    gone = mirror_at(tmp_path / "far")
-    claimed(gone)
-    writer = writer_of(gone)
-    host.close()
-    generation = play(gone, writer, range(4))
-    writer.release()
-    host.open(away_s=0.2)
-    gone._is_over.set()
-    gone._wake.set()
-    gone._thread.join()
-    wait_for(lambda: read_mirrors(host.run) == [])
-    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-    number, _, segment = begin_generation(host.run, near, "tictactoe")
-    segment.close()
-    near.release()
-    assert number > generation
-    gone._held.release()
-    host.close()
-    host.open()
-    with pytest.raises(UsageError, match="was not claimed for"):
-        mirror_at(tmp_path / "far")
-    assert games_at(host.run) == []
-
-
-def test_a_process_with_the_run_directory_takes_a_mirrors_place(
-    host, mirror_at, tmp_path
-):
-    mirror = mirror_at(tmp_path / "far", index=0, is_vouched=True)
-    folder = writer_directory(host.run, 0)
-    with pytest.raises(UsageError, match="is in use by process"):
-        ExperienceWriter(folder, host.run.new_incarnation("selfplay"))
-    evict_mirrors(host.run, "selfplay", 0)
-    incarnation = host.run.new_incarnation("selfplay")
-    patiently(
-        lambda: ExperienceWriter(folder, incarnation), threading.Event()
-    ).release()
-    wait_for(lambda: mirror._error is not None)
-
-
-def test_who_was_parted_with_is_not_parted_with_again(
-    host, mirror_at, tmp_path, monkeypatch
-):
-    """Its place may be another's by then, whose journals would be sealed."""
-    monkeypatch.setattr("tengen.mirror.service._LOOK_S", 0.05)
-    host.close()
-    host.open()
-    mirror_at(tmp_path / "far")
-    members = host.service._members
-    (member,) = members._members.values()
-    looks = iter([[member]])
-    parted = []
-
-    def look(away_s):
-        for found in looks:
-            return found
-        raise RunError("the disk refuses")
-
-    def part_with(member):
-        parted.append(member)
-
-    monkeypatch.setattr(members, "look", look)
-    monkeypatch.setattr(members, "part_with", part_with)
-    wait_for(lambda: parted)
-    time.sleep(0.5)
-    assert parted == [member]
-    monkeypatch.undo()
-
-
-def test_a_slow_disk_for_one_mirror_holds_up_no_other(
-    host, mirror_at, tmp_path, monkeypatch
-):
-    begun, may_end = threading.Event(), threading.Event()
-
-    def slowly(*args):
-        begun.set()
-        assert may_end.wait(60)
-        return take_segment(*args)
-
-    monkeypatch.setattr("tengen.mirror.service.take_segment", slowly)
-    mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3))
-        assert begun.wait(60)
-        other = mirror_at(tmp_path / "other")
-        assert other._client.look("")["stop"] is False
-        assert other.place.index != mirror.place.index
-        assert games_at(host.run) == []
-        may_end.set()
-        wait_for(lambda: games_at(host.run) == [(generation, 3)])
-
-
-def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3))
-    mirror.close()
-    assert games_at(host.run) == [(generation, 3)]
-    assert read_mirrors(host.run) == []
-    assert find_files(host.run.experience, "*/*/*.journal") == []
-    # The numbers that it has not begun are free again.
-    assert find_files(host.run.experience, f"*/*/*.{SET_ASIDE}") == []
-    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-    number, _, segment = begin_generation(host.run, near, "tictactoe")
-    segment.close()
-    near.release()
-    assert number == generation + 1
-
-
-def test_a_mirror_may_begin_when_there_are_models(host, mirror_at, tmp_path):
-    host.run.models.publish(0, lambda folder: (folder / "meta.json").touch())
-    assert mirror_at(tmp_path / "far").run.models.numbers() == [0]
-
-
-def test_a_model_that_arrives_damaged_is_none(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
-    tell = host.service.service.questions["model"]
-    wrong = {"sha256": "0" * 64}
-    host.service.service.questions["model"] = lambda message: [
-        {**file, **wrong} for file in tell(message)
-    ]
-    host.run.models.publish(0, lambda folder: (folder / "meta.json").touch())
-    wait_for(lambda: mirror._away_since_s is not None)
-    assert mirror.run.models.numbers() == []
-    wrong.clear()
-    wait_for(lambda: mirror.run.models.numbers() == [0])
 
 
 def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
@@ -430,6 +234,10 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
 def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
     monkeypatch.setattr("tengen.mirror.run_client.__version__", "9.9")
     with pytest.raises(UsageError, match=r"tengen \(9.9\) of .* must be"):
+        mirror_at(tmp_path / "far")
+    monkeypatch.undo()
+    monkeypatch.setattr("tengen.mirror.run_client.PYTHON", "3.9")
+    with pytest.raises(UsageError, match=r"python \(3.9\) of .* must be 3\."):
         mirror_at(tmp_path / "far")
     monkeypatch.undo()
     own = RunDirectory.create_or_resume(tmp_path / "own")

@@ -12,12 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.experience.games.files import SET_ASIDE, writer_files
 from tengen.experience.games.journal import OpenSegment
 from tengen.experience.games.segment import RecordedGames
 from tengen.experience.games.writer import ExperienceWriter, games_meta
-from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
+from tengen.run import (
+    RunDirectory,
+    find_files,
+    lock_holder,
+    publish_file,
+    read_mirrors,
+    storage_error,
+)
 
 __all__ = [
     "MAX_WRITERS",
@@ -26,6 +33,7 @@ __all__ = [
     "begin_generation",
     "claim_ahead",
     "claim_writer",
+    "give_up_numbers",
     "has_orphan",
     "num_trained",
     "sealed_generation",
@@ -35,6 +43,8 @@ __all__ = [
 TRAIN_WRITER = 0
 """The first writer of ``tengen train``, whose self-play process I is the writer I after
 it: always the same, so that it resumes its own."""
+
+_GIVEN_UP = "given_up"
 
 MAX_WRITERS = 256
 """Self-play processes that a run has at most."""
@@ -181,6 +191,35 @@ def claim_ahead(
     return sorted(begun)
 
 
+def give_up_numbers(run: RunDirectory, newest: int) -> None:
+    """Sees to it that no number up to this one is ever claimed again.
+
+    For a process elsewhere that may have played them, and has lost its place.
+
+    Raises:
+        RunError: The disk refuses, or the file is damaged.
+    """
+    with run.lock("generation", wait=True):
+        if newest > _newest_given_up(run):
+            publish_file(run.experience / _GIVEN_UP, f"{newest}\n".encode())
+
+
+def _newest_given_up(run: RunDirectory) -> int:
+    path = run.experience / _GIVEN_UP
+    try:
+        text = path.read_text("ascii", "replace")
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise storage_error(path, error) from error
+    if not text.strip().isdecimal():
+        raise RunError(
+            f"given_up ({path}) must hold the number of a generation; write the newest "
+            f"one that is in {run.experience} there"
+        )
+    return int(text)
+
+
 def _writers(run: RunDirectory) -> Iterable[int]:
     """Returns the writers that a role by itself may be.
 
@@ -220,7 +259,7 @@ def _newest_of(run: RunDirectory) -> int:
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
-    return _newest(files)
+    return max(_newest(files), _newest_given_up(run))
 
 
 def _newest(files: Iterable[Path]) -> int:

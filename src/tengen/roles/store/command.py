@@ -17,7 +17,7 @@ from tengen.observe import EventWriter
 from tengen.overrides import override
 from tengen.roles.stopping import StopListener
 from tengen.roles.store.report import StoreWatch
-from tengen.run import RunDirectory, storage_error
+from tengen.run import RunDirectory, check_no_mirror, storage_error
 from tengen.store import Store, StoreConfig
 
 __all__ = ["LINK", "ROWS", "add_arguments", "store"]
@@ -56,6 +56,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
         RunError: The run was asked to stop, or the disk refuses.
     """
     given = None if args.config is None else StoreConfig.read(args.config)
+    check_no_mirror(RunDirectory(args.run))
     run = RunDirectory.create_or_resume(args.run)
     if run.stop_requested():
         raise RunError(

@@ -1,0 +1,358 @@
+"""Places of mirrors in a run: kept, taken over, given back and given up."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.experience import (
+    ExperienceWriter,
+    OpenSegment,
+    begin_generation,
+    claim_writer,
+    has_orphan,
+    writer_directory,
+)
+from tengen.experience.games.journal import read_journal
+from tengen.mirror.segments import take_segment
+from tengen.roles.patience import patiently
+from tengen.run import evict_mirrors, find_files, read_mirrors
+from tests.integration.runs import wait_for
+from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+
+
+def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3), seals=False)
+        (path,) = find_files(mirror.run.experience, f"*/*/{generation:06d}.journal")
+        there = lambda: find_files(  # noqa: E731
+            host.run.experience, f"*/*/{generation:06d}.journal"
+        )
+        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
+    mirror.close()
+    assert not has_orphan(host.run)  # it may come back
+    host.close()
+    host.open(away_s=0.2)
+    wait_for(lambda: games_at(host.run) == [(generation, 3)])
+    wait_for(lambda: read_mirrors(host.run) == [])
+    assert find_files(host.run.experience, "*/*/*.journal") == []
+    # The place is free, and the folder gets another one or the same, with no games.
+    mirror._client.deadline_s = None
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        mirror._client.claim(1)
+
+
+def test_a_place_that_the_run_gives_is_taken_over_at_once(host, mirror_at, tmp_path):
+    lost = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    claimed(lost)
+    with writer_of(lost) as writer:
+        generation = play(lost, writer, range(3), seals=False)
+        wait_for(lambda: lost._games.unsent_bytes() == 0)
+    # Nobody has said that the host is gone: the run started another process.
+    again = mirror_at(tmp_path / "other", index=5, is_vouched=True)
+    assert again.place.index == 5
+    # What the first had sent is the run's; its generation is not gone on with.
+    assert games_at(host.run) == [(generation, 3)]
+    claimed(again)
+    assert again.next_generation() > generation
+    wait_for(lambda: lost._error is not None)
+    with pytest.raises(UsageError, match="has no place in this run any more"):
+        lost.next_generation()
+
+
+def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_path):
+    """It plays on, cut off, and comes back: its games are not taken a second time."""
+    gone = mirror_at(tmp_path / "far")
+    claimed(gone)
+    writer = writer_of(gone)
+    host.close()
+    generation = play(gone, writer, range(4))
+    writer.release()
+    host.open(away_s=0.2)
+    gone._is_over.set()
+    gone._wake.set()
+    gone._thread.join()
+    wait_for(lambda: read_mirrors(host.run) == [])
+    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
+    number, _, segment = begin_generation(host.run, near, "tictactoe")
+    segment.close()
+    near.release()
+    assert number > generation
+    gone._held.release()
+    host.close()
+    host.open()
+    lines = []
+    again = mirror_at(tmp_path / "far", say=lines.append)
+    # Its games are put aside, whatever place it gets, and it plays on.
+    (line,) = lines
+    assert "1 generations, of which the run has what it was sent before" in line
+    (aside,) = find_files(again.run.path, "given-up/*/*/*/*.npz")
+    assert aside.stem == f"{generation:06d}"
+    assert again._folder.mirror not in str(aside)
+    claimed(again)
+    with writer_of(again) as writer:
+        number = play(again, writer, range(2))
+        wait_for(lambda: games_at(host.run) == [(number, 2)])
+    assert number > generation
+
+
+def test_who_ended_cleanly_gives_nothing_up(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        first = play(mirror, writer, range(2))
+    mirror.close()
+    assert read_mirrors(host.run) == []
+    lines = []
+    mirror = mirror_at(tmp_path / "far", say=lines.append)
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        second = play(mirror, writer, range(3))
+        wait_for(lambda: games_at(host.run) == [(first, 2), (second, 3)])
+    assert lines == []
+
+
+def test_who_lost_its_place_to_another_starts_again(host, mirror_at, tmp_path):
+    lost = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    mirror_at(tmp_path / "other", index=5, is_vouched=True)
+    wait_for(lambda: lost._error is not None)
+    lost.close()
+    again = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    claimed(again)
+
+
+def test_a_process_with_the_run_directory_takes_a_mirrors_place(
+    host, mirror_at, tmp_path
+):
+    mirror = mirror_at(tmp_path / "far", index=0, is_vouched=True)
+    folder = writer_directory(host.run, 0)
+    with pytest.raises(UsageError, match="is in use by process"):
+        ExperienceWriter(folder, host.run.new_incarnation("selfplay"))
+    evict_mirrors(host.run, "selfplay", 0)
+    incarnation = host.run.new_incarnation("selfplay")
+    patiently(
+        lambda: ExperienceWriter(folder, incarnation), threading.Event()
+    ).release()
+    wait_for(lambda: mirror._error is not None)
+
+
+def test_who_is_evicted_is_told_when_it_comes_back(host, mirror_at, tmp_path):
+    """Before the service has looked: the eviction is not published away."""
+    mirror = mirror_at(tmp_path / "far", index=0, is_vouched=True)
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        play(mirror, writer, range(2), seals=False)
+    mirror.close()
+    (record,) = read_mirrors(host.run)
+    assert record.is_away
+    evict_mirrors(host.run, "selfplay", 0)
+    lines = []
+    again = mirror_at(tmp_path / "far", say=lines.append)
+    assert "was given up while it was away" in lines[0]
+    assert again.place.index != 0
+    folder = writer_directory(host.run, 0)
+    ExperienceWriter(folder, host.run.new_incarnation("selfplay")).release()
+    # The same while it is connected.
+    evict_mirrors(host.run, "selfplay", again.place.index)
+    wait_for(lambda: again._error is not None)
+    assert read_mirrors(host.run) == []
+
+
+def test_who_was_parted_with_is_not_parted_with_again(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    """Its place may be another's by then, whose journals would be sealed."""
+    monkeypatch.setattr("tengen.mirror.service._LOOK_S", 0.05)
+    host.close()
+    host.open()
+    mirror_at(tmp_path / "far")
+    members = host.service._members
+    (member,) = members._members.values()
+    looks = iter([[member]])
+    parted = []
+
+    def look(away_s):
+        for found in looks:
+            return found
+        raise RunError("the disk refuses")
+
+    def part_with(member):
+        parted.append(member)
+
+    monkeypatch.setattr(members, "look", look)
+    monkeypatch.setattr(members, "part_with", part_with)
+    wait_for(lambda: parted)
+    time.sleep(0.5)
+    assert parted == [member]
+    monkeypatch.undo()
+
+
+def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(3))
+    mirror.close()
+    assert games_at(host.run) == [(generation, 3)]
+    assert read_mirrors(host.run) == []
+    assert find_files(host.run.experience, "*/*/*.journal") == []
+    # The numbers that it has not begun are free again.
+    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
+    number, _, segment = begin_generation(host.run, near, "tictactoe")
+    segment.close()
+    near.release()
+    assert number == generation + 1
+
+
+def test_a_clean_end_gives_an_actors_place_back(host, mirror_at, tmp_path):
+    mirror_at(tmp_path / "far", "actor", index=0).close()
+    assert read_mirrors(host.run) == []
+    host.run.lock("actor-0").release()
+
+
+def part_with_silent_ones(host):
+    """Has the host find out now, as it would in two hours."""
+    host.close()
+    host.open(away_s=0.2)
+    wait_for(lambda: read_mirrors(host.run) == [])
+
+
+def end_as_if_killed(mirror):
+    mirror._is_over.set()
+    mirror._wake.set()
+    mirror._thread.join()
+    mirror._held.release()
+
+
+def test_a_disk_that_fails_once_costs_no_games(host, mirror_at, tmp_path, monkeypatch):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(5), seals=False)
+        wait_for(lambda: mirror._games.unsent_bytes() == 0)
+    end_as_if_killed(mirror)
+    failures = []
+
+    def once(path):
+        if not failures:
+            failures.append(path)
+            raise RunError(f"journal ({path}) cannot be read, Input/output error")
+        return read_journal(path)
+
+    monkeypatch.setattr("tengen.mirror.segments.read_journal", once)
+    part_with_silent_ones(host)
+    assert failures
+    assert games_at(host.run) == [(generation, 5)]
+    assert find_files(host.run.experience, "*/*/*.refused") == []
+
+
+@pytest.mark.parametrize("damage", ["header", "game", "frames"])
+def test_what_is_no_journal_is_refused_and_told(host, mirror_at, tmp_path, damage):
+    mirror = mirror_at(tmp_path / "far")
+    claimed(mirror)
+    with writer_of(mirror) as writer:
+        generation = play(mirror, writer, range(5), seals=False)
+        wait_for(lambda: mirror._games.unsent_bytes() == 0)
+    end_as_if_killed(mirror)
+    folder = writer_directory(host.run, mirror.place.index)
+    path = max(folder.glob("*/*.journal"), key=lambda path: int(path.stem))
+    if damage == "header":
+        path.write_bytes(b"TENGENJL and then something else")
+    else:
+        path.unlink()
+        task = "connect4" if damage == "game" else "tictactoe"
+        meta = {"kind": "games", "game": task, "generation": int(path.stem)}
+        segment = OpenSegment(path, meta)
+        segment.append(b"no game")
+        segment.close()
+    part_with_silent_ones(host)
+    # It costs no other generation.
+    assert games_at(host.run) == [(generation, 5)]
+    assert find_files(host.run.experience, f"*/*/{path.stem}.refused")
+    assert "but for 1 files that are no journals" in host.lines[-1]
+
+
+def test_a_place_leaves_little_behind(host, mirror_at, tmp_path):
+    for name in ("first", "second"):
+        mirror = mirror_at(tmp_path / name)
+        claimed(mirror)
+        newest = max(mirror._stock._claimed)
+        folder = writer_directory(host.run, mirror.place.index)
+        (folder / str(mirror.place.incarnation) / "000001.part").touch()
+        end_as_if_killed(mirror)
+        part_with_silent_ones(host)
+        # Neither a folder of the process nor a mark for each number.
+        assert [path.name for path in folder.iterdir()] == ["lock"]
+        assert (host.run.experience / "given_up").read_text() == f"{newest}\n"
+        near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
+        number, _, segment = begin_generation(host.run, near, "tictactoe")
+        segment.close()
+        near.seal(number)
+        near.release()
+        assert number == newest + 1
+        host.close()
+        host.open()
+
+
+def test_a_full_run_takes_the_place_that_was_silent_longest(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tengen.mirror.members.MAX_WRITERS", 3)
+    actor = mirror_at(tmp_path / "actor", "actor", index=0)
+    actor.close()
+    silent = [mirror_at(tmp_path / f"silent-{number}") for number in range(2)]
+    for mirror in silent:
+        end_as_if_killed(mirror)
+    with pytest.raises(UsageError, match="has 3 self-play processes, the most"):
+        mirror_at(tmp_path / "third")
+    members = host.service._members._members
+    members[silent[0]._folder.mirror].heard_s -= 61
+    members[silent[1]._folder.mirror].heard_s -= 99
+    third = mirror_at(tmp_path / "third")
+    assert third.place.index == silent[1].place.index
+    assert silent[1]._folder.mirror not in members
+    assert silent[0]._folder.mirror in members
+
+
+def test_one_that_sends_keeps_nobody_else_waiting(
+    host, mirror_at, tmp_path, monkeypatch
+):
+    sends, goes_on = threading.Event(), threading.Event()
+
+    def slow(*args):
+        sends.set()
+        assert goes_on.wait(60)
+        return take_segment(*args)
+
+    first, second = (mirror_at(tmp_path / name) for name in ("first", "second"))
+    claimed(first)
+    monkeypatch.setattr("tengen.mirror.service.take_segment", slow)
+    with writer_of(first) as writer:
+        generation = play(first, writer, range(2))
+    assert sends.wait(60)
+    second._client.look("")
+    second._client.claim(30)
+    goes_on.set()
+    wait_for(lambda: games_at(host.run) == [(generation, 2)])
+
+
+def test_work_for_a_place_that_was_lost_meanwhile_is_refused(host, mirror_at, tmp_path):
+    mirror = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    members = host.service._members
+    member = members.of(mirror._folder.mirror, mirror.place.events)
+    with (
+        pytest.raises(UsageError, match="is worked on by process"),
+        members.work_of(member, mirror.place.events - 1),
+    ):
+        pass
+    mirror_at(tmp_path / "other", index=5, is_vouched=True)
+    with (
+        pytest.raises(UsageError, match="has no place in this run any more"),
+        members.work_of(member, mirror.place.events),
+    ):
+        pass
