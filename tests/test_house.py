@@ -168,6 +168,16 @@ def test_files_are_ascii():
     assert wrong == []
 
 
+def test_no_merge_is_half_done():
+    sides = re.compile("^" + 7 * "[<>]" + " ", re.M)
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in project_files()
+        if sides.search(path.read_text())
+    ]
+    assert wrong == []
+
+
 def test_files_hold_one_idea():
     wrong = {
         str(path.relative_to(ROOT)): num_lines
