@@ -38,9 +38,9 @@ from tengen.experience import Divided
 from tengen.games import open_game
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
-from tengen.learners.group import TorchGroup
 from tengen.learners.peer import LEARNERS
 from tengen.learners.team import Team
+from tengen.learners.torch_group import TorchGroup
 from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig

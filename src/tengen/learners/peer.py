@@ -12,6 +12,7 @@ The follower opens a session of the leader's service (`tengen.transport`) and sa
     L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
         "last": J, "remaining": X, "asked": Y}                  again and again
     L  {"do": "check", "group": E}                              compare the weights
+    L  {"do": "lost", "group": E}   the group has failed: nobody is waited for in it
     F  {"is": "leaving"}    it is to stop: the leader goes on without it from a batch on
     L  {"do": "bye"}        the group is over, or goes on without this follower
 

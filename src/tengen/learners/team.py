@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tengen.errors import UsageError, os_reason
-from tengen.learners.group import ALONE, GLOO, NCCL, GroupLost, Meeting, TorchGroup
+from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.peer import LEARNERS, Peer
+from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class Team:
         self._learner.group.close()
         self._is_whole = False
         self.num_lost += 1
+        self._tell_lost(self._grouped)
         self._say(f"a learner was lost, and the step with it: {error}")
 
     def check_same(self) -> None:
@@ -275,15 +277,25 @@ class Team:
         }
         for rank, one in enumerate(asked, start=1):
             one.send(do="meet", group=self._number, rank=rank, **meeting)
-        group = TorchGroup(
-            **meeting, rank=0, patience_s=self._patience_s, device=learner.device
-        )
         try:
+            group = TorchGroup(
+                **meeting,
+                rank=0,
+                patience_s=self._patience_s,
+                device=learner.device,
+                why_over=lambda: _why_over(asked),
+            )
+            # From here on the learner closes it, whatever happens.
+            learner.join(group)
             group.broadcast(packed_state(learner.state()))
         except GroupLost:
-            group.close()
+            self._tell_lost(asked)
             raise
-        learner.join(group)
+
+    def _tell_lost(self, members: Sequence[_Member]) -> None:
+        """Has those of a group that failed wait for it no longer."""
+        for one in members:
+            one.send(do="lost", group=self._number)
 
     def _disband(self, learner: Learner) -> None:
         learner.group.close()
@@ -347,6 +359,14 @@ class Team:
             elif what == "leaving":
                 member.is_leaving = True
             self._changed.notify_all()
+
+
+def _why_over(members: Sequence[_Member]) -> str:
+    """Says why a group of these followers is over; empty where it is not."""
+    for one in members:
+        if one.is_gone:
+            return f"learner {one.index} is gone"
+    return ""
 
 
 def gpu_name(device: str) -> str:

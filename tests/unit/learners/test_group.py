@@ -14,15 +14,9 @@ import torch
 
 from tengen.agents.return_scale import ReturnScale
 from tengen.learners import Update
-from tengen.learners.group import (
-    ALONE,
-    Group,
-    GroupLost,
-    Meeting,
-    TorchGroup,
-    row_bounds,
-)
+from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.rows import rows_to_learn
+from tengen.learners.torch_group import Meeting, TorchGroup
 from tengen.store import Batch
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import tempfile
@@ -233,6 +234,40 @@ def test_a_learner_that_hangs_is_left_behind(
     assert leader.tape.num_drawn == 4
     goes_on.set()
     hangs.end()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_host_that_is_lost_is_not_waited_for(
+    make_leader: Callable[..., Leader], count: int
+) -> None:
+    """Its stream is known to be dead; torch's own connections say nothing for ever."""
+    leader = make_leader(60.0)
+    goes_on = threading.Event()
+    left_s = []
+
+    def is_lost(connection: socket.socket) -> None:
+        left_s.append(time.monotonic())
+        with contextlib.suppress(OSError):  # of a batch that was ordered ahead
+            connection.shutdown(socket.SHUT_RDWR)
+        goes_on.wait(60)
+
+    lost = Following(leader, count, is_lost, 60.0)
+    others = [Following(leader, index) for index in range(1, count)]
+    leader.settle(1 + count)
+    list(leader.learner.steps(4))
+    # Two looks, and the meeting of those that are left.
+    assert time.monotonic() - left_s[0] < 10
+    assert leader.team.size == count
+    assert leader.team.num_lost == 1
+    assert any(f"learner {count} is gone" in line for line in leader.said)
+    leader.team.check_same()
+    leader.team.close()
+    # Nor does it wait for the leader, nor do the others for it.
+    goes_on.set()
+    for one in [lost, *others]:
+        one.end()
+        assert one.follower.num_lost <= 1
+    assert time.monotonic() - left_s[0] < 20
 
 
 def test_who_never_agrees_is_not_waited_for(
