@@ -14,6 +14,7 @@ from typing import Any
 
 from tengen.errors import TengenError
 from tengen.experience import ExperiencePart
+from tengen.learners.grace import Grace
 from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.loop import Learner
 from tengen.learners.peer import Peer
@@ -40,7 +41,8 @@ class Follower:
         connection: A session of the leader's service; closed by ``close``.
         part: What it draws from; closed by ``close``.
         make_learner: Returns a learner for the network of a stage, by its number.
-        stop: Once it is set, ``work`` ends; the leader waits until ``close``.
+        stop: Once it is set, ``work`` ends, some seconds later at most; the leader
+            waits until ``close``.
         patience_s: See ``TorchGroup``.
         progress: Takes counts after each step.
 
@@ -66,6 +68,7 @@ class Follower:
         self._part = part
         self._make_learner = make_learner
         self._stop = stop
+        self._grace = Grace(stop)
         self._patience_s = patience_s
         self._progress = progress
         self._learner: Learner | None = None
@@ -226,6 +229,8 @@ class Follower:
         # One that said goodbye has done its part of what is still under way.
         if self._is_ended.is_set() and not self._is_parted:
             return "the leader is gone"
+        if self._grace.is_over:
+            return "this learner is to stop"
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:

@@ -185,7 +185,7 @@ class Learner:
                 metrics, priorities = self._train_within_memory(batch)
             except GroupLost as error:
                 left -= self._give_up(batch, error)
-                if is_stopping:
+                if stop is not None and stop.is_set():
                     return
                 continue
             if self._next_batch is not None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tengen.errors import UsageError, os_reason
+from tengen.learners.grace import Grace
 from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.peer import LEARNERS, Peer
 from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
@@ -35,6 +36,8 @@ PATIENCE_S = 330.0
 above what their parts of a batch differ by. A process that ends is not waited for."""
 
 _MAX_TRIES = 3
+# The longest that a learner which waits for a word does not hear a stop.
+_LOOK_S = 0.25
 
 
 @dataclass(eq=False)
@@ -70,6 +73,7 @@ class Team:
         count: Learners at most, the leader among them.
         host: The address of this host by which the group meets and computes.
         gpu: What tells the leader's GPU from all others; empty on a CPU.
+        stop: Once it is set, followers are waited for some seconds more at most.
         patience_s: The longest wait for a follower that lives.
         say: Takes a line for people.
 
@@ -86,6 +90,7 @@ class Team:
         *,
         host: str = "127.0.0.1",
         gpu: str = "",
+        stop: threading.Event | None = None,
         patience_s: float = PATIENCE_S,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -95,6 +100,8 @@ class Team:
         self._count = count
         self._host = host
         self._gpu = gpu
+        self._stop = stop or threading.Event()
+        self._grace = Grace(self._stop)
         self._patience_s = patience_s
         self._say = say
         self._changed = threading.Condition()
@@ -127,7 +134,7 @@ class Team:
         """Forms the group anew, where others are in it than are to be.
 
         Blocks until those that are to be in it have the leader's state, or are gone.
-        No batch may be under way.
+        No batch may be under way. Once the stop is set the leader is alone.
 
         Args:
             learner: The leader.
@@ -151,6 +158,8 @@ class Team:
         if is_settled:
             return
         for _ in range(_MAX_TRIES):
+            if self._stop.is_set():
+                break
             if self._form(learner):
                 return
         # Whoever cannot be worked with comes anew.
@@ -189,8 +198,11 @@ class Team:
         assert self._learner is not None
         self._learner.group.close()
         self._is_whole = False
-        self.num_lost += 1
         self._tell_lost(self._grouped)
+        if self._grace.is_over:
+            self._say(f"a step was given up: {error}")
+            return
+        self.num_lost += 1
         self._say(f"a learner was lost, and the step with it: {error}")
 
     def check_same(self) -> None:
@@ -283,7 +295,7 @@ class Team:
                 rank=0,
                 patience_s=self._patience_s,
                 device=learner.device,
-                why_over=lambda: _why_over(asked),
+                why_over=lambda: self._why_over(asked),
             )
             # From here on the learner closes it, whatever happens.
             learner.join(group)
@@ -291,6 +303,15 @@ class Team:
         except GroupLost:
             self._tell_lost(asked)
             raise
+
+    def _why_over(self, members: Sequence[_Member]) -> str:
+        """Says why a group of these followers is over; empty where it is not."""
+        for one in members:
+            if one.is_gone:
+                return f"learner {one.index} is gone"
+        if self._grace.is_over:
+            return "this learner is to stop"
+        return ""
 
     def _tell_lost(self, members: Sequence[_Member]) -> None:
         """Has those of a group that failed wait for it no longer."""
@@ -305,10 +326,10 @@ class Team:
     def _wait_for_willing(self, asked: Sequence[_Member], number: int) -> None:
         until = time.monotonic() + self._patience_s
         with self._changed:
-            self._changed.wait_for(
-                lambda: all(one.willing == number or not one.is_able for one in asked),
-                max(0.0, until - time.monotonic()),
-            )
+            while not all(one.willing == number or not one.is_able for one in asked):
+                if self._stop.is_set() or time.monotonic() >= until:
+                    return
+                self._changed.wait(_LOOK_S)
 
     def _part(self, members: Sequence[_Member]) -> None:
         for one in list(members):
@@ -359,14 +380,6 @@ class Team:
             elif what == "leaving":
                 member.is_leaving = True
             self._changed.notify_all()
-
-
-def _why_over(members: Sequence[_Member]) -> str:
-    """Says why a group of these followers is over; empty where it is not."""
-    for one in members:
-        if one.is_gone:
-            return f"learner {one.index} is gone"
-    return ""
 
 
 def gpu_name(device: str) -> str:

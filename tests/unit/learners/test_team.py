@@ -37,7 +37,14 @@ class Leader:
         self.tape = Tape(CASE)
         given: Any = self.tape
         self.said: list[str] = []
-        self.team = Team(given, COUNT, patience_s=patience_s, say=self.said.append)
+        self.stop = threading.Event()
+        self.team = Team(
+            given,
+            COUNT,
+            stop=self.stop,
+            patience_s=patience_s,
+            say=self.said.append,
+        )
         self.host = HostFolder("learners", folder)
         self.server = Server(self.host.listen(), self.team.service)
         self.learner: Learner = make_learner(CASE, self.tape, self.team)
@@ -285,6 +292,67 @@ def test_who_never_agrees_is_not_waited_for(
     assert said[-1] == "bye"
     assert "group" in said
     check_weights(leader, 3)
+
+
+def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader(60.0)
+    connection = leader.connect(1)
+    connection.sendall(b'{"is": "here"}\n{"is": "ready"}\n')
+    while not leader.team.is_due:
+        time.sleep(0.005)
+    threading.Timer(0.5, leader.stop.set).start()
+    start_s = time.monotonic()
+    with connection:
+        assert len(list(leader.learner.steps(100, leader.stop))) <= 2
+    assert time.monotonic() - start_s < 10
+
+
+def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(
+    make_leader: Callable[..., Leader],
+) -> None:
+    """Its stream lives, and so do torch's connections."""
+    leader = make_leader(60.0)
+    goes_on = threading.Event()
+    hangs = Following(leader, 1, lambda connection: goes_on.wait(60) and None, 60.0)
+    leader.settle(2)
+    threading.Timer(0.5, leader.stop.set).start()
+    start_s = time.monotonic()
+    assert list(leader.learner.steps(100, leader.stop)) == []
+    leader.team.close()
+    leader.learner.state()
+    assert time.monotonic() - start_s < 20
+    assert leader.team.num_lost == 0
+    goes_on.set()
+    hangs.end()
+
+
+def test_a_stop_ends_a_follower_that_waits_for_its_leader(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.learners.follower._LEAVE_S", 1.0)
+    leader = make_leader(60.0)
+    one = Following(leader, 1, patience_s=60.0)
+    leader.settle(2)
+    goes_on = threading.Event()
+    draw = leader.tape.draw
+
+    def waits(*numbers: Any) -> Any:
+        goes_on.wait(60)
+        return draw(*numbers)
+
+    leader.tape.draw = waits  # type: ignore[method-assign]
+    work = threading.Thread(target=lambda: list(leader.learner.steps(1)))
+    work.start()
+    time.sleep(0.5)
+    start_s = time.monotonic()
+    one.stop.set()
+    one.end()
+    assert time.monotonic() - start_s < 30
+    goes_on.set()
+    work.join(60)
+    assert not work.is_alive()
 
 
 @pytest.mark.parametrize("index", [0, 3, -1])
