@@ -191,8 +191,12 @@ class Follower:
         else:
             try:
                 self._work(message, batch)
-            except GroupLost:
+            except GroupLost as error:
                 self.num_lost += 1
+                # The leader may not see it: it may wait for what never comes.
+                self._peer.send(
+                    {"is": "failed", "group": self._number, "why": str(error)}
+                )
                 self._leave()
                 if batch is not None:
                     batch.result().ack()

@@ -13,6 +13,7 @@ The follower opens a session of the leader's service (`tengen.transport`) and sa
         "last": J, "remaining": X, "asked": Y}                  again and again
     L  {"do": "check", "group": E}                              compare the weights
     L  {"do": "lost", "group": E}   the group has failed: nobody is waited for in it
+    F  {"is": "failed", "group": E, "why": W}   the group has failed for it
     F  {"is": "leaving"}    it is to stop: the leader goes on without it from a batch on
     L  {"do": "bye"}        the group is over, or goes on without this follower
 

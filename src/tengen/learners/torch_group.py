@@ -36,6 +36,8 @@ __all__ = ["GLOO", "NCCL", "Meeting", "TorchGroup"]
 GLOO = "gloo"
 NCCL = "nccl"
 
+# The longest wait for a learner that has agreed to meet.
+_MEETING_S = 20.0
 # The longest that a learner which waits for others does not hear why it should not.
 _SLICE = datetime.timedelta(seconds=0.25)
 # Between two looks at a GPU.
@@ -84,7 +86,7 @@ class TorchGroup:
         rank: See ``Group``.
         size: See ``Group``.
         patience_s: The longest wait for another learner, above 0. One whose process
-            ends is not waited for.
+            ends is not waited for, and one that does not come for a shorter time.
         backend: ``gloo``, or ``nccl`` where each learner has a GPU of its own.
         device: What NCCL computes on.
         why_over: Says why nobody is to be waited for any more; empty while there is no
@@ -118,22 +120,23 @@ class TorchGroup:
         self._why_over = why_over
         # A collective that this learner waits for no longer, and torch does.
         self._unfinished: Any = None
-        patience = datetime.timedelta(seconds=patience_s)
+        # Those that meet have said that they will, and have nothing else to do.
+        meeting = datetime.timedelta(seconds=min(_MEETING_S, patience_s))
 
         def meet() -> Any:
             distributed = _distributed()
             own_address = _own_address(host, port)
             store = distributed.TCPStore(
-                host, port, timeout=patience, wait_for_workers=False
+                host, port, timeout=meeting, wait_for_workers=False
             )
             named = distributed.PrefixStore(name, store)
             if backend == NCCL:
                 nccl = distributed.ProcessGroupNCCL.Options()
-                nccl._timeout = patience
+                nccl._timeout = meeting
                 return distributed.ProcessGroupNCCL(named, rank, size, nccl)
             kind = distributed.ProcessGroupGloo
             gloo = kind._Options()
-            gloo._timeout = patience
+            gloo._timeout = meeting
             gloo._devices = [kind.create_device(hostname=own_address)]
             return kind(named, rank, size, gloo)
 
@@ -142,6 +145,7 @@ class TorchGroup:
             self._check_not_over()
         try:
             self._group: Any = met.result()
+            self._group._set_default_timeout(datetime.timedelta(seconds=patience_s))
         except (RuntimeError, OSError) as error:
             raise GroupLost(str(error)) from error
 

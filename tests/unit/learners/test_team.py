@@ -18,8 +18,10 @@ import torch
 from tengen.errors import RunError, UsageError
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
+from tengen.learners.group import GroupLost
 from tengen.learners.peer import LEARNERS
 from tengen.learners.team import Team
+from tengen.learners.torch_group import TorchGroup
 from tengen.transport import Client, HostFolder, Server
 from tests.oracle.several_learners import Tape, learned_alone, make_learner
 
@@ -292,6 +294,48 @@ def test_who_never_agrees_is_not_waited_for(
     assert said[-1] == "bye"
     assert "group" in said
     check_weights(leader, 3)
+
+
+def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a firewall; the leader learns on, says so, and has it in the end."""
+    tried_s = []
+    is_open = threading.Event()
+
+    def meets(*args: Any, **settings: Any) -> TorchGroup:
+        tried_s.append(time.monotonic())
+        if not is_open.is_set():
+            raise GroupLost("connection\nrefused")
+        return TorchGroup(*args, **settings)
+
+    monkeypatch.setattr("tengen.learners.follower.TorchGroup", meets)
+    monkeypatch.setattr("tengen.learners.members._FIRST_PAUSE_S", 0.5)
+    leader = make_leader(60.0)
+    other = Following(leader, 1, patience_s=60.0)
+    start_s = time.monotonic()
+    most_s = 0.0
+    while len(tried_s) < 3:
+        step_s = time.monotonic()
+        list(leader.learner.steps(1))
+        most_s = max(most_s, time.monotonic() - step_s)
+    # Nobody waited for it: a meeting takes what its word takes.
+    assert most_s < 5
+    assert time.monotonic() - start_s < 20
+    assert tried_s[1] - tried_s[0] >= 0.5
+    assert tried_s[2] - tried_s[1] >= 1.0
+    assert leader.said[:2] == [
+        f"learner 1 did not meet the others, and is asked again in {pause} s: "
+        "learner 1 says: connection refused"
+        for pause in ("0.5", "1")
+    ]
+    assert leader.team.size == 1
+    is_open.set()
+    leader.settle(2)
+    list(leader.learner.steps(1))
+    assert leader.team.num_lost == 0
+    leader.team.close()
+    other.end()
 
 
 def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(
