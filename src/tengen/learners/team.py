@@ -166,17 +166,24 @@ class Team:
                 asked=asked,
             )
 
-    def lost(self, error: GroupLost) -> None:
-        """Takes note that the group has failed; the next ``settle`` forms another."""
+    def lost(self, error: GroupLost, num_applied: int = 0) -> None:
+        """Takes note that the group has failed; the next ``settle`` forms another.
+
+        Args:
+            error: How.
+            num_applied: Optimizer steps that were made of the batch under way.
+        """
         assert self._learner is not None
         self._learner.group.close()
         self._is_whole = False
         self._tell_lost(self._grouped)
-        if self._grace.is_over:
-            self._say(f"a step was given up: {error}")
-            return
-        self.num_lost += 1
-        self._say(f"a learner was lost, and the step with it: {error}")
+        what = "a step was given up"
+        if not self._grace.is_over:
+            self.num_lost += 1
+            what = "a learner was lost, and the step with it"
+        if num_applied:
+            what += f" after {num_applied} minibatches of its batch, which count"
+        self._say(f"{what}: {error}")
 
     def check_same(self) -> None:
         """Compares the weights of all learners of the group.

@@ -18,12 +18,13 @@ import torch
 from tengen.errors import RunError, UsageError
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
-from tengen.learners.group import GroupLost
+from tengen.learners.group import Group, GroupLost
 from tengen.learners.peer import LEARNERS
+from tengen.learners.shards import Shards
 from tengen.learners.team import Team
 from tengen.learners.torch_group import TorchGroup
 from tengen.transport import Client, HostFolder, Server
-from tests.oracle.several_learners import Tape, learned_alone, make_learner
+from tests.oracle.several_learners import BATCH, Tape, learned_alone, make_learner
 
 torch.set_num_threads(1)
 
@@ -35,8 +36,9 @@ COUNT = 3
 class Leader:
     """A leading learner, and the folder by which it is found."""
 
-    def __init__(self, folder: Path, patience_s: float) -> None:
-        self.tape = Tape(CASE)
+    def __init__(self, folder: Path, patience_s: float, case: str) -> None:
+        self.case = case
+        self.tape = Tape(case)
         given: Any = self.tape
         self.said: list[str] = []
         self.stop = threading.Event()
@@ -49,7 +51,7 @@ class Leader:
         )
         self.host = HostFolder("learners", folder)
         self.server = Server(self.host.listen(), self.team.service)
-        self.learner: Learner = make_learner(CASE, self.tape, self.team)
+        self.learner: Learner = make_learner(case, self.tape, self.team)
         self.client = Client(LEARNERS, folder)
 
     def connect(self, index: int) -> socket.socket:
@@ -71,12 +73,12 @@ class Leader:
 
 
 @pytest.fixture
-def make_leader() -> Iterator[Callable[[float], Leader]]:
+def make_leader() -> Iterator[Callable[..., Leader]]:
     made: list[Leader] = []
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
 
-        def make(patience_s: float = 20.0) -> Leader:
-            made.append(Leader(Path(folder) / f"{len(made)}", patience_s))
+        def make(patience_s: float = 20.0, case: str = CASE) -> Leader:
+            made.append(Leader(Path(folder) / f"{len(made)}", patience_s, case))
             return made[-1]
 
         yield make
@@ -96,6 +98,7 @@ class Following:
     ) -> None:
         self.stop = threading.Event()
         self.stages: list[int] = []
+        self.case = leader.case
         connection = leader.connect(index)
 
         class Seeing(Tape):
@@ -105,7 +108,7 @@ class Following:
 
         self.follower = Follower(
             connection,
-            Seeing(CASE),
+            Seeing(leader.case),
             self._make_learner,
             self.stop,
             patience_s=patience_s,
@@ -115,7 +118,7 @@ class Following:
 
     def _make_learner(self, stage: int) -> Learner:
         self.stages.append(stage)
-        return make_learner(CASE, None, None)
+        return make_learner(self.case, None, None)
 
     def _run(self) -> None:
         self.follower.begin()
@@ -294,6 +297,41 @@ def test_who_never_agrees_is_not_waited_for(
     assert said[-1] == "bye"
     assert "group" in said
     check_weights(leader, 3)
+
+
+def test_minibatches_before_the_one_that_is_lost_count(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a batch of several: they stay, and the counts say so."""
+    leader = make_leader(20.0, "ppo")
+    num_added = 0
+    add_over = Shards.add_over
+
+    def dies(self: Shards, group: Group, *rest: Any) -> dict[str, float]:
+        nonlocal num_added
+        num_added += group.rank
+        if group.rank == 1 and num_added == 6:
+            group.close()
+            raise GroupLost("the sixth minibatch")
+        return add_over(self, group, *rest)
+
+    monkeypatch.setattr(Shards, "add_over", dies)
+    other = Following(leader, 1)
+    leader.settle(2)
+    learner = leader.learner
+    before = [one.detach().clone() for one in learner.net.parameters()]
+    assert list(learner.steps(1)) == []
+    assert learner.num_lost == 1
+    assert learner.num_steps == 5
+    assert learner.num_samples == BATCH - 7  # so many are too old
+    after = learner.net.parameters()
+    assert any((a != b).any() for a, b in zip(before, after, strict=True))
+    assert "after 5 minibatches of its batch, which count" in leader.said[-1]
+    # The other one has the same from the next group on.
+    leader.settle(2)
+    leader.team.check_same()
+    leader.team.close()
+    other.end()
 
 
 def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
