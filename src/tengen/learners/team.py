@@ -21,7 +21,7 @@ from tengen.errors import UsageError, os_reason
 from tengen.learners.grace import Grace
 from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.members import Member, Pauses
-from tengen.learners.peer import LEARNERS, Peer
+from tengen.learners.peer import LEARNERS, Peer, check_versions
 from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 
@@ -347,6 +347,7 @@ class Team:
             self._changed.notify_all()
 
     def _let_in(self, connection: socket.socket, message: Message) -> dict[str, Any]:
+        check_versions(message)
         member = Member(int(message["index"]), str(message["gpu"]))
         if not 1 <= member.index < self._count:
             raise UsageError(

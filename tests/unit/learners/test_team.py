@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import torch
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
 from tengen.learners.group import Group, GroupLost
-from tengen.learners.peer import LEARNERS
+from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.shards import Shards
 from tengen.learners.team import Team
 from tengen.learners.torch_group import TorchGroup
@@ -55,8 +55,7 @@ class Leader:
         self.client = Client(LEARNERS, folder)
 
     def connect(self, index: int) -> socket.socket:
-        message = {"ask": "follow", "index": index, "gpu": ""}
-        return self.client.open(message)[0]
+        return self.client.open(greeting(index, ""))[0]
 
     def settle(self, size: int) -> None:
         until = time.monotonic() + 60
@@ -444,6 +443,25 @@ def test_an_index_beyond_the_count_is_refused(
     leader = make_leader()
     with pytest.raises(UsageError, match=r"must be in \[1, 2\]; raise launch.roles"):
         leader.connect(index)
+
+
+@pytest.mark.parametrize("name", ["tengen", "torch", "python"])
+def test_a_learner_of_another_version_is_refused(
+    make_leader: Callable[..., Leader], name: str
+) -> None:
+    leader = make_leader()
+    message = greeting(1, "")
+    message["versions"][name] = "0.0.9"
+    with pytest.raises(
+        UsageError,
+        match=rf"^{name} \(0.0.9\) of learner 1 must be .*; install the same",
+    ):
+        leader.client.open(message)
+    # Nor is one that says nothing of it let in.
+    del message["versions"]
+    with pytest.raises(TengenError):
+        leader.client.open(message)
+    assert not leader.team.is_due
 
 
 def test_other_weights_are_an_error(make_leader: Callable[..., Leader]) -> None:
