@@ -38,9 +38,9 @@ from tengen.experience import Divided
 from tengen.games import open_game
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
-from tengen.learners.group import TorchGroup
-from tengen.learners.peer import LEARNERS
+from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.team import Team
+from tengen.learners.torch_group import TorchGroup
 from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
@@ -160,7 +160,7 @@ def follow(name: str, folder: str) -> None:
     """The second learner's process."""
     torch.set_num_threads(1)
     config = config_of(CASES[name])
-    message = {"ask": "follow", "index": 1, "gpu": ""}
+    message = greeting(1, "")
     connection, _ = Client(LEARNERS, folder).open(message)
     follower = Follower(
         connection,

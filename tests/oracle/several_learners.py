@@ -27,7 +27,7 @@ from tengen.envs import EnvSpec
 from tengen.experience import Divided, ItemLayout, ReplayConfig
 from tengen.learners import Learner, LearnerConfig, SgdConfig, Update
 from tengen.learners.follower import Follower
-from tengen.learners.peer import LEARNERS
+from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.team import Team
 from tengen.nets import Net, ResNetConfig, build_net
 from tengen.recipes import make_config
@@ -283,8 +283,7 @@ def _follow(pipe: Connection, index: int) -> None:
         except EOFError:
             return
         client = Client(LEARNERS, folder)
-        message = {"ask": "follow", "index": index, "gpu": ""}
-        connection, _ = client.open(message)
+        connection, _ = client.open(greeting(index, ""))
         tape = Tape(case)
         follower = Follower(
             connection,

@@ -127,6 +127,8 @@ class _AtOnce:
         self._journal = journal
         self._crew = crew
         self._is_over = threading.Event()
+        # Further learners have turns for as long as the first one learns.
+        self._is_learned = threading.Event()
         # Of all below, which no thread keeps while a turn goes on.
         self._lock = threading.Lock()
         self._error: Exception | None = None
@@ -160,7 +162,6 @@ class _AtOnce:
         self.kill_soon(ending)
         following = {one.name for one in crew.workers if one.is_follower}
         for name, thread in crew.threads.items():
-            # Further learners go on for as long as the first one learns.
             if name not in following:
                 thread.join()
         if self._error is not None:
@@ -193,6 +194,7 @@ class _AtOnce:
     def end(self) -> None:
         """Has every role take no other turn. From any thread; does not block."""
         self._is_over.set()
+        self._is_learned.set()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:
         """Ends actors that do not end by themselves, as where an environment hangs.
@@ -234,15 +236,16 @@ class _AtOnce:
 
     def _serve(self, worker: Worker) -> None:
         idle_s = _IDLE_S if self._schedule.serving else _POLL_S
+        is_over = self._is_learned if worker.is_follower else self._is_over
         try:
-            while not self._is_over.is_set() and not self._crew.has_left(worker):
+            while not is_over.is_set() and not self._crew.has_left(worker):
                 reports = [
                     self._turn(worker, role)
                     for role in worker.roles
-                    if not self._is_over.is_set() and self._is_wanted(worker, role)
+                    if not is_over.is_set() and self._is_wanted(worker, role)
                 ]
                 if all(report is None for report in reports):
-                    self._is_over.wait(idle_s)
+                    is_over.wait(idle_s)
             if self._crew.has_left(worker):
                 self._crew.forget(worker)
         except Exception as error:
@@ -253,6 +256,8 @@ class _AtOnce:
                     self._journal.ended_late(worker.name, str(error))
                 else:
                     self._error = self._error or error
+                    # Every process is stopped, and none waits for another.
+                    self._is_learned.set()
             self._is_over.set()
 
     def _scale(self) -> None:

@@ -14,11 +14,13 @@ from typing import Any
 
 from tengen.errors import TengenError
 from tengen.experience import ExperiencePart
-from tengen.learners.group import ALONE, GroupLost, TorchGroup
+from tengen.learners.grace import Grace
+from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.loop import Learner
 from tengen.learners.peer import Peer
 from tengen.learners.states import unpacked_state
 from tengen.learners.team import PATIENCE_S
+from tengen.learners.torch_group import TorchGroup
 from tengen.store import Batch
 
 __all__ = ["Follower"]
@@ -39,7 +41,8 @@ class Follower:
         connection: A session of the leader's service; closed by ``close``.
         part: What it draws from; closed by ``close``.
         make_learner: Returns a learner for the network of a stage, by its number.
-        stop: Once it is set, ``work`` ends; the leader waits until ``close``.
+        stop: Once it is set, ``work`` ends, some seconds later at most; the leader
+            waits until ``close``.
         patience_s: See ``TorchGroup``.
         progress: Takes counts after each step.
 
@@ -65,13 +68,17 @@ class Follower:
         self._part = part
         self._make_learner = make_learner
         self._stop = stop
+        self._grace = Grace(stop)
         self._patience_s = patience_s
         self._progress = progress
         self._learner: Learner | None = None
         self._stage = -1
         # Of the group that it is in, or agreed to make.
         self._number = -1
+        # The last one that the leader has given up.
+        self._lost_number = -1
         self._is_over = False
+        self._is_parted = False
         self._is_ended = threading.Event()
         self._arrived: queue.SimpleQueue[
             tuple[dict[str, Any] | None, Future[Batch] | None]
@@ -151,6 +158,12 @@ class Follower:
             self._is_ended.set()
             # A draw that waits for the leader's table waits no longer.
             self._part.close()
+        elif message["do"] == "lost":
+            # Heard here, as the thread that works may be waiting in that group.
+            self._lost_number = message["group"]
+            return
+        elif message["do"] == "bye":
+            self._is_parted = True
         elif message["do"] == "batch":
             with contextlib.suppress(RuntimeError):  # it has ended
                 batch = self._sampler.submit(self._draw, message)
@@ -178,8 +191,12 @@ class Follower:
         else:
             try:
                 self._work(message, batch)
-            except GroupLost:
+            except GroupLost as error:
                 self.num_lost += 1
+                # The leader may not see it: it may wait for what never comes.
+                self._peer.send(
+                    {"is": "failed", "group": self._number, "why": str(error)}
+                )
                 self._leave()
                 if batch is not None:
                     batch.result().ack()
@@ -194,9 +211,11 @@ class Follower:
                 **{name: message[name] for name in names},
                 patience_s=self._patience_s,
                 device=learner.device,
+                why_over=self._why_over,
             )
-            learner.load_state(unpacked_state(group.broadcast(b"")))
+            # From here on the learner closes it, whatever happens.
             learner.join(group)
+            learner.load_state(unpacked_state(group.broadcast(b"")))
             self.size = group.size
         elif message["do"] == "check":
             learner.check_same()
@@ -206,6 +225,17 @@ class Follower:
             metrics = learner.follow(batch.result())
             self.num_steps += 1
             self._progress({"num_steps": self.num_steps, **metrics})
+
+    def _why_over(self) -> str:
+        """Says why the group that it is in is over; empty where it is not."""
+        if self._lost_number >= self._number:
+            return "the leader has given the group up"
+        # One that said goodbye has done its part of what is still under way.
+        if self._is_ended.is_set() and not self._is_parted:
+            return "the leader is gone"
+        if self._grace.is_over:
+            return "this learner is to stop"
+        return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:
         """Opens what batches are drawn from, and makes the stage's learner."""

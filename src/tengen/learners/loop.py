@@ -69,7 +69,7 @@ class Learner:
         device: As given.
         net: The network in training, on the device; its weights change in place.
         optimizer: Holds the averaged network, which is what to publish.
-        num_samples: Rows learnt from.
+        num_samples: Rows learnt from, those of a batch from its first minibatch on.
         remaining: Part of the run's budget still to come, in [0, 1], for the
             cool-down; the caller keeps it up to date, None means no end.
         asked: Part of it that the caller's call asks for, in (0, 1]; None for all.
@@ -181,11 +181,13 @@ class Learner:
             if left > 1 and not is_stopping and not is_due:
                 self._next_batch = self._sampler.submit(self._sample)
             sampled_s = time.perf_counter()
+            num_before = self.optimizer.num_steps
             try:
                 metrics, priorities = self._train_within_memory(batch)
             except GroupLost as error:
-                left -= self._give_up(batch, error)
-                if is_stopping:
+                num_applied = self.optimizer.num_steps - num_before
+                left -= self._give_up(batch, error, num_applied)
+                if stop is not None and stop.is_set():
                     return
                 continue
             if self._next_batch is not None:
@@ -360,15 +362,23 @@ class Learner:
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()
 
-    def _give_up(self, batch: Batch, error: GroupLost) -> int:
-        """Gives up a step, and the batch drawn ahead, as a learner was lost.
+    def _give_up(self, batch: Batch, error: GroupLost, num_applied: int) -> int:
+        """Gives up the rest of a batch, and the one drawn ahead: a learner was lost.
+
+        What was applied stays, and every learner of the next group gets that: of an
+        agent with one minibatch a batch that is nothing.
+
+        Args:
+            batch: The one that was learned from.
+            error: How the group was lost.
+            num_applied: Minibatches of it that were.
 
         Returns:
-            Batches that count as drawn, and from which nothing was learned: 1 or 2.
+            Batches that count as drawn, and of which no more is learned: 1 or 2.
         """
         assert self._team is not None
         self.num_lost += 1
-        self._team.lost(error)
+        self._team.lost(error, num_applied)
         batch.ack()
         if self._next_batch is None:
             return 1
@@ -409,11 +419,12 @@ class Learner:
             num_rows = len(next(iter(minibatch.values())))
             step = functools.partial(self._step, parts, num_rows)
             metrics = self._shards.run(step)
+            if num_minibatches == 0:
+                self.num_samples += rows.num_rows
             num_minibatches += 1
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
             priorities = joined_priorities(parts)
-        self.num_samples += rows.num_rows
         means = {name: total / num_minibatches for name, total in totals.items()}
         return {**means, **rows.metrics}, priorities
 

@@ -1,7 +1,8 @@
 """What a leading learner and one that follows say to each other: lines of JSON.
 
-The follower opens a session of the leader's service (`tengen.transport`) and says
-``{"is": "here"}``. Then, L the leader and F the follower, E the number of a group::
+The follower opens a session of the leader's service (`tengen.transport`) with a
+``greeting`` and says ``{"is": "here"}``. Then, L the leader and F the follower, E the
+number of a group::
 
     L  {"do": "prepare", "stage": K, "shared": {...}}   open what batches are drawn from
     F  {"is": "ready"}
@@ -12,6 +13,8 @@ The follower opens a session of the leader's service (`tengen.transport`) and sa
     L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
         "last": J, "remaining": X, "asked": Y}                  again and again
     L  {"do": "check", "group": E}                              compare the weights
+    L  {"do": "lost", "group": E}   the group has failed: nobody is waited for in it
+    F  {"is": "failed", "group": E, "why": W}   the group has failed for it
     F  {"is": "leaving"}    it is to stop: the leader goes on without it from a batch on
     L  {"do": "bye"}        the group is over, or goes on without this follower
 
@@ -22,17 +25,56 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tengen.transport import Dialect
+from tengen import __version__
+from tengen.errors import UsageError
+from tengen.transport import Dialect, Message
 
-__all__ = ["LEARNERS", "Peer"]
+__all__ = ["LEARNERS", "Peer", "check_versions", "greeting"]
 
-LEARNERS = Dialect("learners", version=1)
+LEARNERS = Dialect("learners", version=2)
 """The part of the transport by which learners find each other."""
+
+
+def greeting(index: int, gpu: str) -> dict[str, Any]:
+    """Returns what a follower asks the leader with.
+
+    Args:
+        index: Which of the run's learners it is, from 1.
+        gpu: What tells its GPU from all others; empty on a CPU.
+    """
+    return {"ask": "follow", "index": index, "gpu": gpu, "versions": _versions()}
+
+
+def check_versions(message: Message) -> None:
+    """Makes sure that a follower computes by what this process computes by.
+
+    Args:
+        message: Its greeting.
+
+    Raises:
+        UsageError: It does not.
+    """
+    given = dict(message["versions"])
+    for name, own in _versions().items():
+        if given.get(name) != own:
+            raise UsageError(
+                f"{name} ({given.get(name)}) of learner {message['index']} must be "
+                f"{own}, that of learner 0; install the same for all learners"
+            )
+
+
+def _versions() -> dict[str, str]:
+    """What learners must have in common for their steps to have the same bits."""
+    import torch
+
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"tengen": __version__, "torch": str(torch.__version__), "python": python}
 
 
 class Peer:

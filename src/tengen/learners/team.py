@@ -15,12 +15,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tengen.errors import UsageError, os_reason
-from tengen.learners.group import ALONE, GLOO, NCCL, GroupLost, Meeting, TorchGroup
-from tengen.learners.peer import LEARNERS, Peer
+from tengen.learners.grace import Grace
+from tengen.learners.group import ALONE, GroupLost
+from tengen.learners.members import Member, Pauses
+from tengen.learners.peer import LEARNERS, Peer, check_versions
+from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 
 if TYPE_CHECKING:
@@ -33,32 +35,8 @@ PATIENCE_S = 330.0
 """The longest that learners of a group wait for each other in a step, in seconds: far
 above what their parts of a batch differ by. A process that ends is not waited for."""
 
-_MAX_TRIES = 3
-
-
-@dataclass(eq=False)
-class _Member:
-    """A follower, as its messages say."""
-
-    index: int
-    gpu: str
-    peer: Peer | None = None
-    is_here: bool = False
-    is_told: bool = False
-    is_ready: bool = False
-    is_leaving: bool = False
-    is_gone: bool = False
-    willing: int = field(default=-1)
-    """The group that it has agreed to make."""
-
-    @property
-    def is_able(self) -> bool:
-        """Whether it may be in the next group."""
-        return self.is_ready and not self.is_leaving and not self.is_gone
-
-    def send(self, **message: Any) -> None:
-        assert self.peer is not None
-        self.peer.send(message)
+# The longest that a learner which waits for a word does not hear a stop.
+_LOOK_S = 0.25
 
 
 class Team:
@@ -69,6 +47,7 @@ class Team:
         count: Learners at most, the leader among them.
         host: The address of this host by which the group meets and computes.
         gpu: What tells the leader's GPU from all others; empty on a CPU.
+        stop: Once it is set, followers are waited for some seconds more at most.
         patience_s: The longest wait for a follower that lives.
         say: Takes a line for people.
 
@@ -85,6 +64,7 @@ class Team:
         *,
         host: str = "127.0.0.1",
         gpu: str = "",
+        stop: threading.Event | None = None,
         patience_s: float = PATIENCE_S,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -94,12 +74,15 @@ class Team:
         self._count = count
         self._host = host
         self._gpu = gpu
+        self._stop = stop or threading.Event()
+        self._grace = Grace(self._stop)
         self._patience_s = patience_s
         self._say = say
         self._changed = threading.Condition()
-        self._members: list[_Member] = []
+        self._members: list[Member] = []
         # Those of the group, in the order of their ranks from 1.
-        self._grouped: list[_Member] = []
+        self._grouped: list[Member] = []
+        self._pauses = Pauses()
         self._number = 0
         self._is_whole = True
         self._meeting: Meeting | None = None
@@ -126,7 +109,7 @@ class Team:
         """Forms the group anew, where others are in it than are to be.
 
         Blocks until those that are to be in it have the leader's state, or are gone.
-        No batch may be under way.
+        No batch may be under way. Once the stop is set the leader is alone.
 
         Args:
             learner: The leader.
@@ -149,10 +132,10 @@ class Team:
                 one.send(do="prepare", stage=self.stage, shared=shared)
         if is_settled:
             return
-        for _ in range(_MAX_TRIES):
+        while not self._stop.is_set():
+            # Whoever was in the way is not asked again for a while.
             if self._form(learner):
                 return
-        # Whoever cannot be worked with comes anew.
         self._disband(learner)
         self._part(self._members)
 
@@ -183,13 +166,24 @@ class Team:
                 asked=asked,
             )
 
-    def lost(self, error: GroupLost) -> None:
-        """Takes note that the group has failed; the next ``settle`` forms another."""
+    def lost(self, error: GroupLost, num_applied: int = 0) -> None:
+        """Takes note that the group has failed; the next ``settle`` forms another.
+
+        Args:
+            error: How.
+            num_applied: Optimizer steps that were made of the batch under way.
+        """
         assert self._learner is not None
         self._learner.group.close()
         self._is_whole = False
-        self.num_lost += 1
-        self._say(f"a learner was lost, and the step with it: {error}")
+        self._tell_lost(self._grouped)
+        what = "a step was given up"
+        if not self._grace.is_over:
+            self.num_lost += 1
+            what = "a learner was lost, and the step with it"
+        if num_applied:
+            what += f" after {num_applied} minibatches of its batch, which count"
+        self._say(f"{what}: {error}")
 
     def check_same(self) -> None:
         """Compares the weights of all learners of the group.
@@ -216,8 +210,12 @@ class Team:
             self._meeting = None
 
     def _is_settled(self) -> bool:
-        wanted = [one for one in self._members if one.is_able]
-        return self._is_whole and set(wanted) == set(self._grouped)
+        return self._is_whole and set(self._able()) == set(self._grouped)
+
+    def _able(self) -> list[Member]:
+        """Those that are to be in the next group."""
+        able = [one for one in self._members if one.is_able]
+        return [one for one in able if self._pauses.is_over(one.index)]
 
     def _form(self, learner: Learner) -> bool:
         """Tries to make a group of all that are able; returns whether there is one."""
@@ -225,7 +223,7 @@ class Team:
         with self._changed:
             self._number += 1
             number = self._number
-            asked = [one for one in self._members if one.is_able]
+            asked = self._able()
             left = [one for one in self._members if one.is_leaving]
         self._part(left)
         asked.sort(key=lambda one: one.index)
@@ -234,8 +232,11 @@ class Team:
             for one in asked:
                 one.send(do="group", group=number, stage=self.stage, shared=shared)
             self._wait_for_willing(asked, number)
-            if not all(one.is_able and one.willing == number for one in asked):
-                self._part([one for one in asked if one.willing != number])
+            silent = [one for one in asked if one.willing != number]
+            if silent or not all(one.is_able for one in asked):
+                if not self._stop.is_set():
+                    self._put_off([one for one in silent if one.is_able], "silence")
+                self._part(silent)
                 return False
         if not asked:
             self._is_whole = True
@@ -244,14 +245,18 @@ class Team:
         try:
             self._meet(learner, asked)
         except GroupLost as error:
-            self._say(f"learners did not meet, and try again: {error}")
+            if not self._stop.is_set():
+                failed = [one for one in asked if one.why_over(number)]
+                self._put_off(failed or asked, str(error))
             return False
+        for one in asked:
+            self._pauses.end(one.index)
         self._grouped = asked
         self._is_whole = True
         self._say(f"{self.size} learners make each step together")
         return True
 
-    def _meet(self, learner: Learner, asked: Sequence[_Member]) -> None:
+    def _meet(self, learner: Learner, asked: Sequence[Member]) -> None:
         from tengen.learners.states import packed_state
 
         if self._meeting is None:
@@ -275,37 +280,66 @@ class Team:
         }
         for rank, one in enumerate(asked, start=1):
             one.send(do="meet", group=self._number, rank=rank, **meeting)
-        group = TorchGroup(
-            **meeting, rank=0, patience_s=self._patience_s, device=learner.device
-        )
         try:
+            group = TorchGroup(
+                **meeting,
+                rank=0,
+                patience_s=self._patience_s,
+                device=learner.device,
+                why_over=lambda: self._why_over(asked),
+            )
+            # From here on the learner closes it, whatever happens.
+            learner.join(group)
             group.broadcast(packed_state(learner.state()))
         except GroupLost:
-            group.close()
+            self._tell_lost(asked)
             raise
-        learner.join(group)
+
+    def _why_over(self, members: Sequence[Member]) -> str:
+        """Says why a group of these followers is over; empty where it is not."""
+        for one in members:
+            why = one.why_over(self._number)
+            if why:
+                return why
+        if self._grace.is_over:
+            return "this learner is to stop"
+        return ""
+
+    def _tell_lost(self, members: Sequence[Member]) -> None:
+        """Has those of a group that failed wait for it no longer."""
+        for one in members:
+            one.send(do="lost", group=self._number)
+
+    def _put_off(self, members: Sequence[Member], why: str) -> None:
+        """Has these followers left alone for some time."""
+        for one in members:
+            seconds = self._pauses.put_off(one.index)
+            self._say(
+                f"learner {one.index} did not meet the others, and is asked again in "
+                f"{seconds:g} s: {why}"
+            )
 
     def _disband(self, learner: Learner) -> None:
         learner.group.close()
         learner.join(ALONE)
         self._grouped = []
 
-    def _wait_for_willing(self, asked: Sequence[_Member], number: int) -> None:
+    def _wait_for_willing(self, asked: Sequence[Member], number: int) -> None:
         until = time.monotonic() + self._patience_s
         with self._changed:
-            self._changed.wait_for(
-                lambda: all(one.willing == number or not one.is_able for one in asked),
-                max(0.0, until - time.monotonic()),
-            )
+            while not all(one.willing == number or not one.is_able for one in asked):
+                if self._stop.is_set() or time.monotonic() >= until:
+                    return
+                self._changed.wait(_LOOK_S)
 
-    def _part(self, members: Sequence[_Member]) -> None:
+    def _part(self, members: Sequence[Member]) -> None:
         for one in list(members):
             one.send(do="bye")
             assert one.peer is not None
             one.peer.close()
             self._forget(one)
 
-    def _forget(self, member: _Member) -> None:
+    def _forget(self, member: Member) -> None:
         with self._changed:
             member.is_gone = True
             with contextlib.suppress(ValueError):
@@ -313,7 +347,8 @@ class Team:
             self._changed.notify_all()
 
     def _let_in(self, connection: socket.socket, message: Message) -> dict[str, Any]:
-        member = _Member(int(message["index"]), str(message["gpu"]))
+        check_versions(message)
+        member = Member(int(message["index"]), str(message["gpu"]))
         if not 1 <= member.index < self._count:
             raise UsageError(
                 f"index ({member.index}) must be in [1, {self._count - 1}]; raise "
@@ -331,21 +366,13 @@ class Team:
         member.peer.begin()
         return {}
 
-    def _hear(self, member: _Member, message: dict[str, Any] | None) -> None:
+    def _hear(self, member: Member, message: dict[str, Any] | None) -> None:
         """Takes what a follower says, in the thread that reads."""
         if message is None:
             self._forget(member)
             return
         with self._changed:
-            what = message.get("is")
-            if what == "here":
-                member.is_here = True
-            elif what == "ready":
-                member.is_ready = True
-            elif what == "willing":
-                member.willing = int(message["group"])
-            elif what == "leaving":
-                member.is_leaving = True
+            member.hear(message)
             self._changed.notify_all()
 
 

@@ -123,7 +123,7 @@ class Roles:
         self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
     ) -> Fake:
         (role,) = roles
-        assert index == 0
+        assert index == (role == "follow")
         self.fakes[role] = Fake(role, self._scripts.get(role, nothing))
         self.num_threads[role] = num_threads
         return self.fakes[role]
@@ -190,6 +190,43 @@ def test_the_end_learns_what_is_left_and_accepts_all_of_it(run: RunDirectory) ->
     assert [report["steps_left"] for report in journal.of("learn")] == [2, 1, 0]
     assert [report["candidate"] for report in journal.of("gate")] == [0, 1, 2, 3]
     assert journal.num_generations == 4
+
+
+def test_a_further_learner_has_turns_while_the_first_one_learns(
+    run: RunDirectory,
+) -> None:
+    """The first one waits for it in each step, also once the budget is spent."""
+    follower: list[Fake] = []
+    waited_s: list[float] = []
+
+    def follow(fake: Fake) -> dict[str, Any]:
+        follower[:] = [fake]
+        time.sleep(0.01)
+        return {"num_followed": 1, "num_learners": 2}
+
+    def learn(fake: Fake) -> dict[str, Any] | None:
+        if not is_played.is_set() or len(waited_s) == 3:
+            return None
+        start_s = time.monotonic()
+        before = follower[0].num_turns if follower else 0
+        while not follower or follower[0].num_turns < before + 2:
+            if time.monotonic() > start_s + 5:
+                break
+            time.sleep(0.001)
+        waited_s.append(time.monotonic() - start_s)
+        return {"num_steps": 1, "steps_left": 2 - len(waited_s)}
+
+    is_played = threading.Event()
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_played.set()
+        return played(fake)
+
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "follow": follow}
+    made = config("launch.roles.learn.count=2")
+    train(run, scripts, Budget(games=1), made)
+    assert len(waited_s) == 3
+    assert max(waited_s) < 5
 
 
 def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:

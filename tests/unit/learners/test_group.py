@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -14,15 +15,9 @@ import torch
 
 from tengen.agents.return_scale import ReturnScale
 from tengen.learners import Update
-from tengen.learners.group import (
-    ALONE,
-    Group,
-    GroupLost,
-    Meeting,
-    TorchGroup,
-    row_bounds,
-)
+from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.rows import rows_to_learn
+from tengen.learners.torch_group import Meeting, TorchGroup
 from tengen.store import Batch
 
 T = TypeVar("T")
@@ -102,6 +97,19 @@ def test_a_learner_that_leaves_is_seen_by_all_who_wait(meeting: Meeting) -> None
 def test_a_learner_that_does_not_come_is_not_waited_for(meeting: Meeting) -> None:
     with pytest.raises(GroupLost):
         TorchGroup("127.0.0.1", meeting.port, "alone", 0, 2, patience_s=0.2)
+
+
+def test_a_step_may_take_longer_than_a_meeting(
+    meeting: Meeting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.learners.torch_group._MEETING_S", 1.0)
+
+    def work(group: Group) -> float:
+        if group.rank == 1:
+            time.sleep(2.5)
+        return float(group.gather([1.0]).sum())
+
+    assert together(meeting, work) == [SIZE] * SIZE
 
 
 @pytest.mark.parametrize("num_rows", [7, 24, 130])

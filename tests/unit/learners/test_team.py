@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import tempfile
@@ -14,13 +15,16 @@ from typing import Any
 import pytest
 import torch
 
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
-from tengen.learners.peer import LEARNERS
+from tengen.learners.group import Group, GroupLost
+from tengen.learners.peer import LEARNERS, greeting
+from tengen.learners.shards import Shards
 from tengen.learners.team import Team
+from tengen.learners.torch_group import TorchGroup
 from tengen.transport import Client, HostFolder, Server
-from tests.oracle.several_learners import Tape, learned_alone, make_learner
+from tests.oracle.several_learners import BATCH, Tape, learned_alone, make_learner
 
 torch.set_num_threads(1)
 
@@ -32,19 +36,26 @@ COUNT = 3
 class Leader:
     """A leading learner, and the folder by which it is found."""
 
-    def __init__(self, folder: Path, patience_s: float) -> None:
-        self.tape = Tape(CASE)
+    def __init__(self, folder: Path, patience_s: float, case: str) -> None:
+        self.case = case
+        self.tape = Tape(case)
         given: Any = self.tape
         self.said: list[str] = []
-        self.team = Team(given, COUNT, patience_s=patience_s, say=self.said.append)
+        self.stop = threading.Event()
+        self.team = Team(
+            given,
+            COUNT,
+            stop=self.stop,
+            patience_s=patience_s,
+            say=self.said.append,
+        )
         self.host = HostFolder("learners", folder)
         self.server = Server(self.host.listen(), self.team.service)
-        self.learner: Learner = make_learner(CASE, self.tape, self.team)
+        self.learner: Learner = make_learner(case, self.tape, self.team)
         self.client = Client(LEARNERS, folder)
 
     def connect(self, index: int) -> socket.socket:
-        message = {"ask": "follow", "index": index, "gpu": ""}
-        return self.client.open(message)[0]
+        return self.client.open(greeting(index, ""))[0]
 
     def settle(self, size: int) -> None:
         until = time.monotonic() + 60
@@ -61,12 +72,12 @@ class Leader:
 
 
 @pytest.fixture
-def make_leader() -> Iterator[Callable[[float], Leader]]:
+def make_leader() -> Iterator[Callable[..., Leader]]:
     made: list[Leader] = []
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
 
-        def make(patience_s: float = 20.0) -> Leader:
-            made.append(Leader(Path(folder) / f"{len(made)}", patience_s))
+        def make(patience_s: float = 20.0, case: str = CASE) -> Leader:
+            made.append(Leader(Path(folder) / f"{len(made)}", patience_s, case))
             return made[-1]
 
         yield make
@@ -86,6 +97,7 @@ class Following:
     ) -> None:
         self.stop = threading.Event()
         self.stages: list[int] = []
+        self.case = leader.case
         connection = leader.connect(index)
 
         class Seeing(Tape):
@@ -95,7 +107,7 @@ class Following:
 
         self.follower = Follower(
             connection,
-            Seeing(CASE),
+            Seeing(leader.case),
             self._make_learner,
             self.stop,
             patience_s=patience_s,
@@ -105,7 +117,7 @@ class Following:
 
     def _make_learner(self, stage: int) -> Learner:
         self.stages.append(stage)
-        return make_learner(CASE, None, None)
+        return make_learner(self.case, None, None)
 
     def _run(self) -> None:
         self.follower.begin()
@@ -235,6 +247,40 @@ def test_a_learner_that_hangs_is_left_behind(
     hangs.end()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_host_that_is_lost_is_not_waited_for(
+    make_leader: Callable[..., Leader], count: int
+) -> None:
+    """Its stream is known to be dead; torch's own connections say nothing for ever."""
+    leader = make_leader(60.0)
+    goes_on = threading.Event()
+    left_s = []
+
+    def is_lost(connection: socket.socket) -> None:
+        left_s.append(time.monotonic())
+        with contextlib.suppress(OSError):  # of a batch that was ordered ahead
+            connection.shutdown(socket.SHUT_RDWR)
+        goes_on.wait(60)
+
+    lost = Following(leader, count, is_lost, 60.0)
+    others = [Following(leader, index) for index in range(1, count)]
+    leader.settle(1 + count)
+    list(leader.learner.steps(4))
+    # Two looks, and the meeting of those that are left.
+    assert time.monotonic() - left_s[0] < 10
+    assert leader.team.size == count
+    assert leader.team.num_lost == 1
+    assert any(f"learner {count} is gone" in line for line in leader.said)
+    leader.team.check_same()
+    leader.team.close()
+    # Nor does it wait for the leader, nor do the others for it.
+    goes_on.set()
+    for one in [lost, *others]:
+        one.end()
+        assert one.follower.num_lost <= 1
+    assert time.monotonic() - left_s[0] < 20
+
+
 def test_who_never_agrees_is_not_waited_for(
     make_leader: Callable[..., Leader],
 ) -> None:
@@ -252,6 +298,144 @@ def test_who_never_agrees_is_not_waited_for(
     check_weights(leader, 3)
 
 
+def test_minibatches_before_the_one_that_is_lost_count(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a batch of several: they stay, and the counts say so."""
+    leader = make_leader(20.0, "ppo")
+    num_added = 0
+    add_over = Shards.add_over
+
+    def dies(self: Shards, group: Group, *rest: Any) -> dict[str, float]:
+        nonlocal num_added
+        num_added += group.rank
+        if group.rank == 1 and num_added == 6:
+            group.close()
+            raise GroupLost("the sixth minibatch")
+        return add_over(self, group, *rest)
+
+    monkeypatch.setattr(Shards, "add_over", dies)
+    other = Following(leader, 1)
+    leader.settle(2)
+    learner = leader.learner
+    before = [one.detach().clone() for one in learner.net.parameters()]
+    assert list(learner.steps(1)) == []
+    assert learner.num_lost == 1
+    assert learner.num_steps == 5
+    assert learner.num_samples == BATCH - 7  # so many are too old
+    after = learner.net.parameters()
+    assert any((a != b).any() for a, b in zip(before, after, strict=True))
+    assert "after 5 minibatches of its batch, which count" in leader.said[-1]
+    # The other one has the same from the next group on.
+    leader.settle(2)
+    leader.team.check_same()
+    leader.team.close()
+    other.end()
+
+
+def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a firewall; the leader learns on, says so, and has it in the end."""
+    tried_s = []
+    is_open = threading.Event()
+
+    def meets(*args: Any, **settings: Any) -> TorchGroup:
+        tried_s.append(time.monotonic())
+        if not is_open.is_set():
+            raise GroupLost("connection\nrefused")
+        return TorchGroup(*args, **settings)
+
+    monkeypatch.setattr("tengen.learners.follower.TorchGroup", meets)
+    monkeypatch.setattr("tengen.learners.members._FIRST_PAUSE_S", 0.5)
+    leader = make_leader(60.0)
+    other = Following(leader, 1, patience_s=60.0)
+    start_s = time.monotonic()
+    most_s = 0.0
+    while len(tried_s) < 3:
+        step_s = time.monotonic()
+        list(leader.learner.steps(1))
+        most_s = max(most_s, time.monotonic() - step_s)
+    # Nobody waited for it: a meeting takes what its word takes.
+    assert most_s < 5
+    assert time.monotonic() - start_s < 20
+    assert tried_s[1] - tried_s[0] >= 0.5
+    assert tried_s[2] - tried_s[1] >= 1.0
+    assert leader.said[:2] == [
+        f"learner 1 did not meet the others, and is asked again in {pause} s: "
+        "learner 1 says: connection refused"
+        for pause in ("0.5", "1")
+    ]
+    assert leader.team.size == 1
+    is_open.set()
+    leader.settle(2)
+    list(leader.learner.steps(1))
+    assert leader.team.num_lost == 0
+    leader.team.close()
+    other.end()
+
+
+def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(
+    make_leader: Callable[..., Leader],
+) -> None:
+    leader = make_leader(60.0)
+    connection = leader.connect(1)
+    connection.sendall(b'{"is": "here"}\n{"is": "ready"}\n')
+    while not leader.team.is_due:
+        time.sleep(0.005)
+    threading.Timer(0.5, leader.stop.set).start()
+    start_s = time.monotonic()
+    with connection:
+        assert len(list(leader.learner.steps(100, leader.stop))) <= 2
+    assert time.monotonic() - start_s < 10
+
+
+def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(
+    make_leader: Callable[..., Leader],
+) -> None:
+    """Its stream lives, and so do torch's connections."""
+    leader = make_leader(60.0)
+    goes_on = threading.Event()
+    hangs = Following(leader, 1, lambda connection: goes_on.wait(60) and None, 60.0)
+    leader.settle(2)
+    threading.Timer(0.5, leader.stop.set).start()
+    start_s = time.monotonic()
+    assert list(leader.learner.steps(100, leader.stop)) == []
+    leader.team.close()
+    leader.learner.state()
+    assert time.monotonic() - start_s < 20
+    assert leader.team.num_lost == 0
+    goes_on.set()
+    hangs.end()
+
+
+def test_a_stop_ends_a_follower_that_waits_for_its_leader(
+    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.learners.follower._LEAVE_S", 1.0)
+    leader = make_leader(60.0)
+    one = Following(leader, 1, patience_s=60.0)
+    leader.settle(2)
+    goes_on = threading.Event()
+    draw = leader.tape.draw
+
+    def waits(*numbers: Any) -> Any:
+        goes_on.wait(60)
+        return draw(*numbers)
+
+    leader.tape.draw = waits  # type: ignore[method-assign]
+    work = threading.Thread(target=lambda: list(leader.learner.steps(1)))
+    work.start()
+    time.sleep(0.5)
+    start_s = time.monotonic()
+    one.stop.set()
+    one.end()
+    assert time.monotonic() - start_s < 30
+    goes_on.set()
+    work.join(60)
+    assert not work.is_alive()
+
+
 @pytest.mark.parametrize("index", [0, 3, -1])
 def test_an_index_beyond_the_count_is_refused(
     make_leader: Callable[..., Leader], index: int
@@ -259,6 +443,25 @@ def test_an_index_beyond_the_count_is_refused(
     leader = make_leader()
     with pytest.raises(UsageError, match=r"must be in \[1, 2\]; raise launch.roles"):
         leader.connect(index)
+
+
+@pytest.mark.parametrize("name", ["tengen", "torch", "python"])
+def test_a_learner_of_another_version_is_refused(
+    make_leader: Callable[..., Leader], name: str
+) -> None:
+    leader = make_leader()
+    message = greeting(1, "")
+    message["versions"][name] = "0.0.9"
+    with pytest.raises(
+        UsageError,
+        match=rf"^{name} \(0.0.9\) of learner 1 must be .*; install the same",
+    ):
+        leader.client.open(message)
+    # Nor is one that says nothing of it let in.
+    del message["versions"]
+    with pytest.raises(TengenError):
+        leader.client.open(message)
+    assert not leader.team.is_due
 
 
 def test_other_weights_are_an_error(make_leader: Callable[..., Leader]) -> None:

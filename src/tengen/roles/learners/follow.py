@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 import torch
 
@@ -11,6 +10,7 @@ from tengen.errors import RunError
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
 from tengen.learners.peer import LEARNERS as DIALECT
+from tengen.learners.peer import greeting
 from tengen.learners.team import gpu_name
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
@@ -107,11 +107,7 @@ class FollowRole:
             token=way.token,
             fingerprint=way.fingerprint,
         )
-        message: dict[str, Any] = {
-            "ask": "follow",
-            "index": self._context.index,
-            "gpu": gpu_name(self._device),
-        }
+        message = greeting(self._context.index, gpu_name(self._device))
         return client.open_now(message)[0]
 
     def _make_learner(self, stage: int) -> Learner:

@@ -67,6 +67,7 @@ class Leading:
             count,
             host=host,
             gpu=gpu_name(learner_device(config)),
+            stop=context.stop,
             say=context.say,
         )
         # An address that cannot be used is refused before anything is there to remove.

@@ -1,0 +1,304 @@
+"""The group of several learners, by torch.distributed; see `tengen.learners.group`.
+
+It is torch's gloo on CPUs, and its NCCL where each learner has a GPU of its own. This
+is the only file that knows torch.distributed, and it imports that when a group of
+several is made.
+
+Neither gloo nor NCCL nor the store by which they meet asks who connects, or encrypts.
+So they listen on loopback unless a run lets other hosts in, and then on that one
+address; see docs/learners.md.
+
+The NCCL path has never run on GPUs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.learners.group import GroupLost, Place, row_bounds
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["GLOO", "NCCL", "Meeting", "TorchGroup"]
+
+GLOO = "gloo"
+NCCL = "nccl"
+
+# The longest wait for a learner that has agreed to meet.
+_MEETING_S = 20.0
+# The longest that a learner which waits for others does not hear why it should not.
+_SLICE = datetime.timedelta(seconds=0.25)
+# Between two looks at a GPU.
+_GPU_LOOK_S = 0.0002
+
+
+class Meeting:
+    """The leader's store, by which the learners of a group find each other.
+
+    Args:
+        host: The one address of this host that it listens on.
+
+    Raises:
+        OSError: The address cannot be used.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(self, host: str) -> None:
+        distributed = _distributed()
+        # torch's store listens on all addresses of a host unless it is given a socket.
+        family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
+        bound = socket.create_server((host, 0), family=family)
+        self.port: int = bound.getsockname()[1]
+        self._store: Any = distributed.TCPStore(
+            host,
+            self.port,
+            is_master=True,
+            wait_for_workers=False,
+            master_listen_fd=bound.detach(),
+        )
+
+    def close(self) -> None:
+        """Ends it. A second call does nothing."""
+        self._store = None
+
+
+class TorchGroup:
+    """A group by torch.distributed; see ``Group``.
+
+    Args:
+        host: The address of the leader's ``Meeting``.
+        port: Its port.
+        name: Of the group, the same for its learners and for no other group.
+        rank: See ``Group``.
+        size: See ``Group``.
+        patience_s: The longest wait for another learner, above 0. One whose process
+            ends is not waited for, and one that does not come for a shorter time.
+        backend: ``gloo``, or ``nccl`` where each learner has a GPU of its own.
+        device: What NCCL computes on.
+        why_over: Says why nobody is to be waited for any more; empty while there is no
+            reason. Asked several times a second while this learner waits, as a host
+            that is lost closes none of torch's connections, which nothing watches.
+
+    Raises:
+        GroupLost: The others did not come in time.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        name: str,
+        rank: int,
+        size: int,
+        *,
+        patience_s: float,
+        backend: str = GLOO,
+        device: str = "cpu",
+        why_over: Callable[[], str] = lambda: "",
+    ) -> None:
+        import torch
+
+        self.rank = rank
+        self.size = size
+        self.num_parts = size
+        self._device = torch.device(device if backend == NCCL else "cpu")
+        self._is_nccl = backend == NCCL
+        self._why_over = why_over
+        # A collective that this learner waits for no longer, and torch does.
+        self._unfinished: Any = None
+        # Those that meet have said that they will, and have nothing else to do.
+        meeting = datetime.timedelta(seconds=min(_MEETING_S, patience_s))
+
+        def meet() -> Any:
+            distributed = _distributed()
+            own_address = _own_address(host, port)
+            store = distributed.TCPStore(
+                host, port, timeout=meeting, wait_for_workers=False
+            )
+            named = distributed.PrefixStore(name, store)
+            if backend == NCCL:
+                nccl = distributed.ProcessGroupNCCL.Options()
+                nccl._timeout = meeting
+                return distributed.ProcessGroupNCCL(named, rank, size, nccl)
+            kind = distributed.ProcessGroupGloo
+            gloo = kind._Options()
+            gloo._timeout = meeting
+            gloo._devices = [kind.create_device(hostname=own_address)]
+            return kind(named, rank, size, gloo)
+
+        met = _begun(meet)
+        while not wait([met], _SLICE.total_seconds()).done:
+            self._check_not_over()
+        try:
+            self._group: Any = met.result()
+            self._group._set_default_timeout(datetime.timedelta(seconds=patience_s))
+        except (RuntimeError, OSError) as error:
+            raise GroupLost(str(error)) from error
+
+    def own(self, num_rows: int) -> slice:
+        """See ``Group.own``."""
+        return slice(*row_bounds(num_rows, self.num_parts, self.size)[self.rank])
+
+    def add(self, tensor: Tensor) -> None:
+        """See ``Group.add``."""
+        there = tensor if self._is_at_home(tensor) else tensor.to(self._device)
+        self._wait(lambda group: group.allreduce([there]))
+        if there is not tensor:
+            tensor.copy_(there)
+
+    def gather(self, values: Sequence[float]) -> NDArray[np.float64]:
+        """See ``Group.gather``."""
+        import torch
+
+        own = torch.tensor(values, dtype=torch.float64)
+        found: NDArray[np.float64] = torch.stack(self._gather(own)).numpy()
+        return found
+
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """See ``Group.gather_rows``."""
+        import torch
+
+        counts = [int(count) for count in self.gather([len(rows)])[:, 0]]
+        # Every learner sends as many, as collectives are of equal tensors.
+        padded = rows.new_zeros(max(counts), *rows.shape[1:])
+        padded[: len(rows)] = rows
+        # Bytes: not every dtype is known to every backend.
+        flat = padded.flatten().view(torch.uint8)
+        return torch.cat(
+            [
+                one.view(rows.dtype).view(padded.shape)[:count]
+                for one, count in zip(self._gather(flat), counts, strict=True)
+            ]
+        )
+
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """See ``Group.gather_bytes``."""
+        import torch
+
+        counts = [int(count) for count in self.gather([len(data)])[:, 0]]
+        padded = data.ljust(max(1, *counts), b"\0")
+        own = torch.frombuffer(bytearray(padded), dtype=torch.uint8)
+        return [
+            one[:count].numpy().tobytes()
+            for one, count in zip(self._gather(own), counts, strict=True)
+        ]
+
+    def broadcast(self, data: bytes) -> bytes:
+        """See ``Group.broadcast``."""
+        import torch
+
+        length = torch.tensor([len(data)])
+        self._broadcast(length)
+        buffer = torch.zeros(int(length), dtype=torch.uint8)
+        if self.rank == 0:
+            buffer = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        self._broadcast(buffer)
+        return buffer.numpy().tobytes()
+
+    def place(self, num_rows: int) -> Place:
+        """See ``Group.place``."""
+        counts = self.gather([num_rows])[:, 0]
+        return Place(int(counts[: self.rank].sum()), int(counts.sum()))
+
+    def close(self) -> None:
+        """See ``Group.close``."""
+        # Its connections end with it, which is how the others learn of it at once.
+        group, self._group = self._group, None
+        unfinished, self._unfinished = self._unfinished, None
+        if unfinished is not None:
+            # A group that ends waits for its collective: a thread does, to the end of
+            # torch's patience, and no process waits for that thread.
+            _begun(lambda: _let_go(group, unfinished))
+
+    def _gather(self, own: Tensor) -> list[Tensor]:
+        import torch
+
+        home = own.device
+        there = own.to(self._device)
+        found = [torch.empty_like(there) for _ in range(self.size)]
+        self._wait(lambda group: group.allgather([found], [there]))
+        return [one.to(home) for one in found]
+
+    def _broadcast(self, tensor: Tensor) -> None:
+        there = tensor.to(self._device)
+        self._wait(lambda group: group.broadcast([there]))
+        if there is not tensor:
+            tensor.copy_(there)
+
+    def _is_at_home(self, tensor: Tensor) -> bool:
+        return tensor.device.type == self._device.type
+
+    def _wait(self, begin: Callable[[Any], Any]) -> None:
+        group = self._group
+        if group is None:
+            raise GroupLost("the group was left")
+        try:
+            work = begin(group)
+            while not self._has_ended(work):
+                self._unfinished = work
+                self._check_not_over()
+            self._unfinished = None
+            # Raises what went wrong.
+            work.wait()
+        except RuntimeError as error:
+            raise GroupLost(str(error)) from error
+
+    def _has_ended(self, work: Any) -> bool:
+        """Whether a collective has ended; waits a little for it."""
+        if self._is_nccl:
+            # It would end the group where a wait with an end comes to that.
+            time.sleep(_GPU_LOOK_S)
+        else:
+            with contextlib.suppress(RuntimeError):
+                work.wait(_SLICE)
+        return bool(work.is_completed())
+
+    def _check_not_over(self) -> None:
+        why = self._why_over()
+        if why:
+            raise GroupLost(why)
+
+
+def _distributed() -> Any:
+    """Returns torch.distributed, whose types say less than it has."""
+    return importlib.import_module("torch.distributed")
+
+
+def _begun(work: Callable[[], Any]) -> Future[Any]:
+    """Returns what work that a process need not wait for at its end will come to."""
+    found: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except Exception as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="learners-group", daemon=True).start()
+    return found
+
+
+def _let_go(group: Any, work: Any) -> None:
+    """Keeps a group until its collective has ended."""
+    with contextlib.suppress(RuntimeError):
+        work.wait()
+
+
+def _own_address(host: str, port: int) -> str:
+    """Returns the address of this host from which it reaches the leader's."""
+    with socket.create_connection((host, port), timeout=10.0) as connection:
+        return str(connection.getsockname()[0])
