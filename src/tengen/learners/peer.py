@@ -60,7 +60,8 @@ def check_versions(message: Message) -> None:
     Raises:
         UsageError: It does not.
     """
-    given = dict(message["versions"])
+    told = message.get("versions")
+    given = told if isinstance(told, dict) else {}
     for name, own in _versions().items():
         if given.get(name) != own:
             raise UsageError(
