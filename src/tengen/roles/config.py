@@ -12,7 +12,7 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range, from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
-from tengen.experience import MAX_WRITERS, ExperienceConfig
+from tengen.experience import ExperienceConfig
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
@@ -118,12 +118,6 @@ class RunConfig:
                 given.count,
                 f"must be 1, as only {' and '.join(filter(None, several)) or 'acting'} "
                 f"may have several processes; leave it out",
-            )
-            check(
-                role != "selfplay" or given.count <= MAX_WRITERS,
-                f"launch.roles.{role}.count",
-                given.count,
-                f"must be 1 to {MAX_WRITERS}, the writers of a run; lower it",
             )
             if role == schedule.serving:
                 name = f"launch.roles.{role}.count"

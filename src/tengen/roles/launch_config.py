@@ -22,8 +22,8 @@ class RoleResources:
     """What a role is given."""
 
     count: int = bounded(1, 1, 1024, "use 1 for each core")
-    """Processes of the role, 1 to 1024; more than one of the actor, of self-play, up to
-    256, of learn, and of inference, up to 64, alone."""
+    """Processes of the role, 1 to 1024; more than one of the actor, of self-play, of
+    learn, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives it its
     part of this machine's cores, or of the largest host's of a cluster, which keeps as

@@ -1,4 +1,5 @@
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,6 +60,18 @@ def test_all_writers_taken(run, monkeypatch):
     with pytest.raises(UsageError, match="has 2 self-play processes, the most"):
         claim(run)
     assert len(held) == 2
+
+
+@pytest.mark.slow
+def test_hundreds_of_processes_have_a_writer_each(run):
+    start_s = time.monotonic()
+    held = [claim(run) for _ in range(300)]
+    # Those that are taken are not tried one after the other: that was 0.2 s each.
+    assert time.monotonic() - start_s < 120
+    assert {writer.directory.name for writer in held} == {
+        f"selfplay-{number}" for number in range(300)
+    }
+    assert [begin(run, writer)[0] for writer in (held[0], held[299])] == [1, 2]
 
 
 def test_no_two_writers_play_the_same_generation(run):

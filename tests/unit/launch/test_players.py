@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tengen.errors import UsageError
+from tengen.experience import MAX_WRITERS
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Spending
@@ -151,7 +152,7 @@ def test_they_divide_the_cores_of_their_machine() -> None:
 
 
 def test_more_of_them_than_there_are_writers_are_refused() -> None:
-    assert config("launch.roles.selfplay.count=256").launch.of("selfplay").count == 256
-    line = r"^launch.roles.selfplay.count \(257\) must be 1 to 256, the writers"
-    with pytest.raises(UsageError, match=line):
-        config("launch.roles.selfplay.count=257")
+    most = config(f"launch.roles.selfplay.count={MAX_WRITERS}")
+    assert most.launch.of("selfplay").count == MAX_WRITERS
+    with pytest.raises(UsageError, match=r"^launch.roles.selfplay.count \(1025\)"):
+        config(f"launch.roles.selfplay.count={MAX_WRITERS + 1}")

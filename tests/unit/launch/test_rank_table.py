@@ -205,6 +205,25 @@ def test_what_leaves_no_rank_to_play_is_refused_before_it_is_counted() -> None:
             filled(config(*asked), ranks)
 
 
+def test_further_learners_are_with_the_first_one_or_where_there_is_room() -> None:
+    two = "launch.roles.learn.count=2"
+    ranks = [info(0, "a"), info(1, "a"), info(2, "b", cores=8)]
+    made = filled(config(two), ranks)
+    assert ("learn-1", 0) in ranks_of(made, ranks)
+    assert made.launch.of("selfplay").count == 2
+    # Each asks for so many.
+    many = [two, "launch.roles.learn.num_cpus=4"]
+    line = r"^launch.listen \(empty\) must name an address of a, as learners are on b;"
+    with pytest.raises(UsageError, match=line):
+        place(filled(config(*many), ranks), ranks)
+    made = filled(config(*many, "launch.listen=127.0.0.1:7070"), ranks)
+    assert ("learn-1", 2) in ranks_of(made, ranks)
+    assert made.launch.of("selfplay").count == 1
+    line = r"^launch.roles.learn.num_cpus \(4\) must be at most 0, the cores that rank"
+    with pytest.raises(UsageError, match=line):
+        place(config(*many), ranks[:2])
+
+
 def test_actors_of_environments_reach_the_learner() -> None:
     pytest.importorskip("gymnasium")
     made = config(task="CartPole-v1")

@@ -46,8 +46,8 @@ it: always the same, so that it resumes its own."""
 
 _GIVEN_UP = "given_up"
 
-MAX_WRITERS = 256
-"""Self-play processes that a run has at most."""
+MAX_WRITERS = 1024
+"""Self-play processes that a run has at most: as many as a role has processes."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:
@@ -69,8 +69,12 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         RunError: The disk refuses.
     """
     folders = [writer_directory(run, number) for number in _writers(run)]
-    folders.sort(key=lambda folder: not find_files(folder, "*/*.journal"))
+    begun = set(_begun(run))
+    folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
+        # Looked at first, as a lock that is held is tried for a while.
+        if lock_holder(folder / "lock") is not None:
+            continue
         try:
             return ExperienceWriter(folder, incarnation)
         except UsageError:

@@ -104,7 +104,8 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
 
     Raises:
         UsageError: The roles need more ranks or fewer, or what one asks for is nowhere;
-            or actors are on other hosts than the learner, which lets none in.
+            or actors or further learners are on other hosts than the learner, which
+            lets none in.
     """
     acting = config.agent.schedule(config).acting
     workers = workers_at_once(config, 1)
@@ -165,21 +166,38 @@ def _check_doors(
     workers: Sequence[Worker],
     where: dict[str, int],
 ) -> None:
-    """Makes sure that actors of environments reach the learner and inference."""
+    """Makes sure that who asks the learner or inference for something reaches them."""
     schedule = config.agent.schedule(config)
+    hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
+    home = hosts["learn"]
+    _check_listens(config, home, "learners", _hosts(ranks, workers, where, "follow"))
     if not schedule.serving:
         return
-    hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
-    home, inference = hosts[schedule.learning[0]], hosts[schedule.serving]
+    inference = hosts[schedule.serving]
     if home != inference:
         raise UsageError(
             f"launch.roles.{schedule.serving} (on {inference}) must be on the host of "
             f"the learner, {home}; ask for less of cores or GPUs for one of them"
         )
-    away = {ranks[where[one.name]].host for one in workers} - {home}
+    acting = _hosts(ranks, workers, where, schedule.acting)
+    _check_listens(config, home, "actors", acting)
+
+
+def _hosts(
+    ranks: Sequence[RankInfo],
+    workers: Sequence[Worker],
+    where: dict[str, int],
+    role: str,
+) -> set[str]:
+    """Returns the hosts that have a role's processes."""
+    return {ranks[where[one.name]].host for one in workers if one.roles[0] == role}
+
+
+def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> None:
+    away = hosts - {home}
     if away and not config.launch.listen:
         raise UsageError(
-            f"launch.listen (empty) must name an address of {home}, as actors are on "
+            f"launch.listen (empty) must name an address of {home}, as {who} are on "
             f"{', '.join(sorted(away))}; set it, launch.certificate_file and "
             f"launch.key_file"
         )
@@ -233,7 +251,7 @@ class _Room:
 
     def _lack(self, config: RunConfig, worker: Worker, rank: int) -> str:
         asked, one = config.launch.of(worker.given_as), self._ranks[rank]
-        name = f"launch.roles.{worker.roles[0]}"
+        name = f"launch.roles.{worker.given_as}"
         cores = self._cores[one.host, one.bound_to]
         gpus = len(self._free_devices(rank))
         if asked.num_cpus > cores:
