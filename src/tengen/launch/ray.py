@@ -21,6 +21,7 @@ import contextlib
 import json
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -321,6 +322,8 @@ class _RayChild:
         self._tell = tell
         self._is_told = False
         self._how = ""
+        self._start_s = time.monotonic()
+        self._has_waited = False
         self._hello = actor.where.remote()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -332,7 +335,13 @@ class _RayChild:
 
     def receive(self) -> dict[str, Any] | None:
         if not self._is_there(_PATIENCE_S):
-            return {"progress": {"stage": "waiting for the cluster's resources"}}
+            self._has_waited = True
+            waiting_s = time.monotonic() - self._start_s
+            stage = "waiting for room in the cluster"
+            return {"progress": {"stage": stage, "waiting_s": waiting_s}}
+        if self._has_waited:
+            self._has_waited = False
+            return {"progress": {"stage": ""}}
         if not self._is_told:
             self._is_told = True
             found = self._answer(lambda: self._hello, None)

@@ -60,6 +60,10 @@ class LaunchConfig:
     grows: bool = False
     """Whether the cluster adds hosts for what waits, as one that scales itself does:
     what has no room now is then waited for, and not refused."""
+    wait_minutes: float = bounded(10.0, 0, above=True, rule="10 is usual")
+    """Minutes, above 0, for which a run goes on while a role that it needs has no room
+    in the cluster, at its start or once a host was lost; then it ends, exit code 1, and
+    names the role."""
     runtime_env: str = ""
     """A JSON file with Ray's runtime environment for role processes; empty: none."""
     listen: str = ""
@@ -77,11 +81,13 @@ class LaunchConfig:
     """PEM, the certificate's key."""
 
     def __post_init__(self) -> None:
-        """Checks the address.
+        """Checks the ranges and the address.
 
         Raises:
-            UsageError: It is none, or its port has too few behind it.
+            UsageError: A field is out of its range, or the address is none, or its port
+                has too few behind it.
         """
+        check_fields(self)
         names = ("certificate_file", "key_file")
         given = [name for name in names if getattr(self, name)]
         if len(given) == 1:
