@@ -155,8 +155,7 @@ class _AtOnce:
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-                if (names := self._waiting.news()) is not None:
-                    self._journal.waiting(names)
+            self._tell_who_waits()
             self._scale()
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
@@ -165,8 +164,9 @@ class _AtOnce:
         following = {one.name for one in crew.workers if one.is_follower}
         for name, thread in crew.threads.items():
             # Further learners go on for as long as the first one learns.
-            if name not in following:
-                thread.join()
+            while name not in following and thread.is_alive():
+                thread.join(_POLL_S)
+                self._tell_who_waits()
         if self._error is not None:
             raise self._error
 
@@ -374,13 +374,17 @@ class _AtOnce:
             if worker.roles == (self._schedule.acting,):
                 # Others may play what it was to play: it may never have room.
                 self._spending.drop_turn(worker.name)
-            is_late = self._spending.is_late() or not self._waiting.had_room(worker)
-            is_over = self._is_over.is_set() and is_late
-            if not is_over:
+            is_late = self._spending.is_late()
+            if not is_late:
                 self._waiting.check(self._crew.workers)
-        if is_over:
+        if is_late:
             # The time is spent: nobody waits for room any more.
             self._crew.handle(worker).stop()
+
+    def _tell_who_waits(self) -> None:
+        with self._lock:
+            if (names := self._waiting.news()) is not None:
+                self._journal.waiting(names)
 
     def _stage(self, role: str, report: Mapping[str, Any]) -> str:
         """Returns what all roles do now."""
@@ -388,7 +392,7 @@ class _AtOnce:
             self._stages[role] = report["stage"]
         roles = dict.fromkeys(role for one in self._crew.workers for role in one.roles)
         told = (self._stages.get(name, "") for name in roles)
-        return ", ".join(filter(None, told))
+        return ", ".join(filter(None, dict.fromkeys(told)))
 
     def _take(
         self, worker: Worker, role: str, report: dict[str, Any], seconds: float

@@ -329,14 +329,14 @@ class _RayChild:
             waiting_s = time.monotonic() - self._start_s
             stage = "waiting for room in the cluster"
             return {"progress": {"stage": stage, "waiting_s": waiting_s}}
-        if self._has_waited:
-            self._has_waited = False
-            return {"progress": {"stage": ""}}
         if not self._is_told:
             self._is_told = True
             found = self._answer(lambda: self._hello, None)
-            if found is not None:
-                self._tell(*found)
+            if found is None:
+                return None  # gone before it began
+            self._tell(*found)
+            if self._has_waited:
+                return {"progress": {"stage": ""}}
         line = self._answer(self._actor.read.remote, b"")
         if not line.endswith(b"\n"):
             return None

@@ -51,10 +51,6 @@ class Waiting:
         """Takes that a process has left."""
         self._seconds.pop(worker.name, None)
 
-    def had_room(self, worker: Worker) -> bool:
-        """Returns whether a process ever began in this call."""
-        return worker.name in self._had_room
-
     def news(self) -> list[str] | None:
         """Returns the names of those that wait; None where it has returned these."""
         names = list(self._seconds)
@@ -72,10 +68,11 @@ class Waiting:
         Raises:
             RunError: A role that it needs has waited for too long.
         """
-        worst = self._worst(workers)
-        if worst is not None and self._seconds[worst.name] >= 60 * self._most_minutes:
+        needed = self._needed_of(workers)
+        longest_s = max((self._seconds[one.name] for one in needed), default=0.0)
+        if needed and longest_s >= 60 * self._most_minutes:
             raise RunError(
-                f"role ({worst.name}) has had no room in the cluster for "
+                f"role ({_names(needed)}) has had no room in the cluster for "
                 f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
                 f"or raise launch.wait_minutes, and the same command goes on"
             )
@@ -89,24 +86,25 @@ class Waiting:
         Raises:
             RunError: A role that the run needs waits, perhaps since the start.
         """
-        worst = self._worst(workers)
-        if worst is not None:
-            when = "had no room" if self.had_room(worst) else "never had room"
+        needed = self._needed_of(workers)
+        if needed:
+            had_room = any(one.name in self._had_room for one in needed)
             raise RunError(
-                f"role ({worst.name}) {when} in the cluster when the budget was spent; "
-                f"see ray status, ask for less or add hosts, and the same command goes "
-                f"on"
+                f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
+                f"in the cluster when the budget was spent; see ray status, ask for "
+                f"less or add hosts, and the same command goes on"
             )
 
-    def _worst(self, workers: Sequence[Worker]) -> Worker | None:
-        """Returns who is needed and has waited longest; None where nobody is."""
+    def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Returns those that wait and without which the run comes to nothing."""
         waiting = [one for one in workers if one.name in self._seconds]
-        playing = [one for one in workers if one.roles == self._acting]
-        nobody_plays = all(one.name in self._seconds for one in playing)
-        needed = [
-            one
-            for one in waiting
-            if self._needed & {*one.roles} or (nobody_plays and one in playing)
-        ]
-        # Of those that wait as long the first, as the learner's room is the largest.
-        return max(needed, key=lambda one: self._seconds[one.name], default=None)
+        needed = [one for one in waiting if self._needed & {*one.roles}]
+        players = [one for one in workers if one.roles == self._acting]
+        # While one of them plays, the others may wait.
+        if all(one in waiting for one in players):
+            needed += players
+        return needed
+
+
+def _names(workers: Sequence[Worker]) -> str:
+    return ", ".join(one.name for one in workers)

@@ -267,10 +267,10 @@ class _Plan:
         left = host.num_cpus
         wanted = 0.0
         for one in here:
-            given, share = launch.of(one.given_as).num_cpus, self._share(one)
-            is_divided = not given and share > _NOW_AND_THEN
+            num_cpus, share = launch.of(one.given_as).num_cpus, self._share(one)
+            is_divided = not num_cpus and share > _NOW_AND_THEN
             wanted += share if is_divided else 0.0
-            left -= 0.0 if is_divided else given or share
+            left -= 0.0 if is_divided else num_cpus or share
         if host != self._base and not self._serves and left - core_cpus >= _LEAST:
             left -= core_cpus
         scale = max(0.0, min(1.0, left / wanted)) if wanted else 1.0
