@@ -26,11 +26,11 @@ class RoleResources:
     256, of learn, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives it its
-    part of this machine's cores, or of the largest host's of a cluster, which keeps as
-    many for roles that always work."""
+    part of this machine's cores, or of a host's of a cluster, which keeps as many for
+    roles that always work."""
     num_gpus: int = bounded(0, 0, 64, "leave it out")
-    """GPUs that a cluster keeps for the role, 0 to 64; on one machine the role uses
-    those of --devices, and this changes nothing."""
+    """GPUs that a cluster keeps for each process of the role, 0 to 64; one machine must
+    have as many as all together, and the role uses those of --devices."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
