@@ -44,7 +44,8 @@ def test_nodes_are_lost_until_none_is_left(
     head = {"num_cpus": 0, "include_dashboard": False, **SMALL_NODE}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     try:
-        nodes = [cluster.add_node(num_cpus=2, **SMALL_NODE) for _ in range(3)]
+        # So many cores that no node has room for the self-play of two.
+        nodes = [cluster.add_node(num_cpus=4, **SMALL_NODE) for _ in range(3)]
         out = tmp_path / "run"
         run = RunDirectory(out)
         settings = (*SMALL, SHORT_WAIT, f"launch.address={cluster.address}")

@@ -155,7 +155,7 @@ class _AtOnce:
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
-            self._tell_who_waits()
+                self._tell_who_waits()
             self._scale()
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
@@ -164,9 +164,8 @@ class _AtOnce:
         following = {one.name for one in crew.workers if one.is_follower}
         for name, thread in crew.threads.items():
             # Further learners go on for as long as the first one learns.
-            while name not in following and thread.is_alive():
-                thread.join(_POLL_S)
-                self._tell_who_waits()
+            if name not in following:
+                thread.join()
         if self._error is not None:
             raise self._error
 
@@ -369,6 +368,9 @@ class _AtOnce:
         """
         with self._lock:
             self._waiting.note(worker, waiting_s)
+            if self._is_over.is_set():
+                # The loop that tells of all at once has ended.
+                self._tell_who_waits()
             if waiting_s is None:
                 return
             if worker.roles == (self._schedule.acting,):
@@ -382,9 +384,9 @@ class _AtOnce:
             self._crew.handle(worker).stop()
 
     def _tell_who_waits(self) -> None:
-        with self._lock:
-            if (names := self._waiting.news()) is not None:
-                self._journal.waiting(names)
+        """Shows it where it is new; the caller has the lock."""
+        if (names := self._waiting.news()) is not None:
+            self._journal.waiting(names)
 
     def _stage(self, role: str, report: Mapping[str, Any]) -> str:
         """Returns what all roles do now."""
