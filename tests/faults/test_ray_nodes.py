@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from tests.faults.role_processes import games_in_journals, games_in_segments
 from tests.integration.runs import SMALL, events, train_command, wait_for
 
 SMALL_NODE = {"object_store_memory": 80_000_000}
-SHORT_WAIT = "launch.wait_minutes=0.5"
+SHORT_WAIT = "launch.wait_minutes=1"
 
 
 def games(run: RunDirectory) -> dict[Any, str]:
@@ -90,8 +91,8 @@ def test_nodes_are_lost_until_none_is_left(
         _, errors = child.communicate(timeout=60)
         assert child.returncode == 1
         last = errors.strip().splitlines()[-1]
-        assert last.startswith("tengen: role (learn"), last
-        assert "has had no room in the cluster for 0.5 minutes" in last
+        # The learner too, which begins later where it has died more often.
+        assert re.search(r"^tengen: role \(learn.*\) has had no room in the clu", last)
         assert "wait for the cluster" in verdict, verdict
         assert durable.items() <= games(run).items()
     finally:

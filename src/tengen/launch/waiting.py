@@ -69,8 +69,12 @@ class Waiting:
             RunError: A role that it needs has waited for too long.
         """
         needed = self._needed_of(workers)
-        longest_s = max((self._seconds[one.name] for one in needed), default=0.0)
-        if needed and longest_s >= 60 * self._most_minutes:
+        players = [one for one in needed if one.roles == self._acting]
+        spans = [self._seconds[one.name] for one in needed if one not in players]
+        if players:
+            # Since when nobody plays: before, some may have waited for long.
+            spans.append(min(self._seconds[one.name] for one in players))
+        if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
                 f"role ({_names(needed)}) has had no room in the cluster for "
                 f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "

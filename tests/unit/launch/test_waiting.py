@@ -118,6 +118,8 @@ def test_one_of_several_that_play_may_wait_and_all_of_them_may_not() -> None:
     known.note(players[0], 700.0)
     known.check(workers)
     known.check_end(workers)
+    known.note(players[1], 5.0)
+    known.check(workers)  # so long nobody plays
     known.note(players[1], 601.0)
     with pytest.raises(RunError, match=r"^role \(selfplay-0, selfplay-1\) has had"):
         known.check(workers)
