@@ -12,13 +12,8 @@ from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
 
 from tengen.errors import UsageError
-from tengen.launch.cluster.nodes import (
-    Node,
-    check_fits,
-    check_gpus,
-    requests_of,
-)
-from tengen.launch.workers import workers_at_once
+from tengen.launch.cluster.nodes import Node, check_gpus
+from tengen.launch.cluster.table import check_fits, table_of
 
 __all__ = [
     "check_cluster_selector",
@@ -113,14 +108,13 @@ def check_roles(overlay: Overlay) -> Iterator[Finding]:
             where = f"{typed.path}, launch.grows"
             yield overlay.finding(typed.document, where, "true", rule)
         nodes = _nodes(pods, most=grows)
-        workers = workers_at_once(config, max(1, int(nodes[0].num_cpus)))
-        requests = requests_of(config, workers, nodes, grows=grows)
+        table = table_of(config, nodes)
         try:
             check_gpus(config, nodes)
-            check_fits(requests, nodes)
+            check_fits(config, table, nodes)
         except UsageError as error:
             when = "that there may be" if grows else "of its start"
-            shown = f"{len(workers)} processes on {len(nodes)} pods"
+            shown = f"{len(table)} processes on {len(nodes)} pods"
             rule = f"must fit the pods {when}: {error}"
             where = f"{typed.path}, its roles"
             yield overlay.finding(typed.document, where, shown, rule)

@@ -32,6 +32,7 @@ from tengen.inference.config import InferenceConfig
 from tengen.inference.determinism import ProbeResult, probe
 from tengen.inference.devices import (
     check_device_words,
+    check_num_gpus,
     default_devices,
     has_bfloat16,
     parse_devices,
@@ -57,6 +58,7 @@ __all__ = [
     "bind_port",
     "check_device_words",
     "check_machine",
+    "check_num_gpus",
     "choose",
     "default_devices",
     "drive",

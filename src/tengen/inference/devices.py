@@ -9,6 +9,7 @@ from tengen.errors import UsageError
 
 __all__ = [
     "check_device_words",
+    "check_num_gpus",
     "default_devices",
     "has_bfloat16",
     "parse_devices",
@@ -60,6 +61,24 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
                 f"use {'one of these' if num_gpus else '--devices cpu'}"
             )
     return words
+
+
+def check_num_gpus(name: str, number: int, advice: str) -> None:
+    """Makes sure that this machine has so many GPUs. Imports torch for more than none.
+
+    Args:
+        name: Who asks for them, as in the config.
+        number: How many.
+        advice: What to do where it has fewer.
+
+    Raises:
+        UsageError: Torch sees fewer.
+    """
+    if number and number > (most := _num_gpus()):
+        raise UsageError(
+            f"{name} ({number}) must be at most {most}, the GPUs that torch sees on "
+            f"this machine; {advice}"
+        )
 
 
 def default_devices() -> str:

@@ -32,6 +32,7 @@ from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Launcher, close_all
 from tengen.launch.players import Players
+from tengen.launch.waiting import Waiting
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import BusyTimes
 from tengen.roles import (
@@ -133,6 +134,7 @@ class _AtOnce:
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._spending = spending
+        self._waiting = Waiting(self._schedule, config.launch)
         self._busy = BusyTimes()
         self._stages: dict[str, str] = {}
         self._rated_s = 0.0
@@ -155,6 +157,7 @@ class _AtOnce:
             with self._lock:
                 if self._spending.is_over(self._publishing_s()):
                     self._is_over.set()
+                self._tell_who_waits()
             self._scale()
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
@@ -183,7 +186,13 @@ class _AtOnce:
                 thread.join()
 
     def finish(self) -> None:
-        """Learns from the last games while there is time, and makes a model of it."""
+        """Learns from the last games while there is time, and makes a model of it.
+
+        Raises:
+            RunError: A role that the run needs has no room in the cluster.
+        """
+        with self._lock:
+            self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
             worker = next(one for one in self._crew.workers if role in one.roles)
             while (report := self._turn(worker, role)) is not None:
@@ -269,6 +278,7 @@ class _AtOnce:
                 self._players.count(count, [worker.name for worker in leaving])
                 for worker in leaving:
                     self._reached.pop(worker.name, None)
+                    self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
                 self._journal.scaled(self._schedule.acting, count, refused, outgrown)
         self.kill_soon(leaving)
@@ -322,6 +332,7 @@ class _AtOnce:
             # The learner that leads tells what all learners do.
             if worker.is_follower:
                 return
+            self._note_room(worker, report.get("waiting_s"))
             with self._lock:
                 if is_acting:
                     self._spending.note(report, worker.name)
@@ -345,6 +356,8 @@ class _AtOnce:
                     self._busy.end(busy, worked=report is not None, idle_s=idle_s)
                 self._stages.pop(role, None)
         with self._lock:
+            if report is None or not report.keys() <= {"stopped"}:
+                self._waiting.note(worker, None)
             if report is not None or role != self._schedule.serving:
                 self._begun.add(role)
             if report is not None and not report.keys() <= {"stopped"}:
@@ -353,13 +366,41 @@ class _AtOnce:
                 self._spending.drop_turn(worker.name)
         return report
 
+    def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
+        """Takes for how long a process has waited for room, or None: it has room.
+
+        Raises:
+            RunError: The run needs it, and it has waited for too long.
+        """
+        with self._lock:
+            self._waiting.note(worker, waiting_s)
+            if self._is_over.is_set():
+                # The loop that tells of all at once has ended.
+                self._tell_who_waits()
+            if waiting_s is None:
+                return
+            if worker.roles == (self._schedule.acting,):
+                # Others may play what it was to play: it may never have room.
+                self._spending.drop_turn(worker.name)
+            is_late = self._spending.is_late()
+            if not is_late:
+                self._waiting.check(self._crew.workers)
+        if is_late:
+            # The time is spent: nobody waits for room any more.
+            self._crew.handle(worker).stop()
+
+    def _tell_who_waits(self) -> None:
+        """Shows it where it is new; the caller has the lock."""
+        if (names := self._waiting.news()) is not None:
+            self._journal.waiting(names)
+
     def _stage(self, role: str, report: Mapping[str, Any]) -> str:
         """Returns what all roles do now."""
         if "stage" in report:
             self._stages[role] = report["stage"]
         roles = dict.fromkeys(role for one in self._crew.workers for role in one.roles)
-        told = (self._stages[name] for name in roles if name in self._stages)
-        return ", ".join(told)
+        told = (self._stages.get(name, "") for name in roles)
+        return ", ".join(filter(None, dict.fromkeys(told)))
 
     def _take(
         self, worker: Worker, role: str, report: dict[str, Any], seconds: float

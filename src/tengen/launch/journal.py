@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.launch.servers import Servers
@@ -16,6 +16,7 @@ from tengen.observe import (
     View,
     at_once_verdict,
     environment_verdict,
+    room_verdict,
     verdict,
     waiting_verdict,
 )
@@ -69,6 +70,8 @@ class RunJournal:
         self._busy: dict[str, float] = {}
         self._has_learned = False
         self._lacks = ""
+        # Processes without room in the cluster.
+        self._waiting: list[str] = []
         # Those that the learner counts, and by generation those that are sealed since;
         # of the one being played come on top.
         self._games = self._state.num_games or 0
@@ -113,6 +116,20 @@ class RunJournal:
         """
         self._events.write("death", role=role, how=how)
         self._view.message(f"role ({role}) died, {how}; it is started again")
+
+    def waiting(self, names: Sequence[str]) -> None:
+        """Shows and keeps which processes wait for room in the cluster.
+
+        Args:
+            names: Theirs; none where all have room now.
+        """
+        self._waiting = list(names)
+        self._events.write("waiting", names=self._waiting)
+        told = room_verdict(self._waiting) if names else ""
+        self._view.message(told or "every process has room in the cluster now")
+        # Those that wait may be whose turns end a generation.
+        self._state = dataclasses.replace(self._state, verdict=told)
+        self._events.write("progress", **self.progress_now.to_dict())
 
     def ended_late(self, name: str, why: str) -> None:
         """Keeps how a process that acts failed once the call was to end.
@@ -180,7 +197,7 @@ class RunJournal:
         if busy is not None:
             if "learn" not in busy or (self._acting and not self._busy):
                 return  # nothing was learned, or no generation played, in this call
-            told = self._at_once_verdict(busy)
+            told = room_verdict(self._waiting) or self._at_once_verdict(busy)
             if self._in_environments:
                 waits = self._busy["answers"] + self._busy["room"]
                 self._waits(1.0 - waits, busy["learn"])

@@ -30,8 +30,9 @@ _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
 _HEALTHY_S = 60.0
 """A process that finishes turns for so long breaks the row; far above any pause."""
-_KILLED = "signal 9"
-"""As ``Child.end`` says that somebody else ended the process."""
+_KILLED = ("signal 9", "its actor's ")
+"""How ``Child.end`` begins to say that somebody else ended the process: also that its
+actor of a cluster is gone, as with its host."""
 _FIRST_BACKOFF_S = 0.5
 _END_TIMEOUT_S = 30.0
 """For a process to leave once it has nothing more to do."""
@@ -63,9 +64,9 @@ class RoleProcess:
     A child that dies is started again with growing pauses and its turn is redone,
     which a role makes safe; after five deaths in a row the run ends and names it. Two
     things break the row: a process that finished a turn a minute or more after its
-    start, and one that had finished a turn and was then ended by SIGKILL, which comes
-    from outside. One that fails by itself soon after each start ends the run, whatever
-    turns it finishes between.
+    start, and one that had finished a turn and was then ended by SIGKILL or lost with
+    its host, which comes from outside. One that fails by itself soon after each start
+    ends the run, whatever turns it finishes between.
     A role may ask to be watched (``alive`` of ``launch.protocol``): one that is then
     silent for too long is killed, and its death is named as the role said.
 
@@ -177,7 +178,7 @@ class RoleProcess:
     def _count_death(self, role: str, how: str) -> None:
         if self._finished_s is not None:
             is_healthy = self._finished_s - self._started_s >= _HEALTHY_S
-            if is_healthy or how == _KILLED:
+            if is_healthy or how.startswith(_KILLED):
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:

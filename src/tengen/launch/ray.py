@@ -8,8 +8,9 @@ or steps on a mirror of it (``tengen.mirror``), where ``launch.listen`` says whe
 run's host listens.
 
 Ray places: roles that learn, serve and judge ask for one placement group, so that all
-of them have room or none begins; those that act ask one by one, spread over the hosts.
-A host that is lost takes its processes along, which are begun again elsewhere.
+of them have room or none begins; those that act ask one by one, self-play for the host
+whose share it has, actors for any. A host that is lost takes its processes along, which
+are begun again elsewhere.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
 "Resources" and "Placement Groups" of its documentation.
@@ -18,9 +19,11 @@ Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance)
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,13 +40,13 @@ from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.cluster.connection import connect, disconnect, first_line
-from tengen.launch.cluster.nodes import (
-    Node,
-    Request,
+from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
+from tengen.launch.cluster.table import (
+    Asked,
     check_fits,
-    check_gpus,
-    nodes_of,
-    requests_of,
+    filled,
+    is_together,
+    table_of,
 )
 from tengen.launch.cluster.travelling import (
     FOLDER,
@@ -54,7 +57,6 @@ from tengen.launch.cluster.travelling import (
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
-from tengen.launch.workers import Worker, workers_at_once
 from tengen.mirror import MIRROR_ROLES
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
@@ -71,7 +73,8 @@ __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 _PATIENCE_S = 10.0
 """After which the view tells that a cluster has not begun an actor."""
 _PROBE_S = 120.0
-_LISTENING = ("learn", "inference")
+_PIN = 0.001
+"""Of the resource that a host alone has, of which it has one."""
 
 
 def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
@@ -79,10 +82,11 @@ def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
 
     Args:
         config: The run's.
-        keeps_count: Of no effect: a cluster has no number of processes of its own.
+        keeps_count: Whether the user said how many processes act; else self-play has
+            one for each host.
 
     Returns:
-        The config.
+        The config, with their number.
 
     Raises:
         UsageError: There is no such cluster, a host has another tengen, or a role asks
@@ -91,8 +95,10 @@ def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
     connect(config)
     nodes = nodes_of(ray.nodes())
     check_gpus(config, nodes)
+    if not keeps_count:
+        config = filled(config, nodes)
     if not config.launch.grows:
-        check_fits(requests_of(config, _workers(config, nodes), nodes), nodes)
+        check_fits(config, table_of(config, nodes), nodes)
     _check_versions(_probe(nodes, "", ""))
     return config
 
@@ -181,34 +187,19 @@ class RayLauncher:
                 f"launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
-        workers = _workers(config, nodes)
-        requests = requests_of(config, workers, nodes, grows=config.launch.grows)
-        self._requests = {
-            (worker.roles, worker.index): request
-            for worker, request in zip(workers, requests, strict=True)
-        }
-        self._names = {(one.roles, one.index): one.name for one in workers}
-        acting = schedule.acting
-        self._core = [
-            (worker.roles, worker.index)
-            for worker in workers
-            if worker.roles[0] != acting
-        ]
+        # Where some hosts have not the run, its files are this host's.
+        home = ray.get_runtime_context().get_node_id() if lacking else ""
+        table = table_of(config, nodes, home)
+        if home:
+            check_fits(config, table, nodes, home)
+        self._table = {(one.worker.roles, one.worker.index): one for one in table}
+        acting = (schedule.acting,)
+        self._core = [key for key in self._table if key[0] != acting]
         process = run.lock_holder("train") or ""
         self._telling = threading.Lock()
         self._hosts = HostsLog(run, uuid.uuid4().hex, process, ())
-        self._group: Any = None
-        # Where some hosts have not the run, its files are this host's.
-        self._home = ray.get_runtime_context().get_node_id() if lacking else ""
-        if self._core and not self._home:
-            bundles = [self._resources(self._requests[key]) for key in self._core]
-            # What listens on one address is on one host.
-            several = max(config.launch.of(role).count for role in _LISTENING)
-            is_together = bool(schedule.serving) and several == 1
-            strategy = "STRICT_PACK" if is_together else "PACK"
-            self._group = placement_group(bundles, strategy=strategy)
-        if self._home:
-            self._check_home(nodes)
+        strategy = "STRICT_PACK" if home or is_together(config) else "PACK"
+        self._group = placement_group(self._bundles(home), strategy=strategy)
 
     def start(
         self,
@@ -217,17 +208,20 @@ class RayLauncher:
         resources: RoleResources,
         index: int = 0,
     ) -> RoleProcess:
-        """See ``Launcher.start``; the actor begins with its first turn."""
-        arguments = self._arguments(roles, num_threads, index)
-        options = self._options(roles, index)
+        """See ``Launcher.start``; the table says how many threads a process has.
 
-        names = self._names
+        The actor begins with its first turn.
+        """
+        asked = self._asked(roles, index)
+        num_threads = asked.worker.num_threads
+        arguments = self._arguments(roles, num_threads, index)
+        options = self._options(asked, (roles, index))
 
         def tell(node: str, host: str) -> None:
             place = Place(
                 place=f"node {node[:8]}",
                 host=host,
-                name=names.get((roles, index), f"{roles[0]}-{index}"),
+                name=asked.worker.name,
                 roles=roles,
                 num_threads=num_threads,
             )
@@ -240,46 +234,48 @@ class RayLauncher:
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
 
-    def _check_home(self, nodes: Sequence[Node]) -> None:
-        """Makes sure that the roles that keep files have room on this host."""
-        asked = sum(self._requests[key].num_cpus for key in self._core)
-        for node in nodes:
-            if node.node == self._home and node.num_cpus < asked:
-                raise UsageError(
-                    f"host ({node.host}, {node.num_cpus:g} cores) must have "
-                    f"{asked:g} cores for the roles that keep the run's files, as it "
-                    f"alone has the run directory; start the command on a host that "
-                    f"has them, or put the run on a filesystem that all hosts have"
-                )
-
     def close(self) -> None:
         """Gives back what the cluster keeps for the run."""
         self._hosts.close()
-        if self._group is not None:
-            with contextlib.suppress(ray.exceptions.RayError):
-                remove_placement_group(self._group)
+        with contextlib.suppress(ray.exceptions.RayError):
+            remove_placement_group(self._group)
 
-    def _options(self, roles: tuple[str, ...], index: int) -> Any:
-        key = (roles, index)
-        request = self._request(roles, index)
+    def _options(self, asked: Asked, key: tuple[tuple[str, ...], int]) -> Any:
         strategy: Any = "SPREAD"
-        if key in self._core and self._group is not None:
+        if key in self._core:
             strategy = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
-        elif key in self._core:
-            strategy = NodeAffinitySchedulingStrategy(self._home, soft=False)
+        elif asked.node:
+            # Once that host is lost any other one is as good.
+            strategy = NodeAffinitySchedulingStrategy(asked.node, soft=True)
         return self._actor_class.options(
-            num_cpus=request.num_cpus,
-            num_gpus=request.num_gpus,
+            num_cpus=asked.num_cpus,
+            num_gpus=asked.num_gpus,
             scheduling_strategy=strategy,
             # Supervised here: a turn is redone, not a call.
             max_restarts=0,
         )
 
-    def _request(self, roles: tuple[str, ...], index: int) -> Request:
-        # One that came by ``tengen scale`` is as the first of its role.
-        return self._requests.get((roles, index)) or self._requests[roles, 0]
+    def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
+        found = self._table.get((roles, index))
+        if found is not None:
+            return found
+        # One that came by ``tengen scale`` is as the first of its role, on any host.
+        first = self._table[roles, 0]
+        name = f"{roles[0]}-{index}"
+        worker = dataclasses.replace(first.worker, name=name, index=index)
+        return dataclasses.replace(first, worker=worker, node="")
+
+    def _bundles(self, home: str) -> list[dict[str, float]]:
+        """Returns what the core asks for, each process a bundle of the group."""
+        resource = [node.resource for node in self._nodes if node.node == home]
+        pinned = dict.fromkeys(resource, _PIN)
+        return [
+            {"CPU": one.num_cpus, **({"GPU": one.num_gpus} if one.num_gpus else {})}
+            | pinned
+            for one in (self._table[key] for key in self._core)
+        ]
 
     def _arguments(self, roles: tuple[str, ...], num_threads: int, index: int) -> Any:
         run, task = self._run, self._config.task
@@ -302,11 +298,6 @@ class RayLauncher:
         paths = search_path()
         return (paths, os.getcwd(), self._marker, self._text, near, far, far_env)
 
-    @staticmethod
-    def _resources(request: Request) -> dict[str, float]:
-        asked = {"CPU": request.num_cpus, "GPU": request.num_gpus}
-        return {name: amount for name, amount in asked.items() if amount > 0}
-
 
 class _RayChild:
     """A ``Child`` beside an actor.
@@ -323,6 +314,8 @@ class _RayChild:
         self._how = ""
         # What the next read takes along.
         self._unsent = b""
+        self._start_s = time.monotonic()
+        self._has_waited = False
         self._hello = actor.where.remote()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -339,12 +332,18 @@ class _RayChild:
 
     def receive(self) -> dict[str, Any] | None:
         if not self._is_there(_PATIENCE_S):
-            return {"progress": {"stage": "waiting for the cluster's resources"}}
+            self._has_waited = True
+            waiting_s = time.monotonic() - self._start_s
+            stage = "waiting for room in the cluster"
+            return {"progress": {"stage": stage, "waiting_s": waiting_s}}
         if not self._is_told:
             self._is_told = True
             found = self._answer(lambda: self._hello, None)
-            if found is not None:
-                self._tell(*found)
+            if found is None:
+                return None  # gone before it began
+            self._tell(*found)
+            if self._has_waited:
+                return {"progress": {"stage": ""}}
         unsent, self._unsent = self._unsent, b""
         line = self._answer(lambda: self._actor.read.remote(unsent), b"")
         if not line.endswith(b"\n"):
@@ -374,10 +373,6 @@ class _RayChild:
         except ray.exceptions.RayError as error:
             self._how = f"its actor's {type(error).__name__}"
             return otherwise
-
-
-def _workers(config: RunConfig, nodes: Sequence[Node]) -> list[Worker]:
-    return workers_at_once(config, _num_threads(nodes))
 
 
 def _num_threads(nodes: Sequence[Node]) -> int:

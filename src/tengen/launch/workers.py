@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tengen.roles import RunConfig
 
-__all__ = ["Worker", "with_cores", "workers_at_once"]
+__all__ = ["Worker", "with_cores", "with_count", "workers_at_once"]
 
 _LEARNING_PART = 4
 _LEARN, _FOLLOW = "learn", "follow"
@@ -115,3 +115,11 @@ def with_cores(
         )
         for one, role in zip(workers, given, strict=True)
     ]
+
+
+def with_count(config: RunConfig, role: str, count: int) -> RunConfig:
+    """Returns a config whose role has so many processes."""
+    given = dataclasses.replace(config.launch.of(role), count=count)
+    roles = {**config.launch.roles, role: given}
+    launch = dataclasses.replace(config.launch, roles=roles)
+    return dataclasses.replace(config, launch=launch)

@@ -13,7 +13,13 @@ from tengen.observe.environment_verdict import (
 from tengen.observe.events import EventWriter, read_events, read_progress
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
-from tengen.observe.verdict import Shares, at_once_verdict, verdict, waiting_verdict
+from tengen.observe.verdict import (
+    Shares,
+    at_once_verdict,
+    room_verdict,
+    verdict,
+    waiting_verdict,
+)
 from tengen.observe.view import View, make_view
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "read_events",
     "read_hosts",
     "read_progress",
+    "room_verdict",
     "verdict",
     "waiting_verdict",
 ]

@@ -7,7 +7,7 @@ at once, it shows in how busy the learner is: it may use each row a number of ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "AT_ONCE_ADVICE",
     "Shares",
     "at_once_verdict",
+    "room_verdict",
     "verdict",
     "waiting_verdict",
 ]
@@ -32,6 +33,8 @@ _BEHIND = 0.9
 _WAITS = 0.5
 # Slots that have no game to go on with leave batches emptier than this.
 _HALF_EMPTY = 0.6
+# Of the processes that wait for room.
+_NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
 """What a role does, and what takes its time beside the net."""
@@ -190,6 +193,22 @@ def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str
     elif busy["learn"] < _WAITS:
         limit = "playing"
     return f"{'; '.join(told)}: {AT_ONCE_ADVICE[role][limit]}"
+
+
+def room_verdict(names: Sequence[str]) -> str:
+    """Returns the same for a run that waits for its cluster to begin processes.
+
+    Args:
+        names: Theirs; of none it is empty.
+    """
+    if not names:
+        return ""
+    several = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    verb = "waits" if len(names) == 1 else "wait"
+    return (
+        f"{', '.join(names[:_NAMED])}{several} {verb} for the cluster: where ray "
+        f"status shows no room, free cores or GPUs, or add hosts"
+    )
 
 
 def waiting_verdict(learning: float, waiting: float) -> str:

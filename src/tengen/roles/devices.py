@@ -8,6 +8,7 @@ from tengen.config import check
 from tengen.inference import (
     InferenceConfig,
     check_device_words,
+    check_num_gpus,
     default_devices,
     parse_devices,
 )
@@ -76,11 +77,21 @@ def move_run(
 def check_devices(config: RunConfig) -> None:
     """Makes sure that the devices that a config names are here.
 
+    And as many GPUs as all roles together are to have, which on one machine they have
+    by ``--devices``.
+
     Raises:
         UsageError: A GPU is not.
     """
     for name, devices in gpus_named(config).items():
         parse_devices(name, devices)
+    given = {name: one for name, one in config.launch.roles.items() if one.num_gpus}
+    check_num_gpus(
+        " and ".join(f"launch.roles.{name}.num_gpus" for name in given),
+        sum(one.count * one.num_gpus for one in given.values()),
+        f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray "
+        f"where a cluster has them",
+    )
 
 
 def check_evaluating(config: RunConfig) -> None:

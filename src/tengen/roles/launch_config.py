@@ -26,11 +26,12 @@ class RoleResources:
     learn, and of inference, up to 64, alone."""
     num_cpus: int = bounded(0, 0, 1024, "0 chooses")
     """Cores: as many threads, and a cluster keeps them for the role. 0 gives it its
-    part of this machine's cores, or of the largest host's of a cluster, which keeps as
-    many for roles that always work."""
+    part of this machine's cores, or of a host's of a cluster, which keeps as many for
+    roles that always work."""
     num_gpus: int = bounded(0, 0, 64, "leave it out")
     """GPUs that a cluster, or the ranks of mpirun, keep for each process of the role, 0
-    to 64; on one machine the role uses those of --devices, and this changes nothing."""
+    to 64; one machine must have as many as all together, and the role uses those of
+    --devices."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -60,6 +61,10 @@ class LaunchConfig:
     grows: bool = False
     """Whether the cluster adds hosts for what waits, as one that scales itself does:
     what has no room now is then waited for, and not refused."""
+    wait_minutes: float = bounded(10.0, 0, above=True, rule="10 is usual")
+    """Minutes, above 0, for which a run goes on while a role that it needs has no room
+    in the cluster, at its start or once a host was lost; then it ends, exit code 1, and
+    names the role."""
     runtime_env: str = ""
     """A JSON file with Ray's runtime environment for role processes; empty: none."""
     listen: str = ""
@@ -77,11 +82,13 @@ class LaunchConfig:
     """PEM, the certificate's key."""
 
     def __post_init__(self) -> None:
-        """Checks the address.
+        """Checks the ranges and the address.
 
         Raises:
-            UsageError: It is none, or its port has too few behind it.
+            UsageError: A field is out of its range, or the address is none, or its port
+                has too few behind it.
         """
+        check_fields(self)
         names = ("certificate_file", "key_file")
         given = [name for name in names if getattr(self, name)]
         if len(given) == 1:

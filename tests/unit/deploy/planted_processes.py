@@ -28,12 +28,12 @@ def _of_jobs(
 
 PROCESSES = [
     _of_jobs(
-        *("more pods than writers", SELFPLAY, "spec", "parallelism", 257),
-        f"{_PLAYER}, processes of tengen selfplay (257) must be 1 to 256, those",
+        *("more pods than writers", SELFPLAY, "spec", "parallelism", 1025),
+        f"{_PLAYER}, processes of tengen selfplay (1025) must be 1 to 1024, those",
     ),
     _of_jobs(
         *("nobody who plays", SELFPLAY, "spec", "parallelism", 0),
-        f"{_PLAYER}, processes of tengen selfplay (0) must be 1 to 256, those",
+        f"{_PLAYER}, processes of tengen selfplay (0) must be 1 to 1024, those",
     ),
     _of_jobs(
         *("a learner without a gate", LEARNER, f"{_POD}.containers", "2", None),
@@ -47,12 +47,12 @@ PROCESSES = [
     ),
     _of_jobs(
         *("players who learn", SELFPLAY, _PLAYS, "args", ["learn", "/runs/go9"]),
-        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 256, those",
+        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 1024, those",
         f"{_PLAYER}, processes of tengen learn (5) must be 1, those that the run",
     ),
     _of_jobs(
         *("a role of another run", SELFPLAY, _PLAYS, "args", ["shuffle", "/runs/go9"]),
-        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 256, those",
+        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 1024, those",
         f"{_PLAYER}, processes of tengen shuffle (4) must be 0, those that the run",
     ),
     _of_jobs(
@@ -78,7 +78,7 @@ PROCESSES = [
         *("a run that two make", SELFPLAY, _PLAYS, "args"),
         ["train", "go/9", "--out", "/runs/go9", "--games", "0"],
         f"{_PLAYER} (tengen train go/9 --out /runs/go9 --games 0) must be the only",
-        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 256, those",
+        f"{_MAKER}, processes of tengen selfplay (0) must be 1 to 1024, those",
     ),
     _of_jobs(
         *("another task", LEARNER, f"{_POD}.initContainers.0.args", "1", "go/99"),

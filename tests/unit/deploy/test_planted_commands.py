@@ -69,7 +69,8 @@ def test_a_command_that_is_wrong(old: str, new: str, expected: str) -> None:
         (
             "launch.roles.learn.num_cpus=4",
             "launch.roles.learn.num_cpus=5",
-            "must fit the pods that there may be: launch.roles.inference (4 cores, 1 G",
+            "must fit the pods that there may be: launch.roles.learn, "
+            "launch.roles.inference (9 cores, 2 GPUs) have no room together on one",
         ),
         (
             "--set launch.grows=true",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,144 +19,25 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
-
-CHOSEN = (
-    "inference.devices=cpu",
-    "inference.backend=torch",
-    "inference.precision=fp32",
-    "inference.batch_shape=dynamic",
+from tests.unit.launch.fake_roles import (
+    CHOSEN,
+    Fake,
+    Journal,
+    Roles,
+    Turn,
+    config,
+    played,
+    train,
+    until_stopped,
 )
+
 ACTORS = "launch.roles.actor.count=3"
-Turn = Callable[["Fake"], "dict[str, Any] | None"]
-
-
-class Fake:
-    """A process with one role, which does what its script says."""
-
-    def __init__(self, role: str, turn: Turn) -> None:
-        self.roles = (role,)
-        self.stopped = threading.Event()
-        self.num_turns = 0
-        self.details: list[Any] = []
-        self.is_closed = False
-        self._turn = turn
-
-    def turn(
-        self, role: str, on_progress: Any, on_death: Any, details: Any
-    ) -> dict[str, Any] | None:
-        assert (role,) == self.roles
-        self.details.append(details)
-        if self.stopped.is_set():
-            return {"stopped": True}
-        self.num_turns += 1
-        on_progress({"stage": role})
-        return self._turn(self)
-
-    def stop(self) -> None:
-        self.stopped.set()
-
-    def kill(self) -> None:
-        raise AssertionError("only actors of environments are killed")
-
-    def close(self) -> None:
-        assert self.stopped.is_set()
-        self.is_closed = True
-
-
-class Journal:
-    """Keeps what it is told, and that it is told by one thread at a time."""
-
-    def __init__(self) -> None:
-        self.reports: list[tuple[str, dict[str, Any]]] = []
-        self.stages: list[str] = []
-        self.num_generations = 0
-        self._is_used = threading.Lock()
-
-    def progress(self, report: dict[str, Any]) -> None:
-        with self.alone():
-            self.stages.append(report["stage"])
-
-    def report(self, role: str, report: dict[str, Any], seconds: float) -> None:
-        with self.alone():
-            self.reports.append((role, report))
-
-    def end_generation(self, busy: dict[str, float]) -> None:
-        assert all(0.0 <= share <= 1.0 for share in busy.values())
-        self.num_generations += 1
-
-    def alone(self) -> threading.Lock:
-        assert not self._is_used.locked()
-        return self._is_used
-
-    def of(self, role: str) -> list[dict[str, Any]]:
-        return [report for name, report in self.reports if name == role]
-
-
-def played(fake: Fake) -> dict[str, Any]:
-    time.sleep(0.01)
-    return {"num_games": 10, "num_recovered": 0}
-
-
-def nothing(fake: Fake) -> None:
-    return None
-
-
-def until_stopped(fake: Fake) -> dict[str, Any]:
-    assert fake.stopped.wait(60)
-    return {"num_steps": 3, "stopped": True, "steps_left": 100}
-
-
-class Roles:
-    """A launcher of fakes.
-
-    Args:
-        scripts: By role; the others find nothing to do.
-    """
-
-    def __init__(self, scripts: dict[str, Turn]) -> None:
-        self.fakes: dict[str, Fake] = {}
-        self.num_threads: dict[str, int] = {}
-        self._scripts = scripts
-
-    def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
-    ) -> Fake:
-        (role,) = roles
-        assert index == (role == "follow")
-        self.fakes[role] = Fake(role, self._scripts.get(role, nothing))
-        self.num_threads[role] = num_threads
-        return self.fakes[role]
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
     return RunDirectory.create_or_resume(tmp_path / "run")
-
-
-def config(*settings: str) -> RunConfig:
-    return override(make_config("tictactoe", None, None), [*CHOSEN, *settings])
-
-
-def train(
-    run: RunDirectory,
-    scripts: dict[str, Turn],
-    budget: Budget,
-    made: RunConfig | None = None,
-    stopping: Callable[[StopListener, Roles], None] | None = None,
-) -> tuple[Roles, Any]:
-    made = made or config()
-    write_config(run, made)
-    roles, journal = Roles(scripts), Journal()
-    any_journal: Any = journal
-    with StopListener(run) as stop:
-        if stopping is not None:
-            threading.Thread(target=stopping, args=(stop, roles)).start()
-        try:
-            run_at_once(roles, made, run, budget, any_journal, stop, num_threads=8)
-        finally:
-            assert all(fake.is_closed for fake in roles.fakes.values())
-    return roles, journal
 
 
 def test_it_plays_the_budget_and_no_generation_more(run: RunDirectory) -> None:
@@ -222,7 +102,7 @@ def test_a_further_learner_has_turns_while_the_first_one_learns(
         is_played.set()
         return played(fake)
 
-    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "follow": follow}
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "follow-1": follow}
     made = config("launch.roles.learn.count=2")
     train(run, scripts, Budget(games=1), made)
     assert len(waited_s) == 3

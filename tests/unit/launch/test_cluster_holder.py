@@ -76,11 +76,11 @@ def test_a_process_works_where_the_run_is_or_on_a_mirror(
 ):
     monkeypatch.delenv("TENGEN_RUN_TOKEN", raising=False)
     holder = held(marker, text, far)
-    assert json.loads(holder.read()) == expected
+    assert json.loads(holder.read(b"")) == expected
     holder.write(b"1234567\n")
     assert holder.end(30.0) == 8
     holder.write(b"too late\n")  # its end is read
-    assert holder.read() == b""
+    assert holder.read(b"") == b""
 
 
 def test_a_host_that_came_later_without_the_run_is_no_place(marker):
@@ -90,7 +90,7 @@ def test_a_host_that_came_later_without_the_run_is_no_place(marker):
 
 def test_one_that_does_not_leave_is_killed(marker):
     holder = held(marker, "0123", False)
-    holder.read()
+    holder.read(b"")
     assert holder.end(0.1) == -9
 
 

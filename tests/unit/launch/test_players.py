@@ -20,7 +20,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
-from tests.unit.launch.test_at_once import CHOSEN, Fake, Journal, nothing
+from tests.unit.launch.fake_roles import CHOSEN, Fake, Journal, nothing
 
 GAMES = 10
 

@@ -252,6 +252,23 @@ def test_a_report_ends_the_watch(monkeypatch):
     assert not child._was_killed.wait(0.2)
 
 
+class Lost(Scripted):
+    """One whose host is lost."""
+
+    def end(self, timeout_s):
+        return "its actor's ActorDiedError"
+
+
+def test_hosts_that_are_lost_one_after_another_do_not_end_the_run(monkeypatch):
+    """Each costs two deaths: of what worked there, and of what began there again."""
+    children = [child for _ in range(4) for child in (Lost(), Lost(REPORT))]
+    process = scripted(monkeypatch, *children, Scripted(REPORT))
+    deaths = []
+    for _ in range(5):
+        assert turn(process, deaths) == {"candidate": 1}
+    assert len(deaths) == 8
+
+
 def test_a_kill_after_a_finished_turn_begins_the_count_anew(monkeypatch):
     before, after = ([Scripted() for _ in range(3)] for _ in range(2))
     process = scripted(monkeypatch, *before, Scripted(REPORT), *after, Scripted(REPORT))

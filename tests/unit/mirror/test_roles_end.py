@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tengen.experience import MAX_WRITERS
 from tengen.recipes import make_config
 from tengen.roles import write_config
 from tengen.run import evict_mirrors, read_mirrors, write_actor_totals
@@ -56,7 +57,7 @@ def test_self_play_that_is_evicted_ends(host, start, tmp_path):
     far = tmp_path / "far"
     process = start("tengen", "selfplay", str(far), "--connect", connect_to(host))
     wait_for(lambda: is_here(host))
-    evict_mirrors(host.run, "selfplay", 255)
+    evict_mirrors(host.run, "selfplay", MAX_WRITERS - 1)
     _, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 2
     assert b"has no place in this run any more" in err

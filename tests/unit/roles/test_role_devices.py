@@ -10,6 +10,7 @@ from tengen.cli import main
 from tengen.errors import RunError, UsageError
 from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,
@@ -71,6 +72,27 @@ def test_a_run_whose_gpu_is_gone_is_refused_by_field() -> None:
     with pytest.raises(UsageError, match=r"learner.device \(cuda:2\) is not here"):
         check_devices(config_with(learner=LearnerConfig(device="cuda:2")))
     check_devices(config_with())
+
+
+def test_roles_of_one_machine_are_given_the_gpus_that_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["launch.roles.learn.num_gpus=1", "launch.roles.selfplay.num_gpus=1"]
+    check_devices(override(config_with(), given))
+    several = [*given, "launch.roles.selfplay.count=2"]
+    for name in ("inline", "local"):
+        words = ["train", "tictactoe", "--launch", name, "--games", "10"]
+        words += ["--out", str(tmp_path / "run")]
+        words += [word for one in several for word in ("--set", one)]
+        assert main(words) == 2
+        line = (
+            "tengen: launch.roles.learn.num_gpus and launch.roles.selfplay.num_gpus "
+            "(3) must be at most 2, the GPUs that torch sees on this machine; set "
+            "launch.roles.learn.num_gpus=0, or use --launch ray where a cluster has "
+            "them\n"
+        )
+        assert capsys.readouterr() == ("", line)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_moves_chooses_again(tmp_path: Path) -> None:

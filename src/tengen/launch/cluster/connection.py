@@ -8,6 +8,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,18 @@ from tengen.roles import RunConfig
 __all__ = ["connect", "disconnect", "first_line"]
 
 _CONNECT_S = 5.0
+_ANSWER_S = 20.0
+"""For what listens to answer as a cluster does; Ray itself would ask for ever."""
+_ASK = """
+import sys
+from ray._raylet import GcsClient
+print("asking", flush=True)
+try:
+    GcsClient(address=sys.argv[1])
+except Exception as error:
+    sys.exit(" ".join(str(error).split()))
+"""
+"""Run by a process of its own, which can be ended, and whose log nobody reads."""
 _OURS = threading.Event()
 """Set while this process is connected by ``connect``, and not by its caller."""
 
@@ -80,7 +94,7 @@ def _is_any_here() -> bool:
         socket.create_connection((host, int(port)), _CONNECT_S).close()
     except (OSError, ValueError, OverflowError):
         return False
-    return True
+    return not _lack(known)
 
 
 def _check_address(given: str, where: str) -> None:
@@ -96,6 +110,32 @@ def _check_address(given: str, where: str) -> None:
         raise UsageError(
             f"{where} does not answer, {error}; correct it, or start the cluster there"
         ) from None
+    if lack := _lack(given):
+        raise UsageError(
+            f"{where} is no Ray cluster's, {lack}; name the port of its head, 6379 "
+            f"where none was chosen, or start the cluster there"
+        )
+
+
+def _lack(address: str) -> str:
+    """Returns what speaks against Ray where something listens; nothing: it is Ray."""
+    asking = subprocess.Popen(
+        [sys.executable, "-P", "-c", _ASK, address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert asking.stdout is not None
+    with asking:
+        # The import may take long on a host that is busy.
+        asking.stdout.readline()
+        try:
+            _, errors = asking.communicate(timeout=_ANSWER_S)
+        except subprocess.TimeoutExpired:
+            asking.kill()
+            return f"as it says nothing for {_ANSWER_S:g} s"
+    lines = errors.strip().splitlines() or ["it ended without a word"]
+    return "" if asking.returncode == 0 else lines[-1].rstrip(".:")
 
 
 def _runtime_env(path: str) -> dict[str, Any] | None:

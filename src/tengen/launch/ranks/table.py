@@ -12,12 +12,11 @@ that asks for none sees what is left of its host's.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen.errors import UsageError
-from tengen.launch.workers import Worker, with_cores, workers_at_once
+from tengen.launch.workers import Worker, with_cores, with_count, workers_at_once
 from tengen.roles import RunConfig
 
 __all__ = ["Placed", "RankInfo", "check_alike", "filled", "place"]
@@ -89,10 +88,7 @@ def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
     count = len(_free(ranks, _Room(ranks).place(config, others)))
     if count < 1:
         raise _wrong_number(config, ranks, others, 1)
-    given = dataclasses.replace(config.launch.of(acting), count=count)
-    roles = {**config.launch.roles, acting: given}
-    launch = dataclasses.replace(config.launch, roles=roles)
-    return dataclasses.replace(config, launch=launch)
+    return with_count(config, acting, count)
 
 
 def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:

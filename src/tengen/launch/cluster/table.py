@@ -1,0 +1,323 @@
+"""What each process of a run asks a cluster for, and whether that fits. Asks no Ray.
+
+Roles that learn, serve, export and judge, the core, are planned for one host where they
+fit it. Self-play has a process a host, of as many threads as the host has left; it asks
+for less where the core is not, so that the core has room there once its own host is
+lost. Actors of environments ask for the same, each for what any host has for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tengen.errors import UsageError
+from tengen.experience import MAX_WRITERS
+from tengen.launch.cluster.nodes import Node, listed
+from tengen.launch.workers import Worker, with_cores, with_count, workers_at_once
+from tengen.roles import RunConfig
+
+__all__ = ["Asked", "check_fits", "filled", "is_together", "table_of"]
+
+_NOW_AND_THEN = 0.01
+"""Of a core, for roles that work now and then: above none, so that a head that has no
+cores for roles gets none of them."""
+_LEAST = 0.5
+"""Of a core: a host that has less for a process that acts has no room for one."""
+_LISTENING = ("learn", "inference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A process, and what it has the cluster keep for it."""
+
+    worker: Worker
+    """With its threads."""
+    num_cpus: float
+    """Cores, perhaps part of one."""
+    num_gpus: float
+    """GPUs."""
+    is_given: bool
+    """Whether the user said so, or it is a share of what there is."""
+    node: str = ""
+    """Ray's id of the host whose share it has; empty: any suits it."""
+
+
+def is_together(config: RunConfig) -> bool:
+    """Returns whether the core must be on one host: it listens on one address."""
+    several = max(config.launch.of(role).count for role in _LISTENING)
+    return bool(config.agent.schedule(config).serving) and several == 1
+
+
+def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
+    """Returns a config with a self-play process for each host that has room for one.
+
+    Environments are stepped by as many actors as they were.
+
+    Args:
+        config: The run's.
+        nodes: The cluster's hosts, the largest first.
+    """
+    schedule = config.agent.schedule(config)
+    if schedule.serving or not schedule.acting:
+        return config
+    plan = _Plan(with_count(config, schedule.acting, 1), nodes, "")
+    count = sum(plan.has_room(host) for host in plan.hosts)
+    return with_count(config, schedule.acting, min(max(1, count), MAX_WRITERS))
+
+
+def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Asked]:
+    """Returns what each process asks for, in order.
+
+    ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` are asked for as they are. A process
+    for which nothing was said asks for a core a thread where it always works, for less,
+    in proportion, where its host has less.
+
+    Args:
+        config: The run's.
+        nodes: The cluster's hosts, the largest first.
+        home: Ray's id of the host that alone has the run's files, where the core must
+            be; empty: any may have it.
+    """
+    return _Plan(config, nodes, home).table()
+
+
+def check_fits(
+    config: RunConfig, table: Sequence[Asked], nodes: Sequence[Node], home: str = ""
+) -> None:
+    """Makes sure that the cluster has room for what was asked, were it free.
+
+    Args:
+        config: The run's.
+        table: Of ``table_of``.
+        nodes: The cluster's hosts.
+        home: As for ``table_of``.
+
+    Raises:
+        UsageError: There is none for one of them, or for those that must be on one
+            host, beside the others.
+    """
+    acting = (config.agent.schedule(config).acting,)
+    core = [one for one in table if one.worker.roles != acting]
+    groups = [[one] for one in table if one.is_given]
+    groups.sort(key=lambda group: (-group[0].num_gpus, -group[0].num_cpus))
+    if home or is_together(config):
+        groups = [core, *(group for group in groups if group[0] not in core)]
+    free = {node.node: [node.num_cpus, node.num_gpus] for node in nodes}
+    for group in groups:
+        is_core = group is core
+        cpus = sum(one.num_cpus if one.is_given else _NOW_AND_THEN for one in group)
+        gpus = sum(one.num_gpus for one in group)
+        where = [home] if home and is_core else list(free)
+        for node in where:
+            if free[node][0] >= cpus and free[node][1] >= gpus:
+                free[node][0] -= cpus
+                free[node][1] -= gpus
+                break
+        else:
+            raise _no_room(group, cpus, gpus, nodes, home if is_core else "")
+    num_cpus = sum(node.num_cpus for node in nodes)
+    if sum(one.num_cpus for one in table) > num_cpus:
+        others = ", ".join(one.worker.name for one in table if not one.is_given)
+        raise UsageError(
+            f"launch.roles leaves no core of {num_cpus:g} for {others}: "
+            f"{listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
+            f"cluster adds hosts"
+        )
+
+
+def _no_room(
+    group: Sequence[Asked], cpus: float, gpus: float, nodes: Sequence[Node], home: str
+) -> UsageError:
+    given = [one for one in group if one.is_given] or group
+    names = ", ".join(
+        dict.fromkeys(f"launch.roles.{one.worker.given_as}" for one in given)
+    )
+    where = "in the cluster beside the other roles"
+    advice = "set launch.grows=true where the cluster adds hosts"
+    if len(group) > 1:
+        where = "together on one host of the cluster"
+    if home:
+        where = (
+            f"on host {next(node.host for node in nodes if node.node == home)}, which "
+            f"alone has the run directory"
+        )
+        advice = "put the run on a filesystem that all hosts have"
+    verb = "have" if len(given) > 1 else "has"
+    return UsageError(
+        f"{names} ({cpus:g} cores, {gpus:g} GPUs) {verb} no room {where}: "
+        f"{listed(nodes)}; lower num_cpus, num_gpus or count, or {advice}"
+    )
+
+
+class _Plan:
+    """Which process is planned for which host.
+
+    Args:
+        config: The run's.
+        nodes: The cluster's hosts, the largest first.
+        home: As for ``table_of``.
+
+    Attributes:
+        hosts: Those that may have roles.
+    """
+
+    def __init__(self, config: RunConfig, nodes: Sequence[Node], home: str) -> None:
+        self._config = config
+        schedule = config.agent.schedule(config)
+        self._busy = {schedule.acting, schedule.serving, "learn", "follow"}
+        self._serves = bool(schedule.serving)
+        workers = workers_at_once(config, 1)
+        self._players = [one for one in workers if one.roles == (schedule.acting,)]
+        self._core = [one for one in workers if one.roles != (schedule.acting,)]
+        # Where there is no host yet a process asks for a core a thread.
+        none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
+        self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
+        self.hosts = self.hosts or [none_yet]
+        self._here: dict[str, list[Worker]] = {one.node: [] for one in self.hosts}
+        self._base = self._place_core(home)
+
+    def has_room(self, host: Node) -> bool:
+        """Returns whether one more that acts has room on a host, beside the core."""
+        given = self._config.launch.of(self._players[0].given_as)
+        num_here = self._num_players(host)
+        if given.num_cpus:
+            has_cores = self._left(host) >= (num_here + 1) * given.num_cpus
+        else:
+            has_cores = self._left(host) / (num_here + 1) >= _LEAST
+        core = [one for one in self._here[host.node] if one in self._core]
+        taken = sum(self._config.launch.of(one.given_as).num_gpus for one in core)
+        return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
+
+    def table(self) -> list[Asked]:
+        """Returns what each process asks for, in order, once all have a host."""
+        for player in self._players:
+            fitting = [host for host in self.hosts if self.has_room(host)]
+            best = min(fitting or self.hosts, key=self._preference)
+            self._here[best.node].append(player)
+        core_cpus = 0.0
+        if self._base is not None:
+            of_base = self._of_host(self._base, 0.0)
+            core_cpus = sum(one.num_cpus for one in of_base if self._is_core(one))
+        found = [one for host in self.hosts for one in self._of_host(host, core_cpus)]
+        if self._serves:
+            found = self._alike(found)
+        order = [one.name for one in (*self._core, *self._players)]
+        return sorted(found, key=lambda one: order.index(one.worker.name))
+
+    def _place_core(self, home: str) -> Node | None:
+        """Plans the core; returns its host, None where no single one holds it."""
+        launch = self._config.launch
+        given = [launch.of(one.given_as) for one in self._core]
+        cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
+        gpus = sum(one.num_gpus for one in given)
+        for host in self.hosts:
+            is_large = host.num_cpus >= cpus and host.num_gpus >= gpus
+            if host.node == home or (not home and is_large):
+                self._here[host.node] += self._core
+                return host
+        free = {host.node: [host.num_cpus, host.num_gpus] for host in self.hosts}
+        for worker in sorted(
+            self._core, key=lambda one: -launch.of(one.given_as).num_cpus
+        ):
+            asked = launch.of(worker.given_as)
+            cpus = asked.num_cpus or _NOW_AND_THEN
+            node = next(
+                (
+                    node
+                    for node, (cores, cards) in free.items()
+                    if cores >= cpus and cards >= asked.num_gpus
+                ),
+                self.hosts[0].node,
+            )
+            free[node][0] -= cpus
+            free[node][1] -= asked.num_gpus
+            self._here[node].append(worker)
+        return None
+
+    def _left(self, host: Node) -> float:
+        """Returns the cores that those that act have there, beside the core."""
+        core = [one for one in self._here[host.node] if one in self._core]
+        with_one = self._divided(host, [*core, *self._players[:1]])
+        return host.num_cpus - sum(
+            self._config.launch.of(one.given_as).num_cpus or self._share(one)
+            for one in with_one
+            if one.roles != self._players[0].roles
+        )
+
+    def _preference(self, host: Node) -> tuple[bool, float]:
+        """Returns what is least for the host that the next one is planned for."""
+        num_here = self._num_players(host)
+        return num_here > 0, -self._left(host) / (num_here + 1)
+
+    def _num_players(self, host: Node) -> int:
+        return sum(one in self._players for one in self._here[host.node])
+
+    def _divided(self, host: Node, here: Sequence[Worker]) -> list[Worker]:
+        cores = 1 if math.isinf(host.num_cpus) else max(1, int(host.num_cpus))
+        return with_cores(self._config, here, cores)
+
+    def _share(self, worker: Worker) -> float:
+        is_busy = bool(self._busy & {*worker.roles})
+        return float(worker.num_threads) if is_busy else _NOW_AND_THEN
+
+    def _of_host(self, host: Node, core_cpus: float) -> list[Asked]:
+        """Returns what those of one host ask for.
+
+        Args:
+            host: The host.
+            core_cpus: Cores that it leaves for the core, where that is elsewhere.
+        """
+        launch = self._config.launch
+        here = self._divided(host, self._here[host.node])
+        left = host.num_cpus
+        wanted = 0.0
+        for one in here:
+            num_cpus, share = launch.of(one.given_as).num_cpus, self._share(one)
+            is_divided = not num_cpus and share > _NOW_AND_THEN
+            wanted += share if is_divided else 0.0
+            left -= 0.0 if is_divided else num_cpus or share
+        if host != self._base and not self._serves and left - core_cpus >= _LEAST:
+            left -= core_cpus
+        scale = max(0.0, min(1.0, left / wanted)) if wanted else 1.0
+        found = []
+        for one in here:
+            given = launch.of(one.given_as)
+            share = max(_NOW_AND_THEN, _cut(self._share(one) * scale))
+            is_given = bool(given.num_cpus or given.num_gpus)
+            is_share_of_host = one.roles == ("selfplay",) and not given.num_cpus
+            has_host = is_share_of_host and not launch.grows and self._base is not None
+            found.append(
+                Asked(
+                    worker=one,
+                    num_cpus=float(given.num_cpus or share),
+                    num_gpus=float(given.num_gpus),
+                    is_given=is_given,
+                    node=host.node if has_host else "",
+                )
+            )
+        return found
+
+    def _alike(self, found: Sequence[Asked]) -> list[Asked]:
+        """Returns the same with actors that ask for as much on whichever host.
+
+        Ray places them: of different ones the last may find no host with room for it.
+        """
+        shares = [one for one in found if not self._is_core(one) and not one.is_given]
+        least = min((one.num_cpus for one in shares), default=0.0)
+        if self._config.launch.grows:
+            least = 1.0
+        return [
+            dataclasses.replace(one, num_cpus=least) if one in shares else one
+            for one in found
+        ]
+
+    def _is_core(self, one: Asked) -> bool:
+        return one.worker.roles != (self._players[0].roles if self._players else ())
+
+
+def _cut(num_cpus: float) -> float:
+    """Returns a share in thousandths of a core, so that all together fit."""
+    return math.floor(1000 * num_cpus) / 1000

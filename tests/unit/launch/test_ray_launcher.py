@@ -1,0 +1,282 @@
+"""The Ray launcher on a cluster of this process: refusals, requests and losses."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.launch import Budget, fit
+from tengen.launch.workers import workers_at_once
+from tengen.observe import read_hosts
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RoleResources, RunConfig, StopListener, write_config
+from tengen.run import RunDirectory
+from tests.integration.runs import wait_for
+from tests.unit.launch.fake_ray import FakeCluster
+from tests.unit.launch.fake_roles import Journal, config
+
+CORE = ("learn", "export", "gate", "rate")
+LISTENS = "launch.listen=127.0.0.1:7300"
+Cluster = Callable[..., FakeCluster]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
+    return lambda **hosts: FakeCluster(monkeypatch, **hosts)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def ray_launcher(made: RunConfig, run: RunDirectory) -> Any:
+    module = importlib.import_module("tengen.launch.ray")
+    write_config(run, made)
+    return module.RayLauncher(made, run, module.nodes_of(module.ray.nodes()))
+
+
+def environment(*settings: str) -> RunConfig:
+    pytest.importorskip("gymnasium")
+    return override(make_config("CartPole-v1", "ppo", None), list(settings))
+
+
+def started(launcher: Any, made: RunConfig) -> dict[str, Any]:
+    """Starts every process of a run; returns what is asked for each, by its name."""
+    found = {}
+    for worker in workers_at_once(made, 1):
+        process = launcher.start(worker.roles, 1, RoleResources(), worker.index)
+        found[worker.name] = process._start()._actor
+    return found
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"tengen": "0.0.1"}, r"^host \(b\) has tengen 0.0.1 and must have "),
+        (
+            {"error": "no module"},
+            r"^host \(b\) cannot import tengen by Python 3.11: no",
+        ),
+    ],
+)
+def test_a_host_that_has_another_tengen_or_none_is_refused(
+    cluster: Cluster, said: dict[str, str], line: str
+) -> None:
+    cluster(a=(4, 0), b=(4, 0)).said["b"] = said
+    with pytest.raises(UsageError, match=line):
+        fit("ray", config(), keeps_count=False)
+
+
+def test_self_play_is_as_many_as_hosts_unless_a_number_was_typed(
+    cluster: Cluster,
+) -> None:
+    cluster(a=(4, 0), b=(4, 0), c=(4, 0), head=(0, 0))
+    assert fit("ray", config(), keeps_count=False).launch.of("selfplay").count == 3
+    assert fit("ray", config(), keeps_count=True).launch.of("selfplay").count == 1
+
+
+def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -> None:
+    cluster(a=(2, 0), b=(2, 0))
+    roles = ("learn", "inference")
+    made = environment(*(f"launch.roles.{role}.num_cpus=2" for role in roles))
+    line = r"^launch.roles.learn, launch.roles.inference \(4 cores, 0 GPUs\) have no "
+    with pytest.raises(UsageError, match=line):
+        fit("ray", made, keeps_count=True)
+    fit("ray", override(made, ["launch.grows=true"]), keeps_count=True)
+
+
+def test_hosts_without_the_run_need_an_address(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    cluster(a=(4, 0), b=(4, 0)).lacking.add("b")
+    with pytest.raises(UsageError, match=r"is not on host b; put it on a filesystem"):
+        ray_launcher(config(), run)
+
+
+def test_actors_of_several_hosts_need_an_address(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    cluster(a=(4, 0), b=(4, 0))
+    with pytest.raises(UsageError, match=r"must say where actors of 2 hosts find"):
+        ray_launcher(environment(), run)
+    ray_launcher(environment(LISTENS), run).close()
+
+
+def test_one_group_has_what_learns_and_each_host_its_self_play(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    fake = cluster(a=(4, 0), b=(4, 0))
+    made = fit("ray", config(), keeps_count=False)
+    launcher = ray_launcher(made, run)
+    actors = started(launcher, made)
+    ((bundles, strategy),) = fake.groups
+    assert strategy == "PACK"
+    assert [bundle["CPU"] for bundle in bundles] == [0.992, 0.01, 0.01, 0.01]
+    assert {actors[name].host for name in CORE} == {"a"}
+    played = {actors[f"selfplay-{index}"].host for index in range(2)}
+    assert played == {"a", "b"}
+    threads = {one.host: one.threads for one in fake.of("selfplay")}
+    assert threads == {"a": 3, "b": 4}
+    # One that comes by tengen scale is as the first, wherever there is room.
+    launcher.start(("selfplay",), 1, RoleResources(), 2)._start()
+    assert fake.of("selfplay")[-1].options["scheduling_strategy"] == "SPREAD"
+    launcher.close()
+    assert not any(number < 0 for number in fake._held)
+
+
+def test_what_listens_is_on_one_host_and_actors_are_anywhere(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    fake = cluster(a=(4, 0), b=(4, 0))
+    made = environment(LISTENS, "launch.roles.actor.count=4")
+    actors = started(ray_launcher(made, run), made)
+    assert fake.groups[0][1] == "STRICT_PACK"
+    assert actors["learn"].host == actors["inference-0"].host
+    strategies = [one.options["scheduling_strategy"] for one in fake.of("actor")]
+    assert strategies == ["SPREAD"] * 4
+    assert all(one.host for one in fake.actors)
+
+
+def test_where_others_lack_the_run_what_keeps_files_is_here_or_nowhere(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    fake = cluster(home=(2, 0), far=(8, 0))
+    fake.lacking.add("far")
+    made = fit("ray", override(config(), [LISTENS]), keeps_count=False)
+    actors = started(ray_launcher(made, run), made)
+    ((bundles, strategy),) = fake.groups
+    assert strategy == "STRICT_PACK"
+    assert all(bundle["node:home"] > 0 for bundle in bundles)
+    assert {actors[name].host for name in CORE} == {"home"}
+    assert not actors["learn"].is_far
+    far = [one for one in fake.of("selfplay") if one.host == "far"]
+    assert [(one.threads, one.is_far) for one in far] == [(8, True)]
+
+
+@pytest.mark.parametrize("setting", ["num_gpus=1", "num_cpus=3"])
+def test_a_home_without_what_the_learner_asks_for_is_refused(
+    cluster: Cluster, run: RunDirectory, setting: str
+) -> None:
+    cluster(home=(2, 0), far=(8, 1)).lacking.add("far")
+    made = override(config(), [LISTENS, f"launch.roles.learn.{setting}"])
+    made = fit("ray", made, keeps_count=False)
+    with pytest.raises(UsageError, match=r"no room on host home, which alone has the"):
+        ray_launcher(made, run)
+
+
+def trained(
+    run: RunDirectory, made: RunConfig, budget: Budget, journal: Any
+) -> BaseException | None:
+    """Trains by Ray; returns what it raised."""
+    made = fit("ray", made, keeps_count=False)
+    write_config(run, made)
+    module = importlib.import_module("tengen.launch.ray")
+    with StopListener(run) as stop:
+        try:
+            module.run_ray(made, run, budget, journal, stop, num_threads=1)
+        except RunError as error:
+            return error
+    return None
+
+
+class Deaths(Journal):
+    def __init__(self) -> None:
+        super().__init__()
+        self.deaths: list[str] = []
+
+    def death(self, role: str, how: str) -> None:
+        self.deaths.append(role)
+
+
+def after(cluster: FakeCluster, role: str, num: int, work: Callable[[], None]) -> None:
+    """Does something once a role has begun so often, by a thread of its own."""
+
+    def run() -> None:
+        wait_for(lambda: sum(bool(one.host) for one in cluster.of(role)) >= num, 60)
+        time.sleep(0.2)
+        work()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def test_what_learns_moves_to_a_host_that_is_left(
+    cluster: Cluster, run: RunDirectory
+) -> None:
+    """Which has room for it, though self-play is there."""
+    fake = cluster(a=(4, 0), b=(4, 0))
+    after(fake, "selfplay", 2, lambda: fake.lose("a"))
+    after(fake, "learn", 2, run.request_stop)
+    journal = Deaths()
+    assert trained(run, config(), Budget(), journal) is None
+    assert {"learn", "export", "gate"} <= set(journal.deaths)
+    assert [one.host for one in fake.of("learn")] == ["a", "b"]
+    hosts = read_hosts(run)
+    assert hosts is not None
+    assert {one.host for one in hosts.places if one.name == "learn"} == {"b"}
+
+
+def test_a_learner_that_never_has_a_host_again_ends_the_run(
+    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = cluster(a=(8, 1), b=(4, 0))
+    monkeypatch.setattr(importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0)
+    after(fake, "learn", 1, lambda: fake.lose("a"))
+    settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
+    journal = Deaths()
+    error = trained(run, config(*settings), Budget(), journal)
+    line = "role (learn, export, gate) has had no room in the cluster for 0.02 minutes"
+    assert str(error).startswith(line)
+    assert "learn" in {name for names in journal.waits for name in names}
+    # Self-play went on meanwhile, and ends with it.
+    assert journal.of("selfplay")
+    assert all(one.is_dead for one in fake.actors)
+
+
+def test_a_run_that_never_has_room_ends_with_its_time(
+    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other work has the GPU, which the cluster has, so that nothing was refused."""
+    fake = cluster(a=(4, 1))
+    monkeypatch.setattr(
+        importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0.05
+    )
+    fake._held[0] = [("a", {"GPU": 1.0})]
+    made = config("launch.roles.learn.num_gpus=1")
+    journal = Deaths()
+    error = trained(run, made, Budget(minutes=0.02), journal)
+    line = "role (learn, export, gate) never had room in the cluster when the budget "
+    assert str(error).startswith(line)
+    assert all(one.is_dead for one in fake.actors)
+    # And once the other work has ended the same command trains.
+    del fake._held[0]
+    assert trained(run, made, Budget(minutes=0.02), journal) is None
+
+
+def test_room_that_comes_late_is_taken(
+    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = cluster(a=(1, 0))
+    monkeypatch.setattr(
+        importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0.05
+    )
+    made = config("launch.roles.learn.num_gpus=1", "launch.grows=true")
+    journal = Deaths()
+
+    def grow() -> None:
+        wait_for(lambda: journal.waits, 60)
+        fake.add("b", 4, 1)
+
+    threading.Thread(target=grow, daemon=True).start()
+    assert trained(run, made, Budget(games=10), journal) is None
+    assert journal.waits[-1] == []
+    assert fake.of("learn")[-1].host == "b"
