@@ -39,7 +39,7 @@ def kill(out: Path, number: int = signal.SIGKILL) -> None:
     os.kill(process, number)
 
 
-@pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.soak)])
 def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     agent: str, tmp_path: Path
 ) -> None:

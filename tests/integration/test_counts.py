@@ -61,6 +61,7 @@ def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
     assert counts == sealed_counts(out)
 
 
+@pytest.mark.soak
 def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run_command(train_command(out, 24)).returncode == 0

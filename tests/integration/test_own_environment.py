@@ -83,10 +83,11 @@ def test_sac_learns_by_numbers_in_units_of_their_own(folder: Path) -> None:
             'environment ("my_envs:Raising") must not raise, but copy 0 raised '
             "ValueError: step 15 of this environment always fails; correct it",
         ),
-        (
+        pytest.param(
             "NotFinite",
             "observation (nan) of my_envs:NotFinite (copy 0) must be finite; correct "
             "the environment",
+            marks=pytest.mark.soak,
         ),
     ],
 )

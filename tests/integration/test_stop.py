@@ -40,7 +40,9 @@ def role_command(name: str, out: Path, *extra: str) -> list[str]:
     return [sys.executable, "-m", "tengen", name, str(out), "--json", *extra]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM]
+)
 def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
     out = tmp_path / "run"
     settings = (*SMALL, f"agent.rating.final_games={ENDLESS}")
