@@ -21,12 +21,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
 from tengen.errors import TengenError
+from tengen.launch.actors import Actors
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
@@ -51,11 +51,8 @@ __all__ = ["run_at_once"]
 
 _POLL_S = 0.5
 _IDLE_S = 0.05
-_RATE_S = 10.0
 _TELL_S = 2.0
 _KILL_S = 10.0
-# Of an actor's time, in its reports.
-_ACTOR_SHARES = ("simulation_busy", "answer_wait", "room_wait")
 
 
 def run_at_once(
@@ -141,13 +138,10 @@ class _AtOnce:
         self._last_s: dict[str, float] = {}
         self._is_chosen = False
         self._begun: set[str] = set()
-        # What each actor last reached: return and length of its episodes.
-        self._reached: dict[str, tuple[float, float]] = {}
         self._told_s: dict[str, float] = {}
         acting = (self._schedule.acting,)
         self._players = Players(sum(one.roles == acting for one in crew.workers))
-        # What actors' turns of late did, and when they began.
-        self._done: deque[tuple[float, dict[str, float]]] = deque()
+        self._actors = Actors()
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
@@ -277,7 +271,7 @@ class _AtOnce:
             with self._lock:
                 self._players.count(count, [worker.name for worker in leaving])
                 for worker in leaving:
-                    self._reached.pop(worker.name, None)
+                    self._actors.forget(worker.name)
                     self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
                 self._journal.scaled(self._schedule.acting, count, refused, outgrown)
@@ -420,7 +414,7 @@ class _AtOnce:
             report = dict(told)
             if schedule.serving:
                 self._journal.frames_left(self._spending.frames_left())
-                report = self._of_all_actors(worker, report)
+                report = self._actors.report(worker.name, worker.index, report)
         if role == schedule.rating:
             self._rated_s += seconds
         if schedule.serving and not self._is_worth_telling(worker, role, report):
@@ -439,36 +433,6 @@ class _AtOnce:
             self._told_s[name] = now_s
             return True
         return False
-
-    def _of_all_actors(self, worker: Worker, report: dict[str, Any]) -> dict[str, Any]:
-        """Returns an actor's report with what all of them did in its place."""
-        if report["mean_return"] is not None:
-            reached = report["mean_return"], report["mean_length"]
-            self._reached[worker.name] = reached
-        now_s = time.monotonic()
-        seconds = report["seconds"]
-        done = {"num_rows": report["num_rows"], "seconds": seconds}
-        done["num_evaluations"] = report["num_evaluations"]
-        done |= {name: report[name] * seconds for name in _ACTOR_SHARES}
-        self._done.append((now_s - seconds, done))
-        while self._done[0][0] < now_s - _RATE_S and len(self._done) > 1:
-            self._done.popleft()
-        span_s = max(1e-9, now_s - self._done[0][0])
-        sums = {name: sum(one[name] for _, one in self._done) for name in done}
-        shares = {
-            name: sums[name] / max(1e-9, sums["seconds"]) for name in _ACTOR_SHARES
-        }
-        returns = [mean_return for mean_return, _ in self._reached.values()]
-        lengths = [mean_length for _, mean_length in self._reached.values()]
-        return {
-            **report,
-            "actor": worker.index,
-            "mean_return": sum(returns) / len(returns) if returns else None,
-            "mean_length": sum(lengths) / len(lengths) if lengths else None,
-            "rows_per_s": sums["num_rows"] / span_s,
-            "evaluations_per_s": sums["num_evaluations"] / span_s,
-            **shares,
-        }
 
     def _shares(self) -> dict[str, float]:
         """Returns in which share of the time each role works; of several the mean."""

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.launch import Budget, at_once
+from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
-from tengen.launch.budget import Spending
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -22,7 +21,6 @@ from tengen.run import RunDirectory
 from tests.unit.launch.fake_roles import (
     CHOSEN,
     Fake,
-    Journal,
     Roles,
     Turn,
     config,
@@ -237,31 +235,6 @@ def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
     scripts["learn"] = lambda fake: work(fake) if fake.num_turns == 1 else None
     _, journal = train(run, scripts, Budget(games=20))
     assert "selfplay, learn" in " | ".join(journal.stages)
-
-
-def test_the_rates_are_those_of_all_actors(run: RunDirectory) -> None:
-    """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
-    pytest.importorskip("gymnasium")
-    made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
-    workers = workers_at_once(made, 8)
-    journal: Any = Journal()
-    crew: Any = SimpleNamespace(workers=workers)
-    schedule = at_once._AtOnce(made, run, Spending(Budget(frames=10)), journal, crew)
-    actors = [worker for worker in workers if worker.roles == ("actor",)]
-    told: dict[str, Any] = {}
-    for i, worker in enumerate(actors):
-        report = {"num_rows": 100, "num_evaluations": 104, "seconds": 1.0}
-        report |= {"simulation_busy": 0.3 * i, "answer_wait": 0.5, "room_wait": 0.0}
-        told = schedule._of_all_actors(worker, {**report, "mean_return": None})
-    assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
-    assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
-    assert told["simulation_busy"] == pytest.approx(0.3)
-    assert (told["answer_wait"], told["room_wait"]) == (pytest.approx(0.5), 0.0)
-    assert (told["mean_return"], told["mean_length"]) == (None, None)
-    for worker, mean_return in zip(actors[:2], (10.0, 20.0), strict=True):
-        report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}
-        told = schedule._of_all_actors(worker, report)
-    assert (told["mean_return"], told["mean_length"]) == (15.0, 45.0)
 
 
 def test_roles_divide_the_cores() -> None:
