@@ -78,6 +78,7 @@ class Members:
         self._task = task
         self._say = say
         self._members: dict[str, Member] = {}
+        self._is_closed = False
         for record in read_mirrors(run):
             try:
                 lock = self._lock(record.role, record.index)
@@ -97,6 +98,7 @@ class Members:
         Raises:
             UsageError: It is none, or another process works on the mirror, as on a copy
                 of its folder.
+            RunError: The service has ended just now.
         """
         member = self._known(mirror)
         if member is None:
@@ -120,8 +122,10 @@ class Members:
 
         Raises:
             UsageError: It lost its place, or its process, just before.
+            RunError: The service has ended just now.
         """
         with member.working:
+            self._check_open()
             if self._members.get(member.record.mirror) is not member:
                 raise _no_place(member.record.mirror)
             _check_process(member.record, events)
@@ -170,7 +174,7 @@ class Members:
 
         Raises:
             UsageError: The place is taken, or there is none.
-            RunError: The disk refuses.
+            RunError: The disk refuses, or the service has ended just now.
         """
         was_evicted = mirror in self._members
         member = self._known(mirror)
@@ -284,7 +288,8 @@ class Members:
     def close(self) -> None:
         """Lets go of every lock; the records stay for the next service."""
         members = [*self._members.values()]
-        # Before their locks go: who waits for one's files then has no place.
+        # Before their locks go: who waits for one's files is told.
+        self._is_closed = True
         self._members.clear()
         for member in members:
             with member.working:
@@ -292,12 +297,18 @@ class Members:
 
     def _known(self, mirror: str) -> Member | None:
         """Returns a member; None where it is none, or lost its place just now."""
+        self._check_open()
         member = self._members.get(mirror)
         if member is not None and not has_mirror(self._run, mirror):
             # A process of this host takes it, and must not be published away.
             self.part_with(member)
             return None
         return member
+
+    def _check_open(self) -> None:
+        """Refuses a question of the last moment, which the next service answers."""
+        if self._is_closed:
+            raise RunError(f"service of run ({self._run.path}) ends; ask again")
 
     def _publish(self, member: Member, **changes: object) -> bool:
         """Publishes changes of a record; returns False where it was evicted.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, claim_ahead, writer_directory
 from tengen.experience.games.files import SET_ASIDE, writer_files
 from tengen.mirror.members import Members
@@ -119,3 +119,19 @@ def test_a_process_that_another_one_followed_is_refused(members: Members) -> Non
     ):
         pass
     assert members.of(NAME, member.record.events) is member
+
+
+def test_a_question_of_the_services_last_moment_costs_no_place(
+    run: RunDirectory, members: Members
+) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS)
+    events = member.record.events
+    members.close()
+    for ask in (
+        lambda: members.of(NAME, events),
+        lambda: members.work_of(member, events).__enter__(),
+        lambda: members.join(NAME, "selfplay", 0, PROCESS),
+    ):
+        with pytest.raises(RunError, match=r"ends; ask again"):
+            ask()
+    assert read_mirrors(run) == [member.record]
