@@ -9,6 +9,7 @@ lost. Actors of environments ask for the same, each for what any host has for it
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -178,25 +179,24 @@ class _Plan:
         self.hosts = self.hosts or [none_yet]
         self._here: dict[str, list[Worker]] = {one.node: [] for one in self.hosts}
         self._base = self._place_core(home)
+        self._num_here = dict.fromkeys(self._here, 0)
+        self._cores_left: dict[str, float] = {}
 
     def has_room(self, host: Node) -> bool:
         """Returns whether one more that acts has room on a host, beside the core."""
         given = self._config.launch.of(self._players[0].given_as)
-        num_here = self._num_players(host)
+        num_here = self._num_here[host.node]
         if given.num_cpus:
             has_cores = self._left(host) >= (num_here + 1) * given.num_cpus
         else:
             has_cores = self._left(host) / (num_here + 1) >= _LEAST
-        core = [one for one in self._here[host.node] if one in self._core]
-        taken = sum(self._config.launch.of(one.given_as).num_gpus for one in core)
+        here = self._here[host.node][: len(self._here[host.node]) - num_here]
+        taken = sum(self._config.launch.of(one.given_as).num_gpus for one in here)
         return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
 
     def table(self) -> list[Asked]:
         """Returns what each process asks for, in order, once all have a host."""
-        for player in self._players:
-            fitting = [host for host in self.hosts if self.has_room(host)]
-            best = min(fitting or self.hosts, key=self._preference)
-            self._here[best.node].append(player)
+        self._place_players()
         core_cpus = 0.0
         if self._base is not None:
             of_base = self._of_host(self._base, 0.0)
@@ -204,8 +204,8 @@ class _Plan:
         found = [one for host in self.hosts for one in self._of_host(host, core_cpus)]
         if self._serves:
             found = self._alike(found)
-        order = [one.name for one in (*self._core, *self._players)]
-        return sorted(found, key=lambda one: order.index(one.worker.name))
+        order = {one.name: i for i, one in enumerate((*self._core, *self._players))}
+        return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
         """Plans the core; returns its host, None where no single one holds it."""
@@ -237,23 +237,38 @@ class _Plan:
             self._here[node].append(worker)
         return None
 
+    def _place_players(self) -> None:
+        """Plans those that act, each for the host that has the most for one more."""
+        if not self._players:
+            return
+        places = [(*self._preference(one), i) for i, one in enumerate(self.hosts)]
+        heapq.heapify(places)
+        for player in self._players:
+            place = places[0][-1]
+            best = self.hosts[place]
+            self._here[best.node].append(player)
+            self._num_here[best.node] += 1
+            heapq.heapreplace(places, (*self._preference(best), place))
+
     def _left(self, host: Node) -> float:
         """Returns the cores that those that act have there, beside the core."""
+        if (known := self._cores_left.get(host.node)) is not None:
+            return known
         core = [one for one in self._here[host.node] if one in self._core]
         with_one = self._divided(host, [*core, *self._players[:1]])
-        return host.num_cpus - sum(
+        left = host.num_cpus - sum(
             self._config.launch.of(one.given_as).num_cpus or self._share(one)
             for one in with_one
             if one.roles != self._players[0].roles
         )
+        self._cores_left[host.node] = left
+        return left
 
-    def _preference(self, host: Node) -> tuple[bool, float]:
+    def _preference(self, host: Node) -> tuple[bool, bool, float]:
         """Returns what is least for the host that the next one is planned for."""
-        num_here = self._num_players(host)
-        return num_here > 0, -self._left(host) / (num_here + 1)
-
-    def _num_players(self, host: Node) -> int:
-        return sum(one in self._players for one in self._here[host.node])
+        num_here = self._num_here[host.node]
+        share = self._left(host) / (num_here + 1)
+        return not self.has_room(host), num_here > 0, -share
 
     def _divided(self, host: Node, here: Sequence[Worker]) -> list[Worker]:
         cores = 1 if math.isinf(host.num_cpus) else max(1, int(host.num_cpus))
