@@ -15,8 +15,8 @@ _OUTAGE_S = 3600.0
 _LEAST = 16
 _LOW = MOST_AHEAD * 3 // 4
 _AT_ONCE = 64
-"""Numbers of one question: the host writes a file for each, and no other writer of the run
-gets a number meanwhile."""
+"""Numbers of one question: the host writes a file for each, and no other writer of the
+run gets a number meanwhile."""
 
 
 class NumberStock:
