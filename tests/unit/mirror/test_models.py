@@ -63,7 +63,7 @@ def test_a_large_model_is_the_same_here(host, mirror_at, tmp_path):
     second = publish(host.run, 5)
     wait_for_model(mirror, 5)
     assert content_of(mirror.run, 5) == second
-    assert not (mirror.run.path / "fetching").exists()
+    wait_for(lambda: not (mirror.run.path / "fetching").exists())
 
 
 def test_a_fetch_that_breaks_goes_on_where_it_was(host, mirror_at, tmp_path):
