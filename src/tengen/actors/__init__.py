@@ -12,6 +12,7 @@ from tengen.actors.action_draws import (
 )
 from tengen.actors.action_values import clip_actions, encode_actions, encoded_length
 from tengen.actors.block import StepBlock, step_tensors
+from tengen.actors.bootstrap import BootstrapConfig
 from tengen.actors.environment import EnvironmentPort, EnvironmentStats
 from tengen.actors.environment_config import EnvironmentActorConfig
 from tengen.actors.environment_rows import (
@@ -29,6 +30,7 @@ __all__ = [
     "LAST_REWARD",
     "MAX_SLOTS",
     "ActionDraws",
+    "BootstrapConfig",
     "EnvironmentActorConfig",
     "EnvironmentPort",
     "EnvironmentRows",

@@ -54,6 +54,9 @@ class Schedule:
     """The roles between two turns of acting, in order."""
     rating: str = ""
     """The role that rates models now and then; empty for none."""
+    closing: str = ""
+    """The role of which all that act take turns once training has ended, until it has
+    nothing left to do; empty for none."""
     serving: str = ""
     """The role that answers those that act where all roles work at once; empty where
     each that acts has the network itself."""
@@ -94,6 +97,8 @@ class Agent(OpenConfig, package="tengen.agents"):
         play: How models play, where they do.
         book: The file of a book of openings, or its digest where the run has it; empty
             for none.
+        iterations: Models after the first at which training ends; 0: the budget alone
+            ends it.
         learn_from: The run whose games are learned from; empty for the run's own
             experience.
         sets_itself_up: Whether it chooses network, store and learner for a task, so
@@ -108,6 +113,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     play: PlayConfig = PlayConfig()
     book: str = ""
     learn_from: str = ""
+    iterations: int = 0
     fixed: ClassVar[tuple[str, ...]] = ()
     sets_itself_up: ClassVar[bool] = False
 

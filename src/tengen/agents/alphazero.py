@@ -18,15 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import games
-from tengen.actors import SelfplayConfig
+from tengen.actors import BootstrapConfig, SelfplayConfig
 from tengen.agents.agent import Agent, Schedule, StoreWay
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.stages import History, NetStage, growing_stages, num_begun
+from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig, PlayedGate
+from tengen.evaluation import (
+    AcceptAllGate,
+    GateConfig,
+    LadderConfig,
+    PlayedGate,
+    TargetConfig,
+)
 from tengen.experience import (
     GameWindow,
+    GenerationPart,
+    GenerationsConfig,
+    GenerationWindow,
     ShuffledPart,
     ShuffledRows,
     WindowConfig,
@@ -60,6 +70,11 @@ class AlphaZero(Agent):
     """Tells this agent from the others."""
     actor: SelfplayConfig = field(default_factory=SelfplayConfig)
     """How games are played."""
+    bootstrap: BootstrapConfig | None = None
+    """How the games of a random first model are played; None: as all others."""
+    iterations: int = bounded(0, 0, 1_000_000)
+    """Models after the first at which training ends, whatever the call's budget; 0: the
+    budget alone ends it."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """What is minimised."""
     stages: tuple[NetStage, ...] = ()
@@ -76,11 +91,21 @@ class AlphaZero(Agent):
     """Which candidates become models."""
     rating: LadderConfig = field(default_factory=LadderConfig)
     """How models are rated on the way."""
+    target: TargetConfig = field(default_factory=TargetConfig)
+    """Whom all models meet, in order, once training has ended."""
     play: PlayConfig = field(default_factory=PlayConfig)
     """How models play: in ratings, gates and matches, and against people."""
 
     keeps_models: ClassVar[bool] = True
     fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
 
     @staticmethod
     def of(config: RunConfig, role: str) -> AlphaZero:
@@ -105,19 +130,19 @@ class AlphaZero(Agent):
         """See ``Agent.check``."""
         store = config.store
         check(
-            isinstance(store, WindowConfig),
+            isinstance(store, WindowConfig | GenerationsConfig),
             "store.kind",
             store.kind,
-            "must be window with agent alphazero; leave it out",
+            "must be window or generations with agent alphazero; leave it out",
         )
-        assert isinstance(store, WindowConfig)
         check(
             config.inference.precision != "int8" or config.net.can_quantise,
             "inference.precision",
             config.inference.precision,
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
-        self._check_batches(config.learner.batch_size, store)
+        if isinstance(store, WindowConfig):
+            self._check_batches(config.learner.batch_size, store)
         self._check_book()
         for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
             try:
@@ -140,6 +165,13 @@ class AlphaZero(Agent):
         self.check_boards(config.net, config.task, game, self.actor.variety)
         for net in self.nets(config.net):
             net.signature(board.signature)
+            check(
+                isinstance(config.store, WindowConfig) or not net.targets(board),
+                "net.auxiliary",
+                True,
+                "must be false with store.kind generations, whose rows have no such "
+                "targets; leave it out",
+            )
             has_scores = "score" in net.targets(board)
             self.actor.search.check_scores(has_scores)
             self.play.search.check_scores(has_scores)
@@ -195,16 +227,16 @@ class AlphaZero(Agent):
 
     def schedule(self, config: RunConfig) -> Schedule:
         """See ``Agent.schedule``."""
-        is_shuffled = _window(config).drawn_by == "shuffle"
         return Schedule(
             acting="" if self.learn_from else "selfplay",
             learning=(
-                *(("shuffle",) if is_shuffled else ()),
+                *(("shuffle",) if _is_shuffled(config) else ()),
                 "learn",
                 "export",
                 "gate",
             ),
             rating="rate",
+            closing="eval" if self.target.opponent else "",
             games_per_turn=self.actor.games_per_generation,
         )
 
@@ -215,19 +247,25 @@ class AlphaZero(Agent):
         state: Mapping[str, Any] | None,
         directory: Path | None = None,
         net: NetDoor | None = None,
-    ) -> GameWindow | ShuffledRows:
+    ) -> GameWindow | GenerationWindow | ShuffledRows:
         """See ``Agent.open_experience``; games lie in files, which all may read."""
-        if _window(config).drawn_by == "shuffle":
+        if _is_shuffled(config):
             return ShuffledRows(config.task, run.shuffled, state)
+        if isinstance(config.store, GenerationsConfig):
+            return self._open_generations(config, run, state)
         return self.open_window(config, run, state)
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
-    ) -> ShuffledPart | WindowPart:
+    ) -> ShuffledPart | GenerationPart | WindowPart:
         """See ``Agent.open_part``; games lie in files, which all may read."""
-        if _window(config).drawn_by == "shuffle":
+        if _is_shuffled(config):
             return ShuffledPart(
                 lambda state: ShuffledRows(config.task, run.shuffled, state)
+            )
+        if isinstance(config.store, GenerationsConfig):
+            return GenerationPart(
+                lambda state: self._open_generations(config, run, state)
             )
         return WindowPart(
             lambda state: self.open_window(config, run, state), config.seed
@@ -240,7 +278,8 @@ class AlphaZero(Agent):
         state: Mapping[str, Any] | None,
     ) -> GameWindow:
         """Returns the window of games, restored to a state; see ``open_experience``."""
-        window = _window(config)
+        window = config.store
+        assert isinstance(window, WindowConfig)
         check_window_memory(config.task, run.experience, window, state)
         board = board_of(games.open_game(config.task))
         return GameWindow(
@@ -250,6 +289,20 @@ class AlphaZero(Agent):
             config.seed,
             state,
             auxiliary=bool(config.net.targets(board)),
+        )
+
+    @staticmethod
+    def _open_generations(
+        config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
+    ) -> GenerationWindow:
+        assert isinstance(config.store, GenerationsConfig)
+        return GenerationWindow(
+            config.task,
+            run.experience,
+            config.store,
+            config.seed,
+            config.learner.batch_size,
+            state,
         )
 
     def make_update(self, config: RunConfig, net: Net) -> AlphaZeroUpdate:
@@ -282,6 +335,14 @@ class AlphaZero(Agent):
     def point_utility(self, num_points: int) -> float:
         """See ``Agent.point_utility``."""
         return self.actor.search.point_utility(num_points)
+
+    def play_against_target(self) -> PlayConfig:
+        """Returns how models search against the target: as in self-play, without noise.
+
+        Of a run whose self-play searches by the rules of a benchmark; others play as
+        everywhere, ``play``.
+        """
+        return self.play
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
         """See ``Agent.nets``: the first network, and that of each stage."""
@@ -342,6 +403,6 @@ class AlphaZero(Agent):
         )
 
 
-def _window(config: RunConfig) -> WindowConfig:
-    assert isinstance(config.store, WindowConfig)
-    return config.store
+def _is_shuffled(config: RunConfig) -> bool:
+    store = config.store
+    return isinstance(store, WindowConfig) and store.drawn_by == "shuffle"

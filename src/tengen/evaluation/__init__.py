@@ -46,6 +46,7 @@ from tengen.evaluation.players import (
 from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
+from tengen.evaluation.targets.config import TargetConfig
 
 __all__ = [
     "MAX_FILMS",
@@ -80,6 +81,7 @@ __all__ = [
     "Rating",
     "SprtGate",
     "Tally",
+    "TargetConfig",
     "decide",
     "elo_of_score",
     "expected_score",

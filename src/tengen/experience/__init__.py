@@ -34,6 +34,9 @@ from tengen.experience.games.journal import JournalGap, OpenSegment
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.writer import ExperienceWriter
+from tengen.experience.generations.part import GenerationPart
+from tengen.experience.generations.window import GenerationWindow
+from tengen.experience.generations_config import GenerationsConfig
 from tengen.experience.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.rows.parts import ShuffledPart, WindowPart
@@ -72,6 +75,9 @@ __all__ = [
     "ExperienceWriter",
     "FirstPriorities",
     "GameWindow",
+    "GenerationPart",
+    "GenerationWindow",
+    "GenerationsConfig",
     "ItemLayout",
     "JournalGap",
     "Manifest",

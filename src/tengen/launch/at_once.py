@@ -6,7 +6,8 @@
         while the call goes on:
             take a turn of each of its roles; where none had anything to do, wait
     then:
-        end acting; learn, export and gate what is there, in turn
+        end acting; learn, export and gate what is there, in turn; where the run
+        has a target and all its models, those that act play these against it, at once
 
 Self-play has a process for each role, several where ``selfplay`` is given several.
 Environments have one for learning, one for inference and one for each actor; actors
@@ -22,6 +23,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 from tengen.agents import Schedule
@@ -82,7 +84,7 @@ def run_at_once(
     """
     workers = workers_at_once(config, num_threads)
     # What is damaged is refused before a process starts.
-    spending = Spending(budget, read_spent(run), num_threads)
+    spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     crew = Crew(launcher, config, run, workers)
     loop = _AtOnce(config, run, spending, journal, crew)
 
@@ -127,6 +129,8 @@ class _AtOnce:
         self._is_over = threading.Event()
         # Further learners have turns for as long as the first one learns.
         self._is_learned = threading.Event()
+        # Nobody takes another turn of the closing role.
+        self._is_closed = threading.Event()
         # Of all below, which no thread keeps while a turn goes on.
         self._lock = threading.Lock()
         self._error: Exception | None = None
@@ -187,6 +191,9 @@ class _AtOnce:
         """
         with self._lock:
             self._waiting.check_end(self._crew.workers)
+        if self._spending.is_trained():
+            self._close()
+            return
         for role in self._schedule.learning:
             worker = next(one for one in self._crew.workers if role in one.roles)
             while (report := self._turn(worker, role)) is not None:
@@ -194,9 +201,35 @@ class _AtOnce:
                 if report.get("stopped") or (role == "learn" and is_late):
                     break
 
+    def _close(self) -> None:
+        """Has all that act take turns of the closing role, until none is left.
+
+        Raises:
+            UsageError: The role refused its config or files.
+            RunError: It failed.
+        """
+        role = self._schedule.closing
+        if not role:
+            return
+        workers = self._crew.begin_closing(role)
+        with ThreadPoolExecutor(len(workers), thread_name_prefix=role) as pool:
+            futures = [pool.submit(self._close_worker, one) for one in workers]
+            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            if any(future.exception() is not None for future in ended):
+                self._is_closed.set()
+        for future in futures:
+            future.result()
+
+    def _close_worker(self, worker: Worker) -> None:
+        while not self._is_closed.is_set():
+            report = self._turn(worker, self._schedule.closing)
+            if report is None or report.get("stopped"):
+                return
+
     def end(self) -> None:
         """Has every role take no other turn. From any thread; does not block."""
         self._is_over.set()
+        self._is_closed.set()
         self._is_learned.set()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:

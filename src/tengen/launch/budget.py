@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ class Budget:
     """Wall time of the call; the closing match comes after it."""
     games: int | None = None
     """Games to play in this call, in whole generations."""
+    models: int | None = None
+    """The number of the model with which the run's training ends, in whichever call."""
     frames: int | None = None
     """Steps of environments to take in this call, in whole turns of the actors."""
 
@@ -45,12 +47,19 @@ class Spending:
         budget: Of the call.
         before: What earlier calls gave the run.
         num_threads: Cores of this call.
+        newest_model: Returns the number of the run's newest model, None before the
+            first.
     """
 
     def __init__(
-        self, budget: Budget, before: RunSpent | None = None, num_threads: int = 1
+        self,
+        budget: Budget,
+        before: RunSpent | None = None,
+        num_threads: int = 1,
+        newest_model: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.budget = budget
+        self._newest_model = newest_model
         self._before = before or RunSpent()
         self._num_threads = num_threads
         self._start_s = time.monotonic()
@@ -126,11 +135,20 @@ class Spending:
             next_s: Seconds that a turn takes, and learning from it.
         """
         budget = self.budget
+        if self.is_trained():
+            return True
         if budget.games is not None and self._games >= budget.games:
             return True
         if budget.frames is not None and self._frames >= budget.frames:
             return True
         return self.is_late(next_s)
+
+    def is_trained(self) -> bool:
+        """Returns whether the run has all the models that it is to have."""
+        if self.budget.models is None:
+            return False
+        newest = self._newest_model()
+        return newest is not None and newest >= self.budget.models
 
     def is_late(self, next_s: float = 0.0) -> bool:
         """Returns the same of the minutes alone; False where they have no limit."""

@@ -142,6 +142,36 @@ class Crew:
         count = sum(one.roles == (self._acting,) for one in self.workers)
         return count, leaving, refused
 
+    def begin_closing(self, role: str) -> list[Worker]:
+        """Has a process of the closing role in the place of each that acted.
+
+        Args:
+            role: The closing role.
+
+        Returns:
+            The new processes; those that acted are closed.
+
+        Raises:
+            RunError: One that acted could not save.
+            TengenError: There is no place for a new one.
+        """
+        acting = [one for one in self.workers if one.roles == (self._acting,)]
+        for worker in acting:
+            self.handle(worker).close()
+        self.workers = [one for one in self.workers if one not in acting]
+        closing = [
+            Worker(
+                name=f"{role}-{worker.index}" if len(acting) > 1 else role,
+                roles=(role,),
+                index=worker.index,
+                num_threads=worker.num_threads,
+            )
+            for worker in acting
+        ]
+        for worker in closing:
+            self._begin(worker)
+        return closing
+
     def outgrown(self, count: int) -> str:
         """Returns what is not sized for so many processes that act, or nothing."""
         if not 0 < self._sized < count:

@@ -8,6 +8,8 @@
                                       # shuffle before them where it draws the batches
         selfplay (or actor)           # one generation on the newest model
         rate, now and then
+    eval                              # where the run has a target: models in order,
+                                      # once it has all that it is to have
 
 Every turn carries on from what is published, so whatever killed the last call, the
 same loop resumes. In environments the actor takes what was learned from the learner's
@@ -88,7 +90,8 @@ def run_inline(
 
     stop.tell(end)
     try:
-        spending = Spending(budget, read_spent(run), num_threads)
+        newest = run.models.latest
+        spending = Spending(budget, read_spent(run), num_threads, newest)
         try:
             Turns(config, run, spending, journal, handles, stop).run()
         finally:
@@ -104,7 +107,9 @@ def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
     Torch in the learner's threads slows OpenVINO in its process, so self-play has one
     of its own; roles that share experience share a process.
     """
-    playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
+    playing = tuple(
+        role for role in (schedule.acting, schedule.rating, schedule.closing) if role
+    )
     if schedule.is_shared:
         return [(*playing, *schedule.learning)]
     return [roles for roles in (playing, schedule.learning) if roles]
@@ -154,6 +159,7 @@ class Turns:
                 if self._schedule.is_shared:
                     # What the last turns learned and left for later becomes a model.
                     self._learn(saves=True)
+                self._close()
                 return
             if self._config.agent.learn_from:
                 self._wait_for_games()
@@ -161,7 +167,17 @@ class Turns:
                 self._play()
             self._has_begun = True
 
+    def _close(self) -> None:
+        """Takes the turns that come once training has ended."""
+        role = self._schedule.closing
+        while role and self._spending.is_trained() and not self._stop.event.is_set():
+            report = self._turn(role)
+            if report is None or report.get("stopped"):
+                return
+
     def _learn(self, *, saves: bool = False) -> None:
+        if self._spending.is_trained():
+            return
         start_s = time.monotonic()
         for role in self._schedule.learning:
             report = self._turn(role, saves=saves)

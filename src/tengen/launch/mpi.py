@@ -160,7 +160,8 @@ def run_mpi(
         if had_earlier:
             journal.progress({"stage": "waiting for processes of an earlier call"})
             _await_earlier(run, table, stop)
-        launcher = MpiLauncher(run, config.task, runner, table)
+        everybody = [*table, *closing(config, table)]
+        launcher = MpiLauncher(run, config.task, runner, everybody)
         run_at_once(
             launcher, config, run, budget, journal, stop, num_threads=num_threads
         )

@@ -189,6 +189,7 @@ class RayLauncher:
         self._actor_class = holder_class(ray)
         # Where some hosts have not the run, its files are this host's.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
+        self._home = home
         table = table_of(config, nodes, home)
         if home:
             check_fits(config, table, nodes, home)
@@ -258,9 +259,18 @@ class RayLauncher:
         )
 
     def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
+        schedule = self._config.agent.schedule(self._config)
+        is_closing = roles == (schedule.closing,)
+        if is_closing:
+            # Where it acted, unless that host has not the run's files.
+            roles = (schedule.acting,)
         found = self._table.get((roles, index))
-        if found is not None:
+        if found is not None and not is_closing:
             return found
+        if found is not None:
+            worker = dataclasses.replace(found.worker, roles=(schedule.closing,))
+            node = found.node if self._connect is None else self._home
+            return dataclasses.replace(found, worker=worker, node=node)
         # One that came by ``tengen scale`` is as the first of its role, on any host.
         first = self._table[roles, 0]
         name = f"{roles[0]}-{index}"

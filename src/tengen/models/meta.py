@@ -22,7 +22,7 @@ __all__ = [
     "ModelOrigin",
 ]
 
-MODEL_SCHEMA = 4
+MODEL_SCHEMA = 5
 """The version of model directories written here, and the newest that is read."""
 
 META_FILE = "meta.json"
@@ -49,6 +49,14 @@ class ModelOrigin:
     """Rows of these to learn from; None likewise."""
     window_rows: int | None = None
     """Rows that the learner drew from then, the newest; None likewise."""
+    pass_games: int | None = None
+    """Games that the newest generation had when it was learned from, where experience
+    goes by generations; None elsewhere."""
+    learned_from_at: float | None = None
+    """When the steps began that no earlier model has, UNIX seconds; None in models of
+    schema 4 and before."""
+    learned_to_at: float | None = None
+    """When these were made, UNIX seconds."""
     learn_from: str = ""
     """The run whose games it learned from, empty for its own."""
     initial_model: str = ""
@@ -77,6 +85,8 @@ class ModelMeta:
     """Training rows behind it, over the whole run, repeats counted."""
     origin: ModelOrigin | None = None
     """What it was trained on; None in models of schema 1, and in those of no run."""
+    made_at: float | None = None
+    """When it was exported, UNIX seconds; None in models of schema 4 and before."""
     play: PlayConfig | None = None
     """How it plays; None in models of before, and in those that play no games."""
     sha256: dict[str, str]

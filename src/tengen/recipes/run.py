@@ -199,9 +199,10 @@ def train_task(
         run.clear_stop()
         if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
-        if minutes is None and games is None and frames is None:
+        models = config.agent.iterations or None
+        if minutes is None and games is None and frames is None and models is None:
             minutes = config.minutes
-        budget = Budget(minutes=minutes, games=games, frames=frames)
+        budget = Budget(minutes=minutes, games=games, frames=frames, models=models)
         if room:
             print(room)
         return _train(run, config, budget, num_threads, launch)

@@ -103,6 +103,7 @@ class ExportRole:
             generation=int(saved.extra["generation"]),
             num_steps=saved.num_steps,
             num_samples=saved.num_samples,
+            made_at=round(time.time(), 3),
             origin=ModelOrigin(
                 run=str(self._run.path),
                 seed=self._config.seed,
@@ -111,6 +112,7 @@ class ExportRole:
                 initial_model=self._config.learner.initial_model,
                 # Checkpoints of earlier code have none.
                 **saved.extra.get("data", {}),
+                **saved.extra.get("times", {}),
             ),
             sha256={},
         )

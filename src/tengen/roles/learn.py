@@ -18,6 +18,7 @@ from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint_json import read_extra
 from tengen.nets import Net, NetConfig
+from tengen.roles.clock import begin_clock
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
@@ -41,7 +42,7 @@ _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
 # What a checkpoint tells the models made of it; window_bytes is a process's own.
-_DATA = ("num_games", "num_rows", "window_rows")
+_DATA = ("num_games", "num_rows", "window_rows", "pass_games")
 
 
 class LearnRole:
@@ -100,6 +101,8 @@ class LearnRole:
         self._saved_s = -math.inf
         # Of a turn, waiting for actors.
         self._idle_s = 0.0
+        # Of the steps that no checkpoint has, UNIX seconds.
+        self._times: dict[str, float] = {}
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
@@ -137,9 +140,13 @@ class LearnRole:
         self._learner.remaining = self._context.remaining
         self._learner.asked = self._context.asked
         start_s = time.monotonic()
+        if self._schedule.closing and self._learner.num_steps == 0:
+            begin_clock(self._run)
+        self._times.setdefault("learned_from_at", round(time.time(), 3))
         self._is_whole = False
         metrics = self._learn(num_steps)
         self._is_whole = True
+        self._times["learned_to_at"] = round(time.time(), 3)
         if self._leading is not None:
             self._leading.team.check_same()
         if metrics["num_steps"] or has_grown:
@@ -351,6 +358,7 @@ class LearnRole:
             "grown_at": self._grown_at,
             "table": table,
             "data": {name: described[name] for name in _DATA if name in described},
+            "times": dict(self._times),
         }
         number = self._number
 
@@ -359,4 +367,5 @@ class LearnRole:
 
         self._context.write(save)
         self._is_unsaved = False
+        self._times = {}
         self._saved_s = time.monotonic()

@@ -145,6 +145,7 @@ def _die(reason: str) -> NoReturn:
 
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
+    "eval": "tengen.roles.target:EvalRole",
     "export": "tengen.roles.export:ExportRole",
     "follow": "tengen.roles.learners.follow:FollowRole",
     "gate": "tengen.roles.gate:GateRole",

@@ -37,6 +37,7 @@ class DerivedRows:
     Attributes:
         shape: C, H and W.
         num_actions: A.
+        num_symmetries: Symmetries of the board, at least 1.
         is_native: Whether the core has the game.
 
     Raises:
@@ -50,6 +51,7 @@ class DerivedRows:
         self._auxiliary = auxiliary
         self.shape = (self._rows.num_planes, self._rows.height, self._rows.width)
         self.num_actions = self._rows.num_actions
+        self.num_symmetries: int = self._rows.num_symmetries
         self.is_native = not is_external(rules)
 
     @property
@@ -93,7 +95,7 @@ class DerivedRows:
             ``[draw.num_rows] int64`` row numbers and as many ``uint8`` symmetries, a
             function of the arguments.
         """
-        num_symmetries = self._rows.num_symmetries
+        num_symmetries = self.num_symmetries
         if draw.place is None:
             return _core.draw_rows(
                 seed=seed,

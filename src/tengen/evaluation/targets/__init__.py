@@ -1,0 +1,1 @@
+"""Models of a run in order against a target: who plays what, and what came of it."""

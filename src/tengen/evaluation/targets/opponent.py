@@ -1,0 +1,122 @@
+"""Who a run's models are played against, from the words that name it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+import shutil
+from pathlib import Path
+
+from tengen.config import check
+from tengen.errors import UsageError
+from tengen.evaluation.players import (
+    GtpPlayer,
+    MatchPlayer,
+    ModelPlayer,
+    find_player,
+    open_model,
+)
+from tengen.evaluation.targets.config import TargetConfig
+from tengen.games import open_game
+from tengen.models import ModelDir
+from tengen.search import PlayConfig
+
+__all__ = ["checked_opponent", "open_opponent", "opponent_digest"]
+
+_NAME = "agent.target.opponent"
+
+
+def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
+    """Returns the config with a model as the full path of its directory.
+
+    Args:
+        config: Names an opponent.
+        task: What is played.
+
+    Raises:
+        UsageError: There is no such opponent, or it cannot play the task.
+    """
+    word = config.opponent
+    try:
+        found = find_player(word)
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({word}) cannot be used: {error}") from error
+    if isinstance(found, GtpPlayer):
+        found.check_game(task)
+        _check_program(found)
+        return config
+    if not isinstance(found, ModelDir):
+        return config
+    _check_game(found, word, task)
+    return dataclasses.replace(config, opponent=str(found.path.resolve()))
+
+
+def open_opponent(
+    config: TargetConfig, task: str, play: PlayConfig, num_threads: int
+) -> MatchPlayer:
+    """Returns the player. Blocks while a model is read and compiled.
+
+    Args:
+        config: As ``checked_opponent`` returned it.
+        task: What is played.
+        play: How an opponent that is a network searches.
+        num_threads: Threads that will evaluate at the same time.
+
+    Raises:
+        UsageError: It is gone.
+        RunError: The backend refuses the model.
+    """
+    word = config.opponent
+    found = find_player(word)
+    if not isinstance(found, ModelDir):
+        return found
+    player: ModelPlayer = open_model(
+        found, word, num_threads=num_threads, play=play, task=task
+    )
+    return player.playing(task)
+
+
+def opponent_digest(config: TargetConfig) -> str:
+    """Returns what tells an opponent from others: a SHA-256 of its files or its words.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    found = find_player(config.opponent)
+    text = config.opponent
+    if isinstance(found, ModelDir):
+        text = " ".join(
+            f"{name}={found.meta.sha256[name]}" for name in sorted(found.meta.sha256)
+        )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_game(model: ModelDir, word: str, task: str) -> None:
+    game, theirs = open_game(task), model.meta
+    check(
+        theirs.signature.board is not None,
+        _NAME,
+        word,
+        f"must play {task}; it acts in the environment {theirs.task}",
+    )
+    board = theirs.signature.board
+    assert board is not None
+    wanted = (game.height, game.width, game.num_actions)
+    check(
+        (board.height, board.width, board.num_actions) == wanted,
+        _NAME,
+        word,
+        f"must be of the board of {task}; it is a model of {theirs.task}",
+    )
+
+
+def _check_program(player: GtpPlayer) -> None:
+    try:
+        program = shlex.split(player.command)[0]
+    except (ValueError, IndexError):
+        raise UsageError(
+            f"{_NAME} ({player.name}) must be a command line; quote it as a shell needs"
+        ) from None
+    found = shutil.which(program) or Path(program).exists()
+    check(bool(found), _NAME, player.name, f"needs the program {program}; install it")

@@ -1,0 +1,151 @@
+"""Which matches a run's models have to play against its target, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tengen.evaluation.targets.config import TargetConfig
+from tengen.evaluation.targets.records import TargetFiles, TargetRecord
+
+__all__ = ["TargetMatch", "evaluated", "open_matches", "smoothed_crossing"]
+
+_MAX_STEPS = 100
+
+
+@dataclass(frozen=True)
+class TargetMatch:
+    """Games of one model against the target."""
+
+    model: int
+    """Its number."""
+    num_games: int
+    """Games of the match, even."""
+    confirms: bool = False
+    """Whether the model has passed, and plays on."""
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
+
+    def chunks(self, chunk_games: int) -> list[int]:
+        """Returns how many games each part has, in order.
+
+        Args:
+            chunk_games: Of each but the last.
+        """
+        whole, rest = divmod(self.num_games, chunk_games)
+        return [chunk_games] * whole + ([rest] if rest else [])
+
+    def seed(self, seed: int, chunk: int) -> int:
+        """Returns the seed of a part's games.
+
+        Args:
+            seed: Of the run.
+            chunk: The part, from 0.
+        """
+        text = f"{seed}/{self.name}/{chunk}".encode()
+        return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1
+
+
+def open_matches(
+    models: Sequence[int], files: TargetFiles, config: TargetConfig
+) -> list[TargetMatch]:
+    """Returns the matches that have no record yet and may be needed, in order.
+
+    Args:
+        models: The run's, in increasing order; the first is not played, as nothing was
+            learned for it.
+        files: Has the records.
+        config: Who passes.
+
+    Returns:
+        Those before the first model that has passed, and its further games; empty where
+        all is known.
+    """
+    found = []
+    for number in models[1:]:
+        match = TargetMatch(number, config.num_games)
+        record = files.record(match.name)
+        if record is None:
+            found.append(match)
+        elif record.win_rate >= config.win_rate:
+            further = TargetMatch(number, config.confirming_games, confirms=True)
+            is_needed = config.confirming_games > 0 and not found
+            if is_needed and files.record(further.name) is None:
+                found.append(further)
+            break
+    return found
+
+
+def evaluated(
+    models: Sequence[int], files: TargetFiles, config: TargetConfig
+) -> list[TargetRecord]:
+    """Returns the records in order, up to the first model that passed.
+
+    Args:
+        models: The run's, in increasing order.
+        files: Has the records.
+        config: Who passes.
+    """
+    records = []
+    for number in models[1:]:
+        record = files.record(TargetMatch(number, config.num_games).name)
+        if record is None:
+            break
+        records.append(record)
+        if record.win_rate >= config.win_rate:
+            break
+    return records
+
+
+def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float | None:
+    """Returns when a curve through all models' results crosses a share of points.
+
+    The curve is a logistic regression of the points on the time at which each model was
+    made, by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear Models",
+    chapter 4): a single match of 256 games has a standard deviation of 3 %, and the
+    first of many that passes is often lucky.
+
+    Args:
+        records: In order.
+        win_rate: The share, in (0, 1).
+
+    Returns:
+        UNIX seconds, perhaps after the last model; None where too little is known, or
+        the curve does not rise.
+    """
+    counted = [one for one in records if one.tally.num_games > 0]
+    if len(counted) < 2 or not 0 < win_rate < 1:
+        return None
+    made = np.array([one.made_at for one in counted])
+    span = made[-1] - made[0]
+    if span <= 0:
+        return None
+    time = (made - made[0]) / span
+    num_games = np.array([one.tally.num_games for one in counted], float)
+    # Half a point to each side, so that none who lost all games is infinitely weak.
+    share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
+    columns = np.stack([np.ones_like(time), time], axis=1)
+    weights = np.zeros(2)
+    for _ in range(_MAX_STEPS):
+        expected = 1 / (1 + np.exp(-columns @ weights))
+        slope = columns.T @ ((num_games + 1) * (share - expected))
+        variance = (num_games + 1) * expected * (1 - expected)
+        curvature = columns.T @ (variance[:, None] * columns)
+        try:
+            step = np.linalg.solve(curvature, slope)
+        except np.linalg.LinAlgError:
+            return None
+        weights += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-10:
+            break
+    intercept, rise = weights
+    if not np.isfinite(weights).all() or rise <= 0:
+        return None
+    wanted = np.log(win_rate / (1 - win_rate))
+    return float(made[0] + span * (wanted - intercept) / rise)

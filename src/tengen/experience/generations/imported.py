@@ -1,0 +1,91 @@
+"""Generations of another program, which come before the run's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import UsageError
+from tengen.experience.generations.imported_rows import ImportedRows
+from tengen.experience.generations_config import GenerationsConfig
+from tengen.run import find_files
+
+__all__ = ["ImportedGenerations"]
+
+
+class ImportedGenerations:
+    """What ``store.imported`` names; empty where it names nothing.
+
+    Their numbers here are below 0, the newest -1, as the run's own begin with 0. Rows
+    are numbered from 0 over all of them.
+
+    Args:
+        game: The run's.
+        config: Names the folder, and says how many generations are needed.
+
+    Raises:
+        UsageError: The folder has no such files, or they are of another board.
+        RunError: A file is damaged.
+    """
+
+    def __init__(self, game: str, config: GenerationsConfig) -> None:
+        self._parts: list[ImportedRows] = []
+        if config.imported:
+            paths = find_files(Path(config.imported), "*.rows.npz")
+            if not paths:
+                raise UsageError(
+                    f"store.imported ({config.imported}) must have files of imported "
+                    f"generations, 000017.rows.npz; make them by tengen data "
+                    f"import-minigo --examples"
+                )
+            newest = sorted(paths)[-config.num_generations :]
+            self._parts = [ImportedRows(path, game) for path in newest]
+        self._firsts = np.cumsum([0, *(part.num_rows for part in self._parts)])
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all."""
+        return int(self._firsts[-1])
+
+    def generations(self) -> list[int]:
+        """Returns their numbers, in increasing order."""
+        return list(range(-len(self._parts), 0))
+
+    def num_games(self, generation: int) -> int:
+        """Returns how many games a generation has."""
+        return self._parts[generation].num_games
+
+    def rows(self, generation: int, num_games: int) -> NDArray[np.int64]:
+        """Returns the row numbers ``[R] int64`` of a generation's first games."""
+        first = self._firsts[len(self._parts) + generation]
+        return first + self._parts[generation].rows_of_first(num_games)
+
+    def columns(
+        self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
+    ) -> dict[str, NDArray[Any]]:
+        """Returns the arrays of rows, as ``DerivedRows.derive``.
+
+        Args:
+            keys: ``[R] int64``, row numbers, at least one.
+            symmetries: ``[R] uint8``, one for each.
+        """
+        places = np.searchsorted(self._firsts, keys, side="right") - 1
+        columns: dict[str, NDArray[Any]] = {}
+        for place in np.unique(places):
+            chosen = places == place
+            found = self._parts[place].columns(
+                keys[chosen] - self._firsts[place], symmetries[chosen]
+            )
+            for name, column in found.items():
+                if name not in columns:
+                    shape = (len(keys), *column.shape[1:])
+                    columns[name] = np.empty(shape, column.dtype)
+                columns[name][chosen] = column
+        return columns
+
+    def close(self) -> None:
+        """Frees the rows. A second call does nothing."""
+        self._parts = []

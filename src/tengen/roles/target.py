@@ -1,0 +1,275 @@
+"""Role ``eval``: one turn plays some games of a run's models against its target."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+
+from tengen import games
+from tengen.agents.alphazero import AlphaZero
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import (
+    MatchPlayer,
+    MatchStopped,
+    ModelPlayer,
+    play_match,
+    stopped_by,
+    write_games,
+)
+from tengen.evaluation.played_game import PlayedGame
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.targets.opponent import open_opponent, opponent_digest
+from tengen.evaluation.targets.order import TargetMatch, open_matches
+from tengen.evaluation.targets.records import TargetFiles, TargetRecord
+from tengen.evaluation.targets.result import target_result
+from tengen.inference import open_backend, search_outputs
+from tengen.models import load_model
+from tengen.models.load import read_meta
+from tengen.roles.clock import read_clock
+from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.role import Report, RoleContext
+from tengen.run import NumberedFolder, RunDirectory, WriterLock
+
+__all__ = ["EvalRole"]
+
+_LOOK_S = 0.2
+_AHEAD = 2
+"""Matches that a process plays at besides the first one that is open."""
+
+
+class EvalRole:
+    """Plays models against the run's target; see ``Role``.
+
+    Any number of processes may, which share the games of a match by parts. Whoever
+    finds the last part publishes the match's record. Who finds every part of the first
+    open match taken plays at the next ones meanwhile.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, stop and progress.
+
+    Raises:
+        UsageError: The run has no target.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self.waits_for = ""
+        agent = AlphaZero.of(config, "eval")
+        if not agent.target.opponent:
+            raise UsageError(
+                "agent.target.opponent (empty) must name a target for role eval; set it"
+            )
+        self._config = config
+        self._target = agent.target
+        self._play = agent.play_against_target()
+        self._run = run
+        self._context = context
+        self._files = TargetFiles(run)
+        self._files.make()
+        self._game = games.open_game(config.task)
+        self._wanted = agent.signature(config.task)
+        self._opponent: MatchPlayer | None = None
+        self._model: tuple[int, ModelPlayer] | None = None
+
+    def turn(self) -> Report | None:
+        """Plays a part of a match, or publishes what came of one; None at the end."""
+        while True:
+            self.waits_for = ""
+            if self._files.result() is not None:
+                self.waits_for = f"{self._run.path} has its result"
+                return None
+            models = self._run.models.numbers()
+            matches = open_matches(models, self._files, self._target)
+            if not matches:
+                return self._publish_result(models)
+            for match in matches[: 1 + _AHEAD]:
+                if (report := self._work_at(match)) is not None:
+                    return report
+            # Others play the rest.
+            if self._context.stop.wait(_LOOK_S):
+                return {"stopped": True}
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+    def _work_at(self, match: TargetMatch) -> Report | None:
+        """Plays a part that nobody plays, or ends the match; None where neither is."""
+        chunks = match.chunks(self._target.chunk_games)
+        missing = [
+            chunk
+            for chunk in range(len(chunks))
+            if not self._files.has_games(match.name, chunk)
+        ]
+        if not missing:
+            with self._claimed(match.name) as is_mine:
+                return self._publish_record(match, len(chunks)) if is_mine else None
+        for chunk in missing:
+            with self._claimed(f"{match.name}-{chunk:04d}") as is_mine:
+                if is_mine and not self._is_there(match, chunk):
+                    return self._play_chunk(match, chunk, chunks[chunk])
+        return None
+
+    def _is_there(self, match: TargetMatch, chunk: int) -> bool:
+        # Another process may have ended the match since it was looked at.
+        is_recorded = self._files.record(match.name) is not None
+        return is_recorded or self._files.has_games(match.name, chunk)
+
+    @contextlib.contextmanager
+    def _claimed(self, name: str) -> Iterator[bool]:
+        """Yields whether this process alone works at something."""
+        lock: WriterLock | None = None
+        name = f"target-{name}"
+        if self._run.lock_holder(name) is None:
+            with contextlib.suppress(UsageError):  # another was faster
+                lock = self._run.lock(name)
+        try:
+            yield lock is not None
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _play_chunk(self, match: TargetMatch, chunk: int, num_games: int) -> Report:
+        began_at = time.time()
+        what = "confirming" if match.confirms else "against the target"
+
+        def watch(tally: Tally) -> None:
+            stage = f"model {match.model:06d} {what}, part {chunk + 1}"
+            self._context.progress({"stage": stage})
+            stopped_by(self._context.stop.is_set)(tally)
+
+        try:
+            report = play_match(
+                self._game,
+                self._player(match.model),
+                self._against(),
+                num_games=num_games,
+                num_simulations=self._target.num_simulations,
+                seed=match.seed(self._config.seed, chunk),
+                num_threads=self._context.num_threads,
+                opening_plies=self._target.opening_plies,
+                watch=watch,
+            )
+        except MatchStopped:
+            return {"model": match.model, "stopped": True}
+        self._context.write(
+            lambda: self._files.publish_games(match.name, chunk, report.games, began_at)
+        )
+        return {
+            "model": match.model,
+            "part": chunk,
+            "num_games": num_games,
+            "seconds": time.time() - began_at,
+        }
+
+    def _publish_record(self, match: TargetMatch, num_chunks: int) -> Report | None:
+        if self._files.record(match.name) is not None:
+            return None
+        parts = [self._files.games(match.name, chunk) for chunk in range(num_chunks)]
+        played = _numbered([game for found, _ in parts for game in found])
+        scores = [game.score_a for game in played]
+        tally = Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
+        if tally.num_games == 0:
+            raise RunError(
+                f"games ({len(played)} of model {match.model}) must not all be "
+                f"disputed; give the target the rules of {self._config.task}"
+            )
+        meta = read_meta(self._run.models.entry(match.model), error=RunError)
+        record = TargetRecord(
+            model=match.model,
+            generation=meta.generation,
+            target=self._target.opponent,
+            target_digest=opponent_digest(self._target),
+            num_games=len(played),
+            wins=tally.wins,
+            draws=tally.draws,
+            losses=tally.losses,
+            win_rate=tally.score,
+            num_simulations=self._target.num_simulations,
+            seed=self._config.seed,
+            made_at=_made_at(meta.made_at, match.model),
+            began_at=min(began_at for _, began_at in parts),
+            ended_at=time.time(),
+        )
+        self._keep(match, played)
+        self._context.write(lambda: self._files.publish_record(match.name, record))
+        return {
+            "model": match.model,
+            "win_rate": record.win_rate,
+            "confirms": match.confirms,
+            "wins": tally.wins,
+            "draws": tally.draws,
+            "losses": tally.losses,
+        }
+
+    def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:
+        """Keeps the games for people, in ``RUN/games/target``."""
+        name = "target-confirm" if match.confirms else "target"
+        folder = NumberedFolder(self._run.games / name)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        # A kill may have come between this and the record.
+        if folder.entry(match.model).exists():
+            return
+        names = (f"{match.model:06d}", self._target.opponent)
+        self._context.write(
+            lambda: folder.publish(
+                match.model,
+                lambda path: write_games(path, self._config.task, *names, played),
+            )
+        )
+
+    def _publish_result(self, models: list[int]) -> Report | None:
+        with self._claimed("result") as is_mine:
+            if not is_mine or self._files.result() is not None:
+                return None
+            clock_at = read_clock(self._run)
+            result = target_result(models, self._files, self._target, clock_at)
+            self._context.write(lambda: self._files.publish_result(result))
+            return {**result, "is_result": True}
+
+    def _player(self, number: int) -> ModelPlayer:
+        if self._model is None or self._model[0] != number:
+            model = load_model(
+                self._run.models.entry(number),
+                self._config.task,
+                self._wanted,
+                error=RunError,
+            )
+            backend = open_backend(
+                model.path,
+                newest_inference(self._run, self._config),
+                self._context.num_threads,
+                outputs=search_outputs(scores=self._play.search.score_weight > 0),
+            )
+            player = ModelPlayer(
+                f"{number:06d}", self._config.task, backend, self._play
+            )
+            self._model = number, player
+        return self._model[1]
+
+    def _against(self) -> MatchPlayer:
+        if self._opponent is None:
+            self._opponent = open_opponent(
+                self._target,
+                self._config.task,
+                self._play,
+                self._context.num_threads,
+            )
+        return self._opponent
+
+
+def _numbered(played: list[PlayedGame]) -> list[PlayedGame]:
+    return [dataclasses.replace(game, index=index) for index, game in enumerate(played)]
+
+
+def _made_at(made_at: float | None, model: int) -> float:
+    if made_at is None:
+        raise RunError(
+            f"model ({model:06d}) must say when it was made; an earlier version made "
+            f"it, train a new run"
+        )
+    return made_at
