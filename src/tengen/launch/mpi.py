@@ -47,7 +47,7 @@ from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.launch.ranks.table import Placed, RankInfo, closing, filled, place
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
     RoleResources,

@@ -1,4 +1,7 @@
-"""When training began, of runs whose result is a time: ``RUN/eval/target/clock.json``."""
+"""When training began, of runs whose result is a time.
+
+It is kept in ``RUN/eval/target/clock.json``.
+"""
 
 from __future__ import annotations
 

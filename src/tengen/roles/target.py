@@ -18,8 +18,8 @@ from tengen.evaluation import (
     stopped_by,
     write_games,
 )
-from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.elo import Tally
+from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.targets.opponent import open_opponent, opponent_digest
 from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord

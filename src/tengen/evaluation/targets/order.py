@@ -14,6 +14,8 @@ from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 __all__ = ["TargetMatch", "evaluated", "open_matches", "smoothed_crossing"]
 
 _MAX_STEPS = 100
+_BEYOND = 0.25
+"""Part of the time of the models evaluated that a crossing may lie behind the last."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         win_rate: The share, in (0, 1).
 
     Returns:
-        UNIX seconds, perhaps after the last model; None where too little is known, or
-        the curve does not rise.
+        UNIX seconds, perhaps a little after the last model; None where too little is
+        known, or the curve does not rise to the share by then.
     """
     counted = [one for one in records if one.tally.num_games > 0]
     if len(counted) < 2 or not 0 < win_rate < 1:
@@ -148,4 +150,5 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
     if not np.isfinite(weights).all() or rise <= 0:
         return None
     wanted = np.log(win_rate / (1 - win_rate))
-    return float(made[0] + span * (wanted - intercept) / rise)
+    place = (wanted - intercept) / rise
+    return float(made[0] + span * place) if place <= 1 + _BEYOND else None

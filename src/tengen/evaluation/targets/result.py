@@ -31,10 +31,11 @@ def target_result(
         clock_at: When training began, UNIX seconds; None where that is not known.
 
     Returns:
-        ``target``, ``win_rate``, ``num_games``, ``num_models`` (evaluated), ``clock_at``,
-        ``passed`` (the first model that did, or None), ``passed_after_s`` (when it was
-        made, since ``clock_at``), ``smoothed_after_s`` (see ``smoothed_crossing``) and
-        ``confirmation``, the further games of the model that passed, or None.
+        ``target``, ``win_rate``, ``num_games``, ``num_models`` (evaluated),
+        ``clock_at``, ``passed`` (the first model that did, or None), ``passed_after_s``
+        (when it was made, since ``clock_at``), ``smoothed_after_s`` (see
+        ``smoothed_crossing``) and ``confirmation``, the further games of the model that
+        passed, or None.
     """
     records = evaluated(models, files, config)
     last = records[-1] if records else None

@@ -122,7 +122,7 @@ def rows_by_game(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     game_of_ply = np.repeat(
         np.arange(len(columns["num_plies"])), columns["num_plies"].astype(np.int64)
     )
-    is_row = columns["policy_weight"] > 0
+    is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
     return np.bincount(game_of_ply[is_row], minlength=len(columns["num_plies"])).astype(
         np.int64
     )

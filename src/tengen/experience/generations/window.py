@@ -167,7 +167,7 @@ class GenerationWindow:
             RunError: No generation has enough games for it.
         """
         place, lease = self._lend(num_samples)
-        return self._batch(place, self._offset - num_samples, num_samples, lease)
+        return self._batch(place, self._offset - num_samples, (0, num_samples), lease)
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
         """See ``Divisible.divide``: all learners make the draw, and derive their rows.
@@ -184,9 +184,7 @@ class GenerationWindow:
             "offset": offset,
             "segments": [to_dict(entry) for entry in new],
         }
-        return Divided(
-            order, lambda: self._batch(place, offset + first, last - first, lease)
-        )
+        return Divided(order, lambda: self._batch(place, offset, (first, last), lease))
 
     def draw_part(
         self, order: Mapping[str, Any], first: int, last: int, ack: Any
@@ -203,7 +201,7 @@ class GenerationWindow:
         place = GenerationPass._make(order["pass"])
         if place != self._pass:
             self._begin(place)
-        keys, columns = self._derive(order["offset"] + first, last - first)
+        keys, columns = self._derive(order["offset"], (first, last))
         probabilities = np.full(len(keys), 1 / len(self._selected))
         return Batch(0, keys, probabilities, columns, len(self._selected), ack)
 
@@ -316,26 +314,28 @@ class GenerationWindow:
         return self._pass, lease
 
     def _batch(
-        self, place: GenerationPass, offset: int, num_rows: int, lease: int
+        self, place: GenerationPass, offset: int, part: tuple[int, int], lease: int
     ) -> Batch:
         assert place == self._pass
-        keys, columns = self._derive(offset, num_rows)
+        keys, columns = self._derive(offset, part)
         size = len(self._selected)
         probabilities = np.full(len(keys), 1 / size)
         return Batch(lease, keys, probabilities, columns, size, self.take_back)
 
     def _derive(
-        self, offset: int, num_rows: int
+        self, offset: int, part: tuple[int, int]
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
-        """Returns keys and columns of the pass's rows from a place on."""
+        """Returns keys and columns of a part of the batch at a place of the pass."""
         assert self._pass is not None
         places, symmetries = self._pass.order(
             self._seed,
             offset,
-            num_rows,
+            self._batch_size,
             len(self._selected),
             self._rows.num_symmetries,
         )
+        # Of the whole batch: a row's symmetry goes by its place there.
+        places, symmetries = places[slice(*part)], symmetries[slice(*part)]
         keys = self._selected[places]
         is_imported = keys < self._imported.num_rows
         if not is_imported.any():

@@ -1,0 +1,288 @@
+"""A window that goes by generations, held to a count of games one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from store_games import num_rows, random_game
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.experience import (
+    ExperienceWriter,
+    GenerationPart,
+    GenerationsConfig,
+    GenerationWindow,
+    Manifest,
+)
+
+B = 8
+CONFIG = GenerationsConfig(num_generations=3, min_games=6, share=0.4)
+
+
+class Played:
+    """Segments of random games whose models are known."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.games: list[tuple[int, list[_core.GameRecord]]] = []
+        self._number = 0
+
+    def seal(self, models: list[list[int]]) -> None:
+        """Seals one segment; of each game the models that it was played with."""
+        self._number += 1
+        with ExperienceWriter(self.folder / "selfplay-0", self._number) as writer:
+            segment = writer.open_games(self._number, "tictactoe")
+            for index, used in enumerate(models):
+                record = random_game("tictactoe", index, self._number)
+                record.model = used[0]
+                record.switches = [(ply, model) for ply, model in enumerate(used[1:])]
+                self.games.append((used[-1], [record]))
+                segment.sink.put(record)
+            segment.close()
+            writer.seal(self._number)
+
+    def rows(self, config: GenerationsConfig, newest: int) -> dict[int, list[int]]:
+        """Returns the row numbers that a pass may draw of each generation."""
+        generations = sorted({m for m, _ in self.games if m <= newest})[::-1]
+        found: dict[int, list[int]] = {
+            m: [] for m in generations[: config.num_generations]
+        }
+        taken = dict.fromkeys(found, 0)
+        row = 0
+        for model, (record,) in self.games:
+            count = num_rows(record)
+            if model in found and taken[model] < config.min_games:
+                taken[model] += 1
+                found[model] += range(row, row + count)
+            row += count
+        return found
+
+
+def open_window(played: Played, state: Any = None, seed: int = 7) -> GenerationWindow:
+    if state is not None:
+        state = json.loads(json.dumps(state))
+    return GenerationWindow("tictactoe", played.folder, CONFIG, seed, B, state)
+
+
+def drawn(window: GenerationWindow) -> list[Any]:
+    batches = []
+    while window.available() >= B:
+        batches.append(window.sample(B))
+        batches[-1].ack()
+        if window.available() == 0:
+            break
+    return batches
+
+
+def keys_of(batches: list[Any]) -> list[int]:
+    return [key for batch in batches for key in batch.keys.tolist()]
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Played:
+    return Played(tmp_path)
+
+
+def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> None:
+    window = open_window(played)
+    assert window.available() == 0
+    played.seal([[0]] * 5)
+    window.refresh()
+    assert window.available() == 0
+    assert window.lacks(B) == (
+        "games of generation 0 (5) must be at least store.min_games (6); play more"
+    )
+    with pytest.raises(RunError, match=r"num_samples \(8\)"):
+        window.sample(B)
+    played.seal([[0]])
+    window.refresh()
+    wanted = played.rows(CONFIG, 0)
+    size = round(0.4 * len(wanted[0]))
+    assert window.available() == size // B * B
+    assert window.lacks(B) == ""
+    keys = keys_of(drawn(window))
+    assert len(keys) == len(set(keys)) == size // B * B
+    assert set(keys) <= set(wanted[0])
+    assert (
+        window.lacks(B) == "generation (0) is learned from; play with the newer model"
+    )
+
+
+def test_games_belong_to_their_last_model_and_only_the_first_ones_count(
+    played: Played,
+) -> None:
+    window = open_window(played)
+    played.seal([[0]] * 6)
+    window.refresh()
+    drawn(window)
+    # Ten games end on model 1, of which the first six count; one went on to model 2.
+    played.seal([[0, 1], [1], [1, 2], [1], [0, 1], *[[1]] * 6])
+    window.refresh()
+    wanted = played.rows(CONFIG, 1)
+    assert set(wanted) == {0, 1}
+    batches = drawn(window)
+    keys = keys_of(batches)
+    sizes = {m: round(0.4 * len(rows)) for m, rows in wanted.items()}
+    assert len(keys) == sum(sizes.values()) // B * B
+    allowed = {row for rows in wanted.values() for row in rows}
+    assert set(keys) <= allowed
+    assert len(set(keys)) == len(keys)
+    # Of each generation its share, but for what does not fill a batch.
+    for model, rows in wanted.items():
+        num = len(set(keys) & set(rows))
+        assert sizes[model] - B < num <= sizes[model]
+    assert window.describe()["pass_games"] == 10
+    assert window.describe()["pass_generation"] == 1
+
+
+def test_the_oldest_generation_leaves(played: Played) -> None:
+    window = open_window(played)
+    for model in range(5):
+        played.seal([[model]] * 7)
+        window.refresh()
+        keys = keys_of(drawn(window))
+        wanted = played.rows(CONFIG, model)
+        assert len(wanted) == min(3, model + 1)
+        assert set(keys) <= {row for rows in wanted.values() for row in rows}
+        for rows in wanted.values():
+            assert set(keys) & set(rows)
+    before = window.describe()["window_bytes"]
+    window.close()
+    assert window.describe()["window_bytes"] < before
+
+
+def test_a_restored_window_goes_on_with_the_same_rows(played: Played) -> None:
+    for model in range(4):
+        played.seal([[model]] * 7)
+    straight, stopped = open_window(played), open_window(played)
+    for window in (straight, stopped):
+        window.refresh()
+    num_batches = straight.available() // B
+    assert num_batches >= 4
+    for step in range(num_batches):
+        one, other = straight.sample(B), stopped.sample(B)
+        np.testing.assert_array_equal(one.keys, other.keys)
+        for name, column in one.columns.items():
+            np.testing.assert_array_equal(column, other.columns[name])
+        one.ack()
+        if step == 1:
+            # The batch that was not acknowledged comes again.
+            state = stopped.state()
+            stopped = open_window(played, state)
+            again = stopped.sample(B)
+            # Rows are numbered from the oldest that is held.
+            np.testing.assert_array_equal(
+                again.columns["planes"], one.columns["planes"]
+            )
+            again.ack()
+            break
+        other.ack()
+    # More games that came meanwhile change nothing of the pass that goes on.
+    played.seal([[3]] * 9)
+    for window in (straight, stopped):
+        window.refresh()
+    for _ in range(num_batches - 2):
+        one, other = straight.sample(B), stopped.sample(B)
+        for name, column in one.columns.items():
+            np.testing.assert_array_equal(column, other.columns[name])
+        one.ack()
+        other.ack()
+    assert straight.available() == stopped.available() == 0
+
+
+def test_the_order_depends_on_the_seed_alone(played: Played) -> None:
+    played.seal([[0]] * 7)
+    found = []
+    for seed in (7, 7, 8):
+        window = open_window(played, seed=seed)
+        window.refresh()
+        found.append(keys_of(drawn(window)))
+    assert found[0] == found[1] != found[2]
+
+
+def test_parts_of_a_batch_are_the_batch(played: Played) -> None:
+    played.seal([[0]] * 7)
+    whole, leader = open_window(played), open_window(played)
+    part = GenerationPart(lambda state: open_window(played, state))
+    for window in (whole, leader):
+        window.refresh()
+    part.catch_up(leader.shared(begins=True))
+    num_seen = 0
+    for model in (0, 1):
+        while whole.available():
+            wanted = whole.sample(B)
+            divided = leader.divide(B, 0, 3)
+            order = json.loads(json.dumps(divided.order))
+            one, other = divided.draw(), part.draw(order, B, 3, B)
+            for name, column in wanted.columns.items():
+                joined = np.concatenate([one.columns[name], other.columns[name]])
+                np.testing.assert_array_equal(joined, column)
+            for batch in (wanted, one, other):
+                batch.ack()
+            num_seen += 1
+        if model == 0:
+            played.seal([[1]] * 7)
+            for window in (whole, leader):
+                window.refresh()
+    assert num_seen >= 3
+    part.close()
+
+
+def test_a_part_begins_anew_where_the_leader_went_back(played: Played) -> None:
+    played.seal([[0]] * 7)
+    leader = open_window(played)
+    leader.refresh()
+    early = leader.shared(begins=True)
+    opened: list[Any] = []
+
+    def open_counted(state: Any) -> GenerationWindow:
+        opened.append(state)
+        return open_window(played, state)
+
+    part = GenerationPart(open_counted)
+    part.catch_up(early)
+    divided = leader.divide(B, 0, 3)
+    part.draw(divided.order, B, 3, B)
+    divided.draw().ack()
+    part.catch_up(leader.shared(begins=True))
+    assert len(opened) == 1
+    part.catch_up(early)
+    assert len(opened) == 2
+
+
+def test_a_segment_that_was_set_aside_is_done_without(played: Played) -> None:
+    played.seal([[0]] * 7)
+    played.seal([[0]] * 7)
+    window = open_window(played)
+    window.refresh()
+    window.sample(B).ack()
+    state = window.state()
+    entry = next(iter(Manifest.from_dict(played.folder, state["manifest"])))
+    path = entry.path(played.folder)
+    path.rename(path.with_suffix(".damaged"))
+    restored = open_window(played, state)
+    assert restored.describe()["num_games"] == 7
+    assert restored.available() >= 0
+
+
+def test_a_damaged_state_is_refused(played: Played) -> None:
+    played.seal([[0]] * 7)
+    window = open_window(played)
+    window.refresh()
+    window.sample(B).ack()
+    state = window.state()
+    for name in state:
+        broken = {key: value for key, value in state.items() if key != name}
+        with pytest.raises(RunError, match="window's state"):
+            open_window(played, broken)
+
+
+def test_bad_settings_are_refused() -> None:
+    for name, value in {"num_generations": 0, "min_games": 0, "share": 0.0}.items():
+        with pytest.raises(UsageError, match=rf"{name} \({value}\)"):
+            GenerationsConfig(**{name: value})  # type: ignore[arg-type]
