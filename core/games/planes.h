@@ -26,6 +26,16 @@
 //   18     stones that a ladder catches, see games/go/ladder.h
 //   19     where the side to move begins a ladder that works
 // Source: what KataGo (lightvector/KataGo) shows its nets.
+//
+//   plane  go of a name with /planes=minigo
+//   0-2    as above
+//   3-8    own stones one ply ago, opponent stones then; so two and three plies ago. A pass is a
+//   ply
+//          too. Zeros before the start of the game
+//   9      ones if Black is to move
+//   10-12  stones of chains with one, two, three or more liberties
+//   13     where a stone of the side to move is legal and takes stones off
+// Source: MLPerf training v2.1, minigo: the input features "mlperf07" are planes 1 to 13.
 
 #include <algorithm>
 
@@ -48,6 +58,13 @@ inline constexpr int kGoSuicidePlane = 17;
 inline constexpr int kGoLadderedPlane = 18;
 inline constexpr int kGoLadderMovePlane = 19;
 inline constexpr int kNumGoPlanes = 20;
+
+inline constexpr int kMinigoEarlierPlane = 3;
+inline constexpr int kNumMinigoEarlierBoards = 3;
+inline constexpr int kMinigoBlackPlane = 9;
+inline constexpr int kMinigoLibertyPlane = 10;
+inline constexpr int kMinigoCapturePlane = 13;
+inline constexpr int kNumMinigoPlanes = 14;
 
 // Fills plane number `plane` of planes of `num_cells` cells each.
 inline void fill_plane(float* planes, int plane, int num_cells, float value) {

@@ -14,7 +14,8 @@ int main() {
     TENGEN_CHECK(with_game(name, [](const auto& game) { return game.name(); }) == name);
   }
   for (const std::string name :
-       {"go/9x13", "go/2x19/nosuicide", "go/9/simple/komi=-0.5/handicap=2/plies=1"}) {
+       {"go/9x13", "go/2x19/nosuicide", "go/9/simple/komi=-0.5/handicap=2/plies=1",
+        "go/19/nosuicide/planes=minigo", "go/9/plies=1/planes=minigo"}) {
     TENGEN_CHECK(with_game(name, [](const auto& game) { return game.name(); }) == name);
   }
   for (const std::string name : {"",
@@ -36,6 +37,8 @@ int main() {
                                  "go/09",
                                  "go/9/komi=7.5",
                                  "go/9/nosuicide/simple",
+                                 "go/9/planes=own",
+                                 "go/9/planes=minigo/plies=1",
                                  "go/7/handicap=5"}) {
     std::string message;
     try {

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "games/go/handicap.h"
-#include "games/go/ladder.h"
 #include "games/text.h"
 
 namespace tengen {
@@ -35,6 +34,10 @@ GoState Go::initial_state(const std::string& variant) const {
     throw Error("variant (" + variant + ") must fit " + name() +
                 ", with no larger board and no more plies; choose a smaller one");
   }
+  if (rules.planes != rules_.planes) {
+    throw Error("variant (" + variant + ") must have the planes of " + name() +
+                "; end its name as that one ends");
+  }
   return initial_state(rules);
 }
 
@@ -44,6 +47,7 @@ GoState Go::initial_state(const GoRules& rules) const {
   state.rules = rules;
   state.layout = &layouts_->get(rules.height, rules.width);
   state.last_moves.fill(GoState::kNoMove);
+  if (state.shows_earlier_boards()) state.earlier.fill({});
   const GoBoard& board = state.layout->board();
   board.clear(state);
   const auto stones = handicap_points(rules.height, rules.width, rules.handicap);
@@ -137,6 +141,10 @@ bool Go::is_legal(const State& state, int action) const {
 void Go::apply(State& state, int action) const {
   const uint16_t point = state.layout->point_of(action);
   const bool is_pass = point == state.num_points;
+  if (state.shows_earlier_boards()) {
+    std::copy_backward(state.earlier.begin(), state.earlier.end() - 1, state.earlier.end());
+    state.earlier[0] = {state.stones, state.key};
+  }
   if (is_pass) {
     ++state.num_passes;
     state.ko_point = GoState::kNoMove;
@@ -158,63 +166,19 @@ void Go::apply(State& state, int action) const {
 
 Key128 Go::key(const State& state) const {
   uint64_t moves = state.to_play;
-  for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
-  Key128 key = combine(state.key ^ rules_key(state.rules), moves);
+  Key128 key = state.key ^ rules_key(state.rules);
+  if (state.shows_earlier_boards()) {
+    for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
+    // Nothing is banned, but nothing captures either, where the game is over.
+    moves |= uint64_t{is_finished(state)} << 1;
+  } else {
+    for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
+  }
+  key = combine(key, moves);
   for_each_point(banned_points(state, hemmed_points(state)), [&](int point) {
     key ^= zobrist_key(kBannedTable, static_cast<uint64_t>(point));
   });
   return key;
-}
-
-void Go::encode(const State& state, int symmetry, float* planes) const {
-  const GoLayout& layout = *state.layout;
-  const uint16_t* const images = layout.images(symmetry);
-  const uint8_t own = state.to_play;
-  const uint8_t opponent = own ^ 1;
-  const int num_cells = rules_.height * rules_.width;
-  const auto point_on = [&](int plane, int point) {
-    planes[plane * num_cells + images[layout.action_of(point)]] = 1.0f;
-  };
-  const auto points_on = [&](int plane, const PointSet& points) {
-    for_each_point(points, [&](int point) { point_on(plane, point); });
-  };
-  // The whole board is `value`, and nothing beyond it.
-  const auto constant = [&](int plane, float value) {
-    if (layout.fills_frame()) return fill_plane(planes, plane, num_cells, value);
-    for (int point = 0; point < state.num_points; ++point) {
-      planes[plane * num_cells + images[layout.action_of(point)]] = value;
-    }
-  };
-  std::fill_n(planes, kNumGoPlanes * num_cells, 0.0f);
-  constant(kOnBoardPlane, 1.0f);
-  points_on(kOwnPlane, state.stones[own]);
-  points_on(kOpponentPlane, state.stones[opponent]);
-  for_each_point(state.stones[own] | state.stones[opponent], [&](int stone) {
-    const auto head = static_cast<uint16_t>(stone);
-    if (state.points[head].head != head) return;
-    const int num_liberties = layout.board().num_liberties(state, head);
-    if (num_liberties > kNumGoLibertyPlanes) return;
-    GoBoard::for_each_stone(state.points.data(), head, [&](uint16_t point) {
-      point_on(kGoLibertyPlane + num_liberties - 1, point);
-    });
-  });
-  points_on(kGoBannedPlane, banned_points(state, hemmed_points(state)));
-  for (int i = 0; i < GoState::kNumLastMoves; ++i) {
-    const uint16_t move = state.last_moves[static_cast<size_t>(i)];
-    if (move == state.num_points) constant(kGoLastMovePlane + i, 1.0f);
-    if (move < state.num_points) point_on(kGoLastMovePlane + i, move);
-  }
-  const GoAreas alive = pass_alive(state);
-  points_on(kGoPassAlivePlane, alive[own]);
-  points_on(kGoPassAlivePlane + 1, alive[opponent]);
-  const auto komi = static_cast<float>(state.rules.komi_half_points) / 2.0f;
-  constant(kGoKomiPlane, (own == kGoBlack ? -komi : komi) / kGoKomiScale);
-  if (state.rules.ko == GoKo::kSimple) constant(kGoSimpleKoPlane, 1.0f);
-  if (state.rules.ko == GoKo::kSituational) constant(kGoSituationalPlane, 1.0f);
-  if (state.rules.may_suicide) constant(kGoSuicidePlane, 1.0f);
-  const GoLadders ladders = ladders_of(layout.board(), state);
-  points_on(kGoLadderedPlane, ladders.laddered);
-  points_on(kGoLadderMovePlane, ladders.working_moves);
 }
 
 std::string Go::to_string(const State& state) const {

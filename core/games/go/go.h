@@ -3,10 +3,12 @@
 //
 // Black is the first player, also in handicap games, where White moves first. Actions: row * width
 // + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
-// concern. Planes (20): core/games/planes.h. Symmetries: the 8 of the square, 4 on a rectangle.
+// concern. Planes (20, or 14 of /planes=minigo): core/games/planes.h. Symmetries: the 8 of the
+// square, 4 on a rectangle.
 //
-// Variants are games on boards that fit, by any rules. A smaller board lies in the upper left
-// corner of the planes, and is turned there, so that a rectangle in a square has 8 symmetries too.
+// Variants are games on boards that fit, by any rules, with the planes of the game, which their
+// names say as its own does. A smaller board lies in the upper left corner of the planes, and is
+// turned there, so that a rectangle in a square has 8 symmetries too.
 
 #include <memory>
 #include <string>
@@ -29,7 +31,9 @@ class Go {
 
   std::string name() const { return go_name(rules_); }
   int num_actions() const { return rules_.height * rules_.width + 1; }
-  int num_planes() const { return kNumGoPlanes; }
+  int num_planes() const {
+    return rules_.planes == GoPlanes::kMinigo ? kNumMinigoPlanes : kNumGoPlanes;
+  }
   int height() const { return rules_.height; }
   int width() const { return rules_.width; }
   int max_plies() const { return rules_.max_plies; }
@@ -82,6 +86,9 @@ class Go {
     return is_finished(state) ? area(state) : pass_alive(state);
   }
   State initial_state(const GoRules& rules) const;
+  // encode() of either list of planes; games/go/encode.cc.
+  void encode_own(const State& state, int symmetry, float* planes) const;
+  void encode_minigo(const State& state, int symmetry, float* planes) const;
   bool is_finished(const State& state) const {
     return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;
   }

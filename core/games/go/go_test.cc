@@ -168,6 +168,97 @@ void check_handicap() {
   TENGEN_CHECK(five.initial_state().stones[kGoBlack].has(go_action(five, "G7")));
 }
 
+// The points of a plane, "X" where it is 1.
+std::string plane_of(const Go& game, const GoState& state, int plane) {
+  const std::vector<float> planes = encoded(game, state, 0);
+  const int num_cells = game.num_actions() - 1;
+  GoAreas shown;
+  for (int cell = 0; cell < num_cells; ++cell) {
+    const float value = planes[static_cast<size_t>(plane * num_cells + cell)];
+    TENGEN_CHECK(value == 0.0f || value == 1.0f);
+    if (value == 1.0f) shown[kGoBlack].add(cell);
+  }
+  return go_diagram(game, shown);
+}
+
+void check_minigo_planes() {
+  const std::string name = "go/5/nosuicide/planes=minigo";
+  const std::string none = "..... ..... ..... ..... .....";
+  const std::string all = "XXXXX XXXXX XXXXX XXXXX XXXXX";
+  const Go game = go_game(name);
+  TENGEN_CHECK(game.num_planes() == 14 && game.name() == name);
+  GoState state = game.initial_state();
+  const auto plane = [&](int number) { return plane_of(game, state, number); };
+  TENGEN_CHECK(plane(0) == all && plane(kMinigoBlackPlane) == all);
+  for (int number = 1; number < 14; ++number) {
+    TENGEN_CHECK(number == kMinigoBlackPlane || plane(number) == none);
+  }
+  // A pass is a ply of its own, and who moves sees the earlier stones as own or the other's.
+  go_play(game, state, {"A1", "C3", "pass"});
+  TENGEN_CHECK(plane(kMinigoBlackPlane) == none);
+  const std::string a1 = "..... ..... ..... ..... X....";
+  const std::string c3 = "..... ..... ..X.. ..... .....";
+  const std::string wanted[] = {c3, a1, c3, a1, none, a1, none, none};
+  for (int i = 0; i < 8; ++i) TENGEN_CHECK(plane(1 + i) == wanted[i]);
+  go_play(game, state, {"B1"});
+  TENGEN_CHECK(plane(kMinigoLibertyPlane) == a1 && plane(kMinigoCapturePlane) == none);
+  go_play(game, state, {"D5"});
+  TENGEN_CHECK(plane(kMinigoCapturePlane) == "..... ..... ..... X.... .....");
+  TENGEN_CHECK(plane(kMinigoLibertyPlane + 1) == "..... ..... ..... ..... .X...");
+  TENGEN_CHECK(plane(kMinigoLibertyPlane + 2) == "...X. ..... ..X.. ..... .....");
+  go_play(game, state, {"A2"});
+  // The stone that was taken off is still on the boards before.
+  const std::string after[] = {"...X. ..... ..... ..... .....",
+                               "..... ..... ..X.. X.... .X...",
+                               "...X. ..... ..... ..... X....",
+                               "..... ..... ..X.. ..... .X...",
+                               a1,
+                               "..... ..... ..X.. ..... .X...",
+                               a1,
+                               c3};
+  for (int i = 0; i < 8; ++i) TENGEN_CHECK(plane(1 + i) == after[i]);
+}
+
+// Where a stone takes others off, but not where the ko rule forbids it.
+void check_what_minigo_may_capture() {
+  const Go game = go_game("go/5/nosuicide/planes=minigo");
+  GoState state = go_position(game, "..... ..... ..... XXOOO X.X.O");
+  const auto captures = [&] { return plane_of(game, state, kMinigoCapturePlane); };
+  go_play(game, state, {"D1"});
+  TENGEN_CHECK(captures() == "..... ..... ..... ..... .X...");
+  go_play(game, state, {"B1"});
+  // C1 would take B1 and bring back a board, and no rule but superko forbids it.
+  TENGEN_CHECK(captures() == "..... ..... ..... ..... ....." && !may(game, state, "C1"));
+  state = go_position(game, ".XO.. XO.O. .XO.. ..... .....");
+  go_play(game, state, {"C4"});
+  TENGEN_CHECK(captures() == "..... ..... ..... ..... ....." && !may(game, state, "B4"));
+  go_play(game, state, {"A1", "E1"});
+  TENGEN_CHECK(captures() == "..... .X... ..... ..... .....");
+  // Where the game is over nothing is legal.
+  go_play(game, state, {"pass", "pass"});
+  TENGEN_CHECK(captures() == "..... ..... ..... ..... .....");
+}
+
+// A key is that of the last four boards.
+void check_minigo_keys() {
+  const auto key_after = [](const std::string& name, const std::vector<std::string>& moves) {
+    const Go game = go_game(name);
+    GoState state = game.initial_state();
+    go_play(game, state, moves);
+    const GoState copy = state;
+    TENGEN_CHECK(game.key(copy) == game.key(state));
+    TENGEN_CHECK(encoded(game, copy, 0) == encoded(game, state, 0));
+    return game.key(state);
+  };
+  const std::string name = "go/5/planes=minigo";
+  const Key128 key = key_after(name, {"A1", "E5", "C3", "D1", "E2", "A5"});
+  TENGEN_CHECK(!(key == key_after(name, {"A1", "E5", "C3", "A5", "E2", "D1"})));
+  // What lies before the four boards is not shown.
+  TENGEN_CHECK(key == key_after(name, {"C3", "E5", "A1", "D1", "E2", "A5"}));
+  TENGEN_CHECK(!(key_after("go/5", {"A1", "E5", "C3", "D1", "E2", "A5"}) ==
+                 key_after("go/5", {"C3", "E5", "A1", "D1", "E2", "A5"})));
+}
+
 }  // namespace
 
 int main() {
@@ -179,8 +270,12 @@ int main() {
   check_suicide();
   check_ends_and_scores();
   check_handicap();
+  check_minigo_planes();
+  check_what_minigo_may_capture();
+  check_minigo_keys();
   for (const std::string name :
-       {"go/2", "go/3/simple", "go/5/situational", "go/7x4/simple/nosuicide", "go/9", "go/19"}) {
+       {"go/2", "go/3/simple", "go/5/situational", "go/7x4/simple/nosuicide", "go/9", "go/19",
+        "go/5/nosuicide/planes=minigo", "go/4x6/planes=minigo"}) {
     for (uint64_t index = 0; index < (name == "go/19" ? 2 : 20); ++index) {
       check_random_game(go_game(name), index);
     }

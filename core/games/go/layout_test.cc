@@ -26,10 +26,12 @@ std::vector<float> cut_out(const std::vector<float>& planes, int frame, int heig
   return inside;
 }
 
-// A random game of `name`, played in the planes of go/`frame` and on its own.
+// A random game of `name`, played in its planes of go/`frame` and on its own.
 void check_variant(const std::string& name, int frame, uint64_t index) {
-  const Go large = go_game("go/" + std::to_string(frame));
   const Go small = go_game(name);
+  GoRules rules = make_go_rules(frame, frame);
+  rules.planes = parse_go_name(name).planes;
+  const Go large(rules);
   Rng rng(3, 0, index, 0, Purpose::kTest);
   GoState a = large.initial_state(name);
   GoState b = small.initial_state();
@@ -92,6 +94,9 @@ void check_what_fits() {
   for (const char* name : {"go/10", "go/9x10", "go/7/plies=163", "go/77", "gomoku/9", "go/7x7"}) {
     TENGEN_CHECK(throws([&] { game.initial_state(std::string(name)); }));
   }
+  const Go minigo = go_game("go/9/planes=minigo");
+  TENGEN_CHECK(throws([&] { minigo.initial_state(std::string("go/7")); }));
+  TENGEN_CHECK(throws([&] { game.initial_state(std::string("go/7/planes=minigo")); }));
   TENGEN_CHECK(initial_state_of(game, "").rules == parse_go_name("go/9"));
   TENGEN_CHECK(initial_state_of(game, "go/9/komi=0.5").rules.komi_half_points == 1);
 }
@@ -103,7 +108,8 @@ int main() {
   using namespace tengen;
   uint64_t index = 0;
   for (const char* name : {"go/9", "go/7", "go/5x8", "go/2", "go/9/simple/nosuicide/komi=-3",
-                           "go/7/situational/handicap=3", "go/8x3/plies=20"}) {
+                           "go/7/situational/handicap=3", "go/8x3/plies=20",
+                           "go/5/nosuicide/planes=minigo", "go/9/planes=minigo"}) {
     for (int i = 0; i < 3; ++i) check_variant(name, 9, index++);
   }
   check_variant("go/13x19", 19, index++);

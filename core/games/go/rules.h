@@ -7,6 +7,7 @@
 //   /komi=6.5              where it is not 7.5
 //   /handicap=4            where it is not 0
 //   /plies=500             where it is not twice the number of points
+//   /planes=minigo         where a network is shown other planes than tengen's own
 //
 // A default is never written, so that a game has one name.
 
@@ -23,6 +24,12 @@ enum class GoKo : uint8_t {
   // the same side to move, ends the game as a draw. (A pass starts afresh: else the loser could
   // send two stones and take one back until the winner, who has nothing to do, passes.)
   kSimple = 2,
+};
+
+// What a network is shown of a position: which of the two lists of planes in games/planes.h.
+enum class GoPlanes : uint8_t {
+  kOwn = 0,
+  kMinigo = 1,  // those of the MLPerf benchmark, with the boards of the last plies
 };
 
 // Area scoring: each side has its stones and the empty points that reach no stone of the other
@@ -51,6 +58,7 @@ struct GoRules {
   // A game that is not over after so many moves is scored as it stands. AlphaGo Zero's 722 on
   // 19x19.
   int max_plies = 2 * 19 * 19;
+  GoPlanes planes = GoPlanes::kOwn;
 
   friend bool operator==(const GoRules&, const GoRules&) = default;
 };

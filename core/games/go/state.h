@@ -3,7 +3,8 @@
 //
 // A search copies its root's state at every simulation and replays a few moves, so a copy takes
 // the points of the board and the boards of the game, not the room that there would be: some
-// 2 to 3.5 kB on 9x9, 7 to 14 on 19x19 (core/games/go/history.h).
+// 2 to 3.5 kB on 9x9, 7 to 14 on 19x19 (core/games/go/history.h), and a third of a kB more where
+// planes show earlier boards.
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "games/go/history.h"
 #include "games/go/points.h"
 #include "games/go/rules.h"
+#include "games/planes.h"
 
 namespace tengen {
 
@@ -62,25 +64,37 @@ struct GoSituation {
   bool is_repeated = false;  // under the simple ko rule: this situation was there before
 };
 
+// What stood on a board before.
+struct GoEarlierBoard {
+  std::array<PointSet, 2> stones;
+  Key128 key;  // of the stones
+};
+
 struct GoState : GoSituation {
   KeyHistory boards;
   std::array<GoPoint, kGoMaxPoints + 1> points;  // [num_points] is the wall
+  // Those of one ply ago and so on, empty before the start of the game. Written and copied only
+  // where planes show them.
+  std::array<GoEarlierBoard, kNumMinigoEarlierBoards> earlier;
 
   // Holds no board; positions come from Go::initial_state(). Leaves the arrays alone: they are
   // large, and what is in use of them is written.
   GoState() {}
   explicit GoState(int num_buckets) : boards(num_buckets) {}
-  GoState(const GoState& other) : GoSituation(other), boards(other.boards) { copy_points(other); }
+  GoState(const GoState& other) : GoSituation(other), boards(other.boards) { copy_arrays(other); }
   GoState& operator=(const GoState& other) {
     GoSituation::operator=(other);
     boards = other.boards;
-    if (this != &other) copy_points(other);
+    if (this != &other) copy_arrays(other);
     return *this;
   }
 
+  bool shows_earlier_boards() const { return rules.planes == GoPlanes::kMinigo; }
+
  private:
-  void copy_points(const GoState& other) {
+  void copy_arrays(const GoState& other) {
     std::copy_n(other.points.data(), other.num_points + 1, points.data());
+    if (other.shows_earlier_boards()) earlier = other.earlier;
   }
 };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 
@@ -11,8 +12,14 @@ __all__ = ["AlphaZeroLossConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZeroLossConfig:
-    """What the losses of a row weigh."""
+    """What the losses of a row are, and what they weigh."""
 
+    masks_illegal: bool = True
+    """Whether the policy is learned among the legal actions alone. If not, that illegal
+    ones are improbable is learned too."""
+    value_loss: Literal["cross_entropy", "squared"] = "cross_entropy"
+    """How the value is learned: by the cross-entropy of win, draw and loss, or by the
+    squared error of p(win) - p(loss) (Silver et al. 2018)."""
     value_cost: float = bounded(1.0, 0, None, "use 0 for none")
     """Weight of the value loss beside the policy loss, at least 0."""
     search_value_share: float = bounded(

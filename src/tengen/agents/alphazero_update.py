@@ -16,7 +16,7 @@ __all__ = ["AlphaZeroUpdate"]
 
 
 class AlphaZeroUpdate(Update):
-    """Policy cross-entropy plus weighted value cross-entropy, and auxiliary losses.
+    """Policy cross-entropy plus a weighted loss of the value, and auxiliary losses.
 
     Columns, B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
     ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win
@@ -42,11 +42,16 @@ class AlphaZeroUpdate(Update):
             policy_logits, value_logits, auxiliary = learning
         else:
             policy_logits, value_logits = board_net(columns["planes"])
+        legal = columns["legal"] if self._config.masks_illegal else None
         policy_loss = losses.policy_cross_entropy(
-            policy_logits, columns["legal"], columns["policy"]
+            policy_logits, legal, columns["policy"]
         )
         policy_loss = (columns["policy_weight"] * policy_loss).mean()
-        value_loss = losses.value_cross_entropy(
+        is_squared = self._config.value_loss == "squared"
+        loss_of_values = (
+            losses.value_squared_error if is_squared else losses.value_cross_entropy
+        )
+        value_loss = loss_of_values(
             value_logits,
             columns["outcome"],
             columns["search_value"],

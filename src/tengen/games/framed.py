@@ -48,7 +48,8 @@ class Framed:
         """Returns a game of Go on a smaller board than that of the planes.
 
         Raises:
-            UsageError: The frame is not Go, or the board does not fit it.
+            UsageError: The frame is not Go, the board does not fit it, or the planes
+                are others.
         """
         try:
             rules = _core.parse_go_name(frame.name)
@@ -57,8 +58,8 @@ class Framed:
             longest.new_state(game.name)
         except _core.CoreError as error:
             raise UsageError(
-                f"game ({game.name}) must be on a board that fits {frame.name}; "
-                f"choose a smaller one"
+                f"game ({game.name}) must be on a board that fits {frame.name}, with "
+                f"the planes of that; choose another"
             ) from error
         return cls(game, longest)
 

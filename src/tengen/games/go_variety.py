@@ -30,7 +30,7 @@ _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
     r"(?:/komi=(?P<komi>-?[0-9.]+))?(?:/handicap=(?P<handicap>[0-9]+))?"
-    r"(?:/plies=(?P<plies>[0-9]+))?"
+    r"(?:/plies=(?P<plies>[0-9]+))?(?P<planes>/planes=minigo)?"
 )
 _KO_PARTS = {"positional": "", "situational": "/situational", "simple": "/simple"}
 _USUAL_KOMI = 7.5
@@ -102,7 +102,8 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         name. Nothing where nothing varies.
 
     Raises:
-        UsageError: The task is not Go, or one of the games does not fit it.
+        UsageError: The task is not Go, its planes do not show what varies, or one of the
+            games does not fit it.
     """
     if variety == GoVariety():
         return []
@@ -111,6 +112,11 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         raise UsageError(
             f"variety (of {task}) must be left out where the task is not Go; leave "
             f"actor.variety as it is"
+        )
+    if parts["planes"]:
+        raise UsageError(
+            f"variety (of {task}) must be left out with these planes, which show "
+            f"neither komi nor the rules; leave actor.variety as it is"
         )
     game = _core.make_game(task)
     found: dict[str, float] = {}

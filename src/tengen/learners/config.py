@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from tengen.bounds import bounded, check_fields
@@ -16,22 +17,35 @@ __all__ = [
     "SgdConfig",
 ]
 
+# Not read where the rates of each part of training are given.
+_WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _ScheduleConfig:
     """What both optimizers share: schedule, decay, clipping, averaging."""
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
-    """Decay of weights, at least 0; biases and norms are never decayed."""
+    """Decay of weights, at least 0; biases and the shifts of norms are never decayed.
+    With ``sgd`` it is the gradient of a loss of half as much a squared weight."""
+    decays_scales: bool = False
+    """Whether the scales of norms are decayed too."""
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
     """Steps over which the learning rate rises in a line from near 0, at least 0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
     """Last part of the run's budget, in [0, 1], over which the rate falls in a line;
     at most half of what one call asks for."""
-    max_grad_norm: float = bounded(
-        2.0, 0, above=True, rule="must be positive; raise it"
+    rates: tuple[float, ...] = bounded(
+        (), 0, above=True, rule="must be positive; leave it out for one rate"
     )
-    """Gradients longer than this, all parameters together, are scaled to it."""
+    """Learning rates of the parts of training, each level, in place of learning_rate,
+    warm-up and cool-down; one more than boundaries. Empty for those."""
+    boundaries: tuple[int, ...] = bounded((), 0, hint="leave it out")
+    """Steps already made up to which each of the rates but the last holds: ``(10,)``
+    has the first rate for eleven steps. In rising order, at least 0."""
+    max_grad_norm: float = bounded(2.0, 0, hint="use 0 for no limit")
+    """Gradients longer than this, all parameters together, are scaled to it; 0 for no
+    limit."""
     average_decay: float = bounded(
         0.99, 0, 1, "use 0 to publish the last weights", below=True
     )
@@ -45,11 +59,29 @@ class _ScheduleConfig:
             UsageError: A field is out of its range.
         """
         check_fields(self)
+        count = len(self.boundaries) + 1 if self.rates or self.boundaries else 0
+        check(
+            len(self.rates) == count,
+            "rates",
+            list(self.rates),
+            f"must be {count} numbers, one more than boundaries; give one a part",
+        )
+        is_rising = all(a < b for a, b in itertools.pairwise(self.boundaries))
+        check(is_rising, "boundaries", list(self.boundaries), "must rise; sort them")
+        for other in fields(self):
+            if self.rates and other.name in _WITHOUT_RATES:
+                value = getattr(self, other.name)
+                check(
+                    value == other.default,
+                    other.name,
+                    value,
+                    "is not read where there are rates; leave it out",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SgdConfig(_ScheduleConfig):
-    """Stochastic gradient descent with Nesterov momentum."""
+    """Stochastic gradient descent with momentum."""
 
     kind: Literal["sgd"] = "sgd"
     """Tells this config from the other optimizers'."""
@@ -58,7 +90,10 @@ class SgdConfig(_ScheduleConfig):
     )
     """Peak learning rate for a loss that is a mean over rows, positive."""
     momentum: float = bounded(0.9, 0, 1, "use 0.9", above=True, below=True)
-    """Nesterov momentum, in (0, 1)."""
+    """Momentum, in (0, 1)."""
+    nesterov: bool = True
+    """Whether a step goes by the gradient beside the momentum that has it already, as
+    Nesterov's does, or by the momentum alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

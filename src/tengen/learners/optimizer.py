@@ -6,7 +6,9 @@ with a clipped gradient learned more than AdamW at the best learning rate of eac
 
 from __future__ import annotations
 
+import bisect
 import copy
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,6 +35,10 @@ def learning_rate_at(
     ``cooldown`` of the run's budget, though over no more than half of what the call
     asks for: a run that is given its time by many calls learns at the full rate too.
 
+    Where the config has ``rates`` it is one of those: rate i while ``num_steps`` is
+    above ``boundaries[i - 1]`` and at most ``boundaries[i]``, which is TensorFlow's
+    ``piecewise_constant`` of the step's number from 0.
+
     Args:
         config: Settings.
         num_steps: Steps already made.
@@ -40,6 +46,8 @@ def learning_rate_at(
             run has no end, and then there is no cool-down.
         asked: Part of it that this call asks for, in (0, 1]; None for all.
     """
+    if config.rates:
+        return config.rates[bisect.bisect_left(config.boundaries, num_steps)]
     factor = 1.0
     if num_steps < config.num_warmup_steps:
         factor = (num_steps + 1) / config.num_warmup_steps
@@ -77,7 +85,7 @@ class Optimizer:
         """
         self._config = config
         self._parameters = [*net.parameters(), *others]
-        self._optimizer = _torch_optimizer(config, self._parameters)
+        self._optimizer = _torch_optimizer(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
         # Listed once: that costs a tenth of a small network's step.
@@ -106,11 +114,12 @@ class Optimizer:
         """
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
-        norm = nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)
+        limit = self._config.max_grad_norm or math.inf
+        norm = nn.utils.clip_grad_norm_(self._parameters, limit)
         if not bool(norm.isfinite()):
             raise RunError(
                 f"grad_norm ({norm.item()}) at step {self.num_steps} must be finite; "
-                "lower optimizer.learning_rate and resume from the last checkpoint"
+                "lower the learning rate and resume from the last checkpoint"
             )
         rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
         for group in self._optimizer.param_groups:
@@ -154,28 +163,40 @@ class Optimizer:
 
 
 def _torch_optimizer(
-    config: OptimizerConfig, parameters: Sequence[Tensor]
+    config: OptimizerConfig, net: Net, parameters: Sequence[Tensor]
 ) -> torch.optim.Optimizer:
     # Biases and norms have one axis; decaying them only fights the norm.
+    decayed = {id(p) for p in parameters if p.dim() > 1}
+    if config.decays_scales:
+        decayed |= {id(p) for name, p in net.named_parameters() if _is_scale(name)}
     groups = [
         {
-            "params": [p for p in parameters if p.dim() > 1],
+            "params": [p for p in parameters if id(p) in decayed],
             "weight_decay": config.weight_decay,
         },
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+        {
+            "params": [p for p in parameters if id(p) not in decayed],
+            "weight_decay": 0.0,
+        },
     ]
+    rate = learning_rate_at(config, 0, None)
     if isinstance(config, SgdConfig):
         return torch.optim.SGD(
             groups,
-            lr=config.learning_rate,
+            lr=rate,
             momentum=config.momentum,
-            nesterov=True,
+            nesterov=config.nesterov,
             fused=True,
         )
     return torch.optim.AdamW(
         groups,
-        lr=config.learning_rate,
+        lr=rate,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
         fused=True,
     )
+
+
+def _is_scale(name: str) -> bool:
+    """Tells a norm's scale: of what has one axis, only that is called so."""
+    return name.rpartition(".")[2] == "weight"

@@ -6,7 +6,11 @@ Time suffixes as in the field: ``_tm1`` is at the state that an action was taken
 
 from __future__ import annotations
 
-from tengen.losses.alphazero import policy_cross_entropy, value_cross_entropy
+from tengen.losses.alphazero import (
+    policy_cross_entropy,
+    value_cross_entropy,
+    value_squared_error,
+)
 from tengen.losses.auxiliary import (
     horizon_cross_entropy,
     lead_huber,
@@ -92,5 +96,6 @@ __all__ = [
     "td_loss",
     "temperature_loss",
     "value_cross_entropy",
+    "value_squared_error",
     "vtrace_targets",
 ]

@@ -4,8 +4,9 @@ Source: Silver et al. 2018, "A general reinforcement learning algorithm that mas
 chess, shogi, and Go through self-play", equation (1).
 
 Differs from the paper: the value is a distribution over win, draw and loss trained by
-cross-entropy, its target may mix in the search's value, and rows carry weights. The
-paper's third term, L2, is the optimizer's weight decay.
+cross-entropy, or by the squared error of its mean as in the paper, its target may mix
+in the search's value, and rows carry weights. The paper's third term, L2, is the
+optimizer's weight decay.
 
 Legend: B batch, A actions. Values are the side to move's.
 """
@@ -16,20 +17,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["policy_cross_entropy", "value_cross_entropy"]
+__all__ = ["policy_cross_entropy", "value_cross_entropy", "value_squared_error"]
 
 
 def policy_cross_entropy(
-    policy_logits: Tensor, legal: Tensor, policy_target: Tensor
+    policy_logits: Tensor, legal: Tensor | None, policy_target: Tensor
 ) -> Tensor:
     """Returns ``[B]`` float32, the cross-entropy over legal actions of each row.
 
     Args:
         policy_logits: ``[B, A]`` float32.
-        legal: ``[B, A]`` uint8 or bool, nonzero where an action is legal.
+        legal: ``[B, A]`` uint8 or bool, nonzero where an action is legal; None for the
+            cross-entropy over all actions.
         policy_target: ``[B, A]`` float32, sums to 1 over legal actions; a row of
             zeros gives a loss of zero.
     """
+    if legal is None:
+        return -(policy_target * policy_logits.log_softmax(dim=1)).sum(dim=1)
     is_legal = legal.bool()
     # The lowest finite number and not -inf: 0 * -inf would make the loss NaN.
     lowest = torch.finfo(policy_logits.dtype).min
@@ -60,3 +64,26 @@ def value_cross_entropy(
     searched = torch.stack([win, draw, 1.0 - win - draw], dim=1)
     target = torch.lerp(outcome, searched, search_value_share)
     return functional.cross_entropy(value_logits, target, reduction="none")
+
+
+def value_squared_error(
+    value_logits: Tensor,
+    outcome: Tensor,
+    search_value: Tensor,
+    search_value_share: float,
+) -> Tensor:
+    """Returns ``[B]`` float32, the squared error of the mean p(win) - p(loss).
+
+    The target is the outcome, 1, 0 or -1, mixed with the search's value. Of logits
+    ``(2x, -inf, 0)`` the mean is tanh(x).
+
+    Args:
+        value_logits: ``[B, 3]`` float32 logits of win, draw, loss.
+        outcome: ``[B, 3]`` float32 distribution of win, draw, loss.
+        search_value: ``[B]`` float32 in [-1, 1].
+        search_value_share: Share of the search's value in the target, in [0, 1].
+    """
+    share = value_logits.softmax(dim=1)
+    ended = outcome[:, 0] - outcome[:, 2]
+    target = torch.lerp(ended, search_value, search_value_share)
+    return (share[:, 0] - share[:, 2] - target).square()

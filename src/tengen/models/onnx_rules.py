@@ -145,8 +145,8 @@ def _conv2d(
 def _batch_norm(
     graph: GraphBuilder,
     x: Value,
-    weight: Value,
-    bias: Value,
+    weight: Value | None,
+    bias: Value | None,
     mean: Value,
     var: Value,
     training: bool,
@@ -156,6 +156,19 @@ def _batch_norm(
 ) -> Value:
     if training:
         raise RunError("network (training mode) cannot be exported; call eval() first")
+    if weight is None or bias is None:
+        # ONNX's own has both; without them it is a difference and a quotient.
+        if weight is not None or bias is not None:
+            raise NoRuleError(
+                "batch_norm (a scale or a shift alone) has no ONNX rule; have both"
+            )
+        axes = graph.axes(*range(1, x.num_axes - 1))
+        deviation = graph.emit(
+            "Sqrt",
+            graph.emit("Add", var, graph.constant(np.array(epsilon, np.float32))),
+        )
+        centred = graph.emit("Sub", x, graph.emit("Unsqueeze", mean, axes))
+        return graph.emit("Div", centred, graph.emit("Unsqueeze", deviation, axes))
     return graph.emit("BatchNormalization", x, weight, bias, mean, var, epsilon=epsilon)
 
 
@@ -219,6 +232,12 @@ def _softmax(graph: GraphBuilder, x: Value, axis: int, *_: Any) -> Value:
     return graph.emit("Softmax", x, axis=axis)
 
 
+def _full_like(graph: GraphBuilder, x: Value, number: float, **_: Any) -> Value:
+    kind = np.dtype(x.dtype.removeprefix("torch."))
+    value = onnx.numpy_helper.from_array(np.array([number], kind))
+    return graph.emit("ConstantOfShape", graph.emit("Shape", x), value=value)
+
+
 def _arange(graph: GraphBuilder, start: float, end: float, **_: Any) -> Value:
     return graph.constant(np.arange(start, end, dtype=np.float32))
 
@@ -233,6 +252,7 @@ RULES: dict[str, Rule] = {
     "aten.conv2d.default": _conv2d,
     "aten.div.Tensor": _binary("Div"),
     "aten.flatten.using_ints": _flatten,
+    "aten.full_like.default": _full_like,
     "aten.linear.default": _linear,
     "aten.mean.dim": _reduction("ReduceMean"),
     "aten.mul.Tensor": _binary("Mul"),

@@ -41,7 +41,7 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
         head: float32 on the CPU, in evaluation mode; takes the signature's inputs and
             answers its outputs, in its order.
         signature: Without state. The batch is free; H and W of a board are too, but
-            for nets of a flat policy.
+            for nets of a flat policy or a fixed size.
 
     Returns:
         A graph whose inputs and outputs have the signature's names.
@@ -50,7 +50,9 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
         RunError: The network cannot be traced, or has an operation that neither our
             rules nor torch's exporter know.
     """
-    any_size = signature.board is not None and signature.board.policy_layout != "flat"
+    is_fixed = head.net.config.fixed_size
+    board = signature.board
+    any_size = board is not None and board.policy_layout != "flat" and not is_fixed
     batch, size = Dim("B"), {2: Dim("H"), 3: Dim("W")} if any_size else {}
     # A batch of one would be taken for a constant.
     examples = tuple(

@@ -38,6 +38,11 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return False
 
     @property
+    def fixed_size(self) -> bool:
+        """Whether it reads boards of one size alone, whatever the policy's layout."""
+        return False
+
+    @property
     def can_quantise(self) -> bool:
         """Whether there is something of it to compute in 8-bit integers."""
         return False

@@ -53,6 +53,7 @@ _FIXED = (
     "store.validation_share",
     "learner.num_shards",
     "learner.optimizer.kind",
+    "learner.optimizer.decays_scales",
 )
 
 

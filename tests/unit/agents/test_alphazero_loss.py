@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
@@ -39,3 +40,30 @@ def test_loss_weighs_rows_and_divides_by_their_number() -> None:
     assert math.isclose(metrics["value_loss"].item(), value, rel_tol=1e-6)
     assert math.isclose(loss.item(), policy + 0.5 * value, rel_tol=1e-6)
     assert priorities is None
+
+
+def test_the_losses_of_the_config_are_taken() -> None:
+    # Two actions of four are legal; the value is 0 and the games were won and lost.
+    net = _Fixed(torch.zeros(2, 4), torch.tensor([[0.0, -128.0, 0.0]] * 2))
+    columns = {
+        "planes": torch.zeros(2, 1, 2, 2),
+        "legal": torch.tensor([[1, 1, 0, 0]] * 2, dtype=torch.uint8),
+        "policy": torch.tensor([[1.0, 0, 0, 0]] * 2),
+        "policy_weight": torch.ones(2),
+        "outcome": torch.tensor([[1.0, 0, 0], [0, 0, 1.0]]),
+        "search_value": torch.zeros(2),
+        "value_weight": torch.ones(2),
+    }
+    found = {}
+    for masks, value_loss in ((True, "cross_entropy"), (False, "squared")):
+        config = AlphaZeroLossConfig(
+            value_cost=0.5,
+            search_value_share=0.0,
+            masks_illegal=masks,
+            value_loss=value_loss,  # type: ignore[arg-type]
+        )
+        metrics = AlphaZeroUpdate(config).loss(net, columns).metrics
+        found[value_loss] = [metrics[name].item() for name in metrics]
+    log2, log4 = math.log(2.0), math.log(4.0)
+    assert found["cross_entropy"] == [pytest.approx(log2), pytest.approx(log2)]
+    assert found["squared"] == [pytest.approx(log4), pytest.approx(1.0)]

@@ -20,6 +20,7 @@ def shares(task: str, **fields: object) -> dict[str, float]:
 def test_nothing_varies_by_default():
     assert variants_of("go/9", GoVariety()) == []
     assert variants_of("connect4", GoVariety()) == []
+    assert variants_of("go/9/planes=minigo", GoVariety()) == []
 
 
 def test_boards_come_as_often_as_they_weigh():
@@ -105,6 +106,11 @@ def test_every_game_is_one_that_the_tasks_game_holds():
     ("task", "fields", "message"),
     [
         ("connect4", {"komi_stdev": 1.0}, r"variety \(of connect4\) must be left out"),
+        (
+            "go/9/nosuicide/planes=minigo",
+            {"komi_stdev": 1.0},
+            r"variety \(of go/9/nosuicide/planes=minigo\) must be left out with these",
+        ),
         ("go/9", {"boards": ("10",)}, r"variant \(go/10\) must fit go/9"),
         ("go/9", {"boards": ("nine",)}, r"task \(go/nine\) must be"),
         ("go/9", {"boards": ("9x9",)}, r"must be written go/9"),

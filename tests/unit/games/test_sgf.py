@@ -411,6 +411,15 @@ def test_what_was_written_is_read_back(name, seed, num_moves, data):
     assert write_sgf(record) == text
 
 
+def test_planes_are_not_of_the_game():
+    name = "go/7/nosuicide/komi=5.5/plies=60"
+    moves = tuple(random_game(name, 1, 30))
+    record = GoRecord(game=name, moves=moves)
+    shown = write_sgf(GoRecord(game=f"{name}/planes=minigo", moves=moves))
+    assert shown == write_sgf(record)
+    assert read_sgf(shown) == record
+
+
 def check_only_usage_errors(text):
     """Anything but UsageError comes out of here and fails the test."""
     for main_line in (False, True):

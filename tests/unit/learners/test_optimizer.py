@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -40,6 +42,58 @@ def test_cool_downs_go_by_the_run_and_leave_half_of_a_call() -> None:
     # The tenth call of six minutes: over three of them, not from 6 / 12 on.
     rates = [learning_rate_at(config, 9, left / 60, 6 / 60) for left in (6, 3, 1.5, 0)]
     assert rates == pytest.approx([1.0, 1.0, 0.5, 0.0])
+
+
+def test_rates_hold_up_to_their_boundaries() -> None:
+    config = SgdConfig(rates=(0.5, 4.0, 2.0), boundaries=(2, 5))
+    rates = [learning_rate_at(config, step, 0.01) for step in range(8)]
+    assert rates == [0.5, 0.5, 0.5, 4.0, 4.0, 4.0, 2.0, 2.0]
+    assert learning_rate_at(SgdConfig(rates=(0.3,)), 10**9, 0.0) == 0.3
+
+
+def test_steps_of_the_benchmarks_update() -> None:
+    """MLPerf training v2.1, minigo: momentum, L2 in the loss, rates in steps."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), BoardNorm(4))
+    config = SgdConfig(
+        nesterov=False,
+        rates=(0.5, 2.0),
+        boundaries=(1,),
+        weight_decay=1e-2,
+        decays_scales=True,
+        max_grad_norm=0.0,
+        average_decay=0.0,
+    )
+    optimizer = Optimizer(config, net)
+    # weight, bias, scale and shift; of the first and the third there is a cost of
+    # 1e-2 * sum(w^2) / 2.
+    wanted = [p.detach().double().numpy().copy() for p in net.parameters()]
+    momenta = [np.zeros_like(w) for w in wanted]
+    for step in range(4):
+        gradients = [torch.randn(p.shape) for p in net.parameters()]
+        rate = 0.5 if step <= 1 else 2.0
+        for index, gradient in enumerate(gradients):
+            total = gradient.double().numpy()
+            if index in (0, 2):
+                total = total + 1e-2 * wanted[index]
+            momenta[index] = 0.9 * momenta[index] + total
+            wanted[index] = wanted[index] - rate * momenta[index]
+        metrics = optimizer.step(gradients)
+        optimizer.update_average()
+        assert metrics["learning_rate"] == rate
+    for weight, array in zip(net.parameters(), wanted, strict=True):
+        np.testing.assert_allclose(weight.detach(), array, rtol=1e-6, atol=1e-6)
+
+
+def test_without_averaging_the_last_weights_and_statistics_are_published() -> None:
+    net = BoardNorm(2)
+    optimizer = Optimizer(replace(PLAIN, average_decay=0.0), net)
+    for _ in range(3):
+        net(torch.randn(4, 2, 3, 3), None)
+        optimizer.step([torch.randn(2), torch.randn(2)])
+        optimizer.update_average()
+    for name, tensor in optimizer.average.state_dict().items():
+        assert torch.equal(tensor, net.state_dict()[name]), name
 
 
 def test_nesterov_steps_of_a_worked_parameter() -> None:
@@ -123,11 +177,19 @@ def test_the_first_weights_do_not_linger_in_the_average() -> None:
         (SgdConfig, {"cooldown": 1.5}, "cooldown"),
         (AdamWConfig, {"beta2": 1.0}, "beta2"),
         (AdamWConfig, {"average_decay": 1.0}, "average_decay"),
-        (AdamWConfig, {"max_grad_norm": 0.0}, "max_grad_norm"),
+        (AdamWConfig, {"max_grad_norm": -1.0}, "max_grad_norm"),
+        (SgdConfig, {"rates": (0.1, 0.0), "boundaries": (3,)}, "rates"),
+        (SgdConfig, {"rates": (0.1,), "boundaries": (3,)}, "rates"),
+        (SgdConfig, {"boundaries": (3,)}, "rates"),
+        (SgdConfig, {"rates": (0.1, 0.2, 0.3), "boundaries": (3, 3)}, "boundaries"),
+        (SgdConfig, {"rates": (0.1, 0.2), "boundaries": (-1,)}, "boundaries"),
+        (SgdConfig, {"rates": (0.1,), "learning_rate": 0.1}, "learning_rate"),
+        (SgdConfig, {"rates": (0.1,), "num_warmup_steps": 0}, "num_warmup_steps"),
+        (AdamWConfig, {"rates": (0.1,), "cooldown": 0.0}, "cooldown"),
     ],
 )
 def test_configs_name_the_bad_field(
-    kind: type[SgdConfig], fields: dict[str, float], name: str
+    kind: type[SgdConfig], fields: dict[str, Any], name: str
 ) -> None:
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
-        kind(**fields)  # type: ignore[arg-type]
+        kind(**fields)

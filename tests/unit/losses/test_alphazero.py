@@ -6,7 +6,11 @@ import math
 
 import torch
 
-from tengen.losses import policy_cross_entropy, value_cross_entropy
+from tengen.losses import (
+    policy_cross_entropy,
+    value_cross_entropy,
+    value_squared_error,
+)
 
 
 def test_policy_cross_entropy_of_worked_rows() -> None:
@@ -60,3 +64,38 @@ def test_value_target_always_has_the_mean_of_the_search_value() -> None:
     assert (target >= -1e-6).all()
     torch.testing.assert_close(target.sum(1), torch.ones(12))
     torch.testing.assert_close(target[:, 0] - target[:, 2], values)
+
+
+def test_without_a_mask_illegal_actions_are_learned_too() -> None:
+    logits = torch.tensor([[0.0, math.log(3.0), math.log(4.0)]], requires_grad=True)
+    target = torch.tensor([[0.5, 0.5, 0.0]])
+    loss = policy_cross_entropy(logits, None, target)
+    # The softmax is (1, 3, 4) / 8.
+    expected = 0.5 * math.log(8.0) + 0.5 * math.log(8.0 / 3.0)
+    torch.testing.assert_close(loss, torch.tensor([expected]))
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    torch.testing.assert_close(
+        gradient, torch.tensor([[1 / 8 - 0.5, 3 / 8 - 0.5, 4 / 8]])
+    )
+
+
+def test_value_squared_error_of_worked_rows() -> None:
+    # Logits (2x, -128, 0) have the mean tanh(x); here 0.6, 0.6 and -0.6.
+    x = math.atanh(0.6)
+    logits = torch.tensor([[2 * x, -128.0, 0.0]] * 2 + [[-2 * x, -128.0, 0.0]])
+    outcome = torch.eye(3)
+    alone = value_squared_error(logits, outcome, torch.zeros(3), 0.0)
+    torch.testing.assert_close(alone, torch.tensor([0.4**2, 0.6**2, 0.4**2]))
+    # Targets 1, 0, -1 mixed with 0.2 half and half: 0.6, 0.1, -0.4.
+    mixed = value_squared_error(logits, outcome, torch.full((3,), 0.2), 0.5)
+    torch.testing.assert_close(mixed, torch.tensor([0.0, 0.25, 0.04]))
+
+
+def test_value_squared_error_has_the_gradient_of_tanh() -> None:
+    x = torch.tensor([0.3, -1.2], requires_grad=True)
+    logits = torch.stack([2 * x, torch.full_like(x, -128.0), torch.zeros(2)], dim=1)
+    outcome = torch.tensor([[1.0, 0, 0], [0, 0, 1.0]])
+    loss = value_squared_error(logits, outcome, torch.zeros(2), 0.0)
+    (gradient,) = torch.autograd.grad(loss.sum(), x)
+    y, z = x.detach().tanh(), torch.tensor([1.0, -1.0])
+    torch.testing.assert_close(gradient, 2 * (y - z) * (1 - y.square()))

@@ -69,6 +69,19 @@ def test_a_longer_game_on_a_smaller_board(mixed):
     assert long.choose([0, 16, 1], simulations=4) in range(17)
 
 
+def test_planes_are_those_of_the_network(mixed, make_player):
+    minigo = make_player("go/5/nosuicide/planes=minigo", mixed_sizes=True)
+    small = minigo.playing("go/4/nosuicide/planes=minigo")
+    assert small.choose([5, 16, 6], simulations=4) in range(17)
+    for player, name in (
+        (minigo, "go/4/nosuicide"),
+        (minigo, "go/5/nosuicide"),
+        (mixed, "go/4/planes=minigo"),
+    ):
+        with pytest.raises(UsageError, match="with the planes of that; choose another"):
+            player.playing(name)
+
+
 def test_moves_that_the_small_board_has_not(mixed):
     with pytest.raises(_core.CoreError, match="legal"):
         mixed.playing("go/4").choose([17])

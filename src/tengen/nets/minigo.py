@@ -1,0 +1,83 @@
+"""The network of the MLPerf benchmark minigo: how large it is.
+
+Source: MLPerf training v2.1, minigo, ``dual_net.py`` and ``ml_perf/flags/19``; Silver
+et al. 2017, "Mastering the game of Go without human knowledge", methods, neural network
+architecture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
+from tengen.nets.config import NetConfig, check_board
+from tengen.tensors import Signature
+
+if TYPE_CHECKING:
+    from tengen.nets.modules.minigo import MinigoNet
+
+__all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
+
+NUM_MINIGO_PLANES = 14
+"""Planes of a game whose task ends with ``/planes=minigo``."""
+
+# More is a typing error.
+_MAX_BLOCKS = 256
+_MAX_CHANNELS = 2048
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinigoConfig(NetConfig):
+    """A residual network with dense heads, for one board size."""
+
+    kind: Literal["minigo"] = "minigo"
+    """Tells this config from the other networks'."""
+    num_blocks: int = bounded(6, 1, _MAX_BLOCKS)
+    """Residual blocks of two 3x3 convolutions each, at least 1."""
+    num_channels: int = bounded(64, 1, _MAX_CHANNELS)
+    """Channels of the trunk, at least 1."""
+    fc_width: int = bounded(64, 1, _MAX_CHANNELS)
+    """Units of the value head's hidden layer, at least 1."""
+    policy_channels: int = bounded(2, 1, _MAX_CHANNELS)
+    """Channels of the policy head, at least 1."""
+    value_channels: int = bounded(1, 1, _MAX_CHANNELS)
+    """Channels of the value head, at least 1."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
+
+    @property
+    def fixed_size(self) -> bool:
+        """Its heads have a weight a cell."""
+        return True
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted``; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: It is no game of Go with the benchmark's planes.
+        """
+        board = check_board(self, wanted)
+        check(
+            board.num_planes == NUM_MINIGO_PLANES
+            and board.policy_layout == "cells_and_pass",
+            "net.kind",
+            self.kind,
+            f"reads the {NUM_MINIGO_PLANES} planes of go/N/planes=minigo and not "
+            f"{board.num_planes} with actions of layout {board.policy_layout}; "
+            "change the task, or choose resnet",
+        )
+        return wanted
+
+    def build(self, wanted: Signature) -> MinigoNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.minigo import MinigoNet
+
+        return MinigoNet(wanted, self)

@@ -1,0 +1,178 @@
+"""The network of the MLPerf benchmark minigo.
+
+Source: MLPerf training v2.1, minigo, ``dual_net.py``. The layers, their initial
+weights (Glorot and Bengio 2010, uniform; biases 0) and the norms' constants are the
+benchmark's.
+
+Differs from it: the on-board mask is not read; the benchmark's value is Black's, this
+one the side to move's; and it is given as logits of win, draw and loss, whose
+p(win) - p(loss) is the benchmark's tanh.
+
+Legend: B batch, C channels, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.nets.minigo import MinigoConfig
+from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.norm import BoardNorm
+from tengen.tensors import Signature
+
+__all__ = ["MinigoNet"]
+
+# The benchmark keeps 0.95 of the running statistics at a step.
+_MOMENTUM = 0.05
+_EPSILON = 1e-5
+# All ones where Black is to move, else zeros.
+_BLACK_PLANE = 9
+# Beside a logit of 0 a softmax in float32 has 0 for it, and its gradient is finite.
+_NO_DRAW = -128.0
+
+
+class _Conv(nn.Module):
+    """A convolution without bias that computes in its input's dtype."""
+
+    def __init__(self, num_inputs: int, num_outputs: int, side: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, side, side))
+        nn.init.xavier_uniform_(self.weight)
+        self.padding = side // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.conv2d(x, self.weight.to(x.dtype), padding=self.padding)
+
+
+class _PlainNorm(nn.Module):
+    """Batch normalisation without scale and shift.
+
+    Attributes:
+        running_mean: ``[C]`` float32 buffer.
+        running_var: ``[C]`` float32 buffer.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__()
+        self.register_buffer("running_mean", torch.zeros(num_channels))
+        self.register_buffer("running_var", torch.ones(num_channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            None,
+            None,
+            self.training,
+            _MOMENTUM,
+            _EPSILON,
+        )
+
+
+def _norm(num_channels: int) -> BoardNorm:
+    return BoardNorm(num_channels, momentum=_MOMENTUM, epsilon=_EPSILON)
+
+
+class _Block(nn.Module):
+    """Two convolutions, each with its norm, beside an identity."""
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__()
+        self.conv1 = _Conv(num_channels, num_channels, 3)
+        self.norm1 = _norm(num_channels)
+        self.conv2 = _Conv(num_channels, num_channels, 3)
+        self.norm2 = _norm(num_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm1(self.conv1(x), None).relu()
+        y = self.norm2(self.conv2(y), None)
+        out: Tensor = (x + y).relu()
+        return out
+
+
+class _Head(nn.Module):
+    """What a head sees: some channels of the trunk, flattened channel after channel."""
+
+    def __init__(self, num_inputs: int, num_channels: int) -> None:
+        super().__init__()
+        self.conv = _Conv(num_inputs, num_channels, 1)
+        self.norm = _PlainNorm(num_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen: Tensor = self.norm(self.conv(x)).relu()
+        return seen.flatten(1)
+
+
+def _dense(num_inputs: int, num_outputs: int) -> nn.Linear:
+    layer = nn.Linear(num_inputs, num_outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class MinigoNet(BoardNet):
+    """Policy and outcome of a position of Go; boards of one size.
+
+    Attributes:
+        config: Its size.
+        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+            heads always compute in float32.
+    """
+
+    config: MinigoConfig
+
+    def __init__(self, wanted: Signature, config: MinigoConfig) -> None:
+        """Makes a network with random weights from torch's generator.
+
+        Raises:
+            UsageError: As ``MinigoConfig.signature``.
+        """
+        super().__init__(wanted, config)
+        board, num_channels = self.board, config.num_channels
+        num_cells = board.height * board.width
+        self.stem = _Conv(board.num_planes - 1, num_channels, 3)
+        self.stem_norm = _norm(num_channels)
+        self.blocks = nn.ModuleList(
+            _Block(num_channels) for _ in range(config.num_blocks)
+        )
+        self.policy_head = _Head(num_channels, config.policy_channels)
+        self.policy_out = _dense(config.policy_channels * num_cells, board.num_actions)
+        self.value_head = _Head(num_channels, config.value_channels)
+        self.value_hidden = _dense(config.value_channels * num_cells, config.fc_width)
+        self.value_out = _dense(config.fc_width, 1)
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+
+        The weights of its convolutions are cast once and not at every call.
+        """
+        self.compute_dtype = dtype
+        for module in (self.stem, *self.blocks.modules()):
+            if isinstance(module, _Conv):
+                cast = module.weight.detach().to(
+                    dtype, memory_format=torch.channels_last
+                )
+                module.weight = nn.Parameter(cast, requires_grad=False)
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
+        x = planes[:, 1:].to(self.compute_dtype, memory_format=torch.channels_last)
+        x = self.stem_norm(self.stem(x), None).relu()
+        for block in self.blocks:
+            x = block(x)
+        x = x.float()
+        hidden = self.value_hidden(self.value_head(x)).relu()
+        black = self.value_out(hidden)
+        is_black = planes[:, _BLACK_PLANE, 0, 0].unsqueeze(1)
+        # With tanh(v) = 2 sigmoid(2 v) - 1, whoever is to move.
+        win = black * (4.0 * is_black - 2.0)
+        outcome = torch.cat(
+            [win, torch.full_like(win, _NO_DRAW), torch.full_like(win, 0.0)], dim=1
+        )
+        return self.policy_out(self.policy_head(x)), outcome
