@@ -1,0 +1,216 @@
+"""Models in order against a target: the order, the records, the smoothed crossing."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import PlayedGame, TargetConfig
+from tengen.evaluation.targets.opponent import checked_opponent, opponent_digest
+from tengen.evaluation.targets.order import (
+    TargetMatch,
+    evaluated,
+    open_matches,
+    smoothed_crossing,
+)
+from tengen.evaluation.targets.records import TargetFiles, TargetRecord
+from tengen.evaluation.targets.result import target_result
+from tengen.run import RunDirectory
+
+CONFIG = TargetConfig(opponent="random", num_games=100, confirming_games=200)
+
+
+def record(model: int, wins: int, num_games: int = 100) -> TargetRecord:
+    return TargetRecord(
+        model=model,
+        generation=model,
+        target="random",
+        target_digest="",
+        num_games=num_games,
+        wins=wins,
+        draws=0,
+        losses=num_games - wins,
+        win_rate=wins / num_games,
+        num_simulations=10,
+        seed=0,
+        made_at=1000.0 + 60 * model,
+        began_at=9000.0,
+        ended_at=9001.0,
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TargetFiles:
+    files = TargetFiles(RunDirectory.create_or_resume(tmp_path / "run"))
+    files.make()
+    return files
+
+
+def publish(files: TargetFiles, *wins: int) -> None:
+    for model, won in enumerate(wins, 1):
+        files.publish_record(f"{model:06d}", record(model, won))
+
+
+def names(models: list[int], files: TargetFiles) -> list[str]:
+    return [match.name for match in open_matches(models, files, CONFIG)]
+
+
+def test_models_are_played_in_order_until_one_passes(files: TargetFiles) -> None:
+    models = [0, 1, 2, 3, 4]
+    assert names(models, files) == ["000001", "000002", "000003", "000004"]
+    publish(files, 10, 49)
+    assert names(models, files) == ["000003", "000004"]
+    # Exactly the share passes.
+    publish(files, 10, 49, 50)
+    assert names(models, files) == ["000003-confirm"]
+    files.publish_record("000003-confirm", record(3, 90, 200))
+    assert names(models, files) == []
+    result = target_result(models, files, CONFIG, clock_at=1030.0)
+    assert result["passed"] == 3
+    assert result["passed_after_s"] == 1180.0 - 1030.0
+    assert result["num_models"] == 3
+    assert result["confirmation"]["win_rate"] == 0.45
+
+
+def test_a_model_that_was_played_ahead_does_not_pass_before_those_between(
+    files: TargetFiles,
+) -> None:
+    files.publish_record("000003", record(3, 80))
+    assert names([0, 1, 2, 3, 4], files) == ["000001", "000002"]
+    publish(files, 20, 60)
+    assert names([0, 1, 2, 3, 4], files) == ["000002-confirm"]
+    assert [one.model for one in evaluated([0, 1, 2, 3], files, CONFIG)] == [1, 2]
+
+
+def test_a_run_whose_models_all_fail_has_no_time(files: TargetFiles) -> None:
+    publish(files, 1, 2, 3)
+    result = target_result([0, 1, 2, 3], files, CONFIG, clock_at=1000.0)
+    assert result["passed"] is None
+    assert result["passed_after_s"] is None
+    assert result["confirmation"] is None
+    assert result["num_models"] == 3
+
+
+def test_a_run_without_a_learned_model_has_nothing_to_play(files: TargetFiles) -> None:
+    assert names([0], files) == []
+    assert target_result([0], files, CONFIG, None)["num_models"] == 0
+
+
+@pytest.mark.parametrize(
+    ("num_games", "chunk_games", "wanted"),
+    [(256, 16, [16] * 16), (10, 4, [4, 4, 2]), (4, 16, [4])],
+)
+def test_a_match_is_played_in_parts(
+    num_games: int, chunk_games: int, wanted: list[int]
+) -> None:
+    assert TargetMatch(3, num_games).chunks(chunk_games) == wanted
+
+
+def test_no_two_parts_have_a_seed_in_common() -> None:
+    matches = [TargetMatch(n, 8) for n in range(40)]
+    matches += [TargetMatch(n, 8, confirms=True) for n in range(40)]
+    seeds = {m.seed(s, c) for m in matches for s in range(3) for c in range(16)}
+    assert len(seeds) == len(matches) * 3 * 16
+    assert all(0 <= seed < 1 << 63 for seed in seeds)
+
+
+def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games() -> None:
+    # A curve that crosses a half at model 12.5, and the results that it expects.
+    true = [1 / (1 + math.exp(-0.4 * (model - 12.5))) for model in range(1, 20)]
+    exact = [record(m, round(10_000 * p), 10_000) for m, p in enumerate(true, 1)]
+    crossing = smoothed_crossing(exact, 0.5)
+    assert crossing is not None
+    assert abs(crossing - (1000 + 60 * 12.5)) < 2.0
+    # Of noisy matches it has less error than the first that passes.
+    rng = np.random.default_rng(3)
+    errors: dict[str, list[float]] = {"smoothed": [], "first": []}
+    for _ in range(200):
+        noisy = [record(m, int(rng.binomial(100, p))) for m, p in enumerate(true, 1)]
+        first = next(one for one in noisy if one.win_rate >= 0.5)
+        seen = noisy[: first.model]
+        found = smoothed_crossing(seen, 0.5)
+        assert found is not None
+        errors["smoothed"].append(found - 1750)
+        errors["first"].append(first.made_at - 1750)
+    spread = {name: np.std(values) for name, values in errors.items()}
+    assert spread["smoothed"] < spread["first"]
+    assert abs(np.mean(errors["smoothed"])) < 10.0
+
+
+def test_there_is_no_crossing_of_what_does_not_rise_that_far() -> None:
+    assert smoothed_crossing([], 0.5) is None
+    assert smoothed_crossing([record(1, 50)], 0.5) is None
+    assert smoothed_crossing([record(1, 40), record(2, 20)], 0.5) is None
+    low = [record(m, m) for m in range(1, 9)]
+    assert smoothed_crossing(low, 0.5) is None
+
+
+def test_games_of_a_part_come_back(files: TargetFiles) -> None:
+    played = [
+        PlayedGame(
+            index=k,
+            a_moves_first=k % 2 == 0,
+            moves=(1, 2, 3),
+            num_opening_plies=0,
+            score_a=0.5,
+        )
+        for k in range(4)
+    ]
+    assert not files.has_games("000001", 0)
+    files.publish_games("000001", 0, played, 5.0)
+    assert files.has_games("000001", 0)
+    assert files.games("000001", 0) == (played, 5.0)
+    path = files.folder / "000001" / "0000.jsonl"
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:-3], whole.replace(b"moves", b"movie"), b"[]\n[]\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(RunError, match="0000.jsonl"):
+            files.games("000001", 0)
+    # The record is there before its games go.
+    path.write_bytes(whole)
+    files.publish_record("000001", record(1, 3))
+    assert not files.has_games("000001", 0)
+
+
+def test_a_damaged_record_is_named(files: TargetFiles) -> None:
+    publish(files, 10)
+    path = files.folder / "000001.json"
+    content = json.loads(path.read_text())
+    for broken in ("{", json.dumps({**content, "wins": "many"}), "[]"):
+        path.write_text(broken)
+        with pytest.raises((RunError, UsageError), match=r"000001\.json"):
+            files.record("000001")
+
+
+def test_opponents_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    refused = {
+        "nothing-there": "neither a run directory",
+        "gtp:no-such-program --level 3": "needs the program no-such-program",
+        "mcts:0": "playouts",
+        'gtp:"unclosed': "must be a command line",
+    }
+    for word, why in refused.items():
+        with pytest.raises(UsageError, match=why):
+            checked_opponent(TargetConfig(opponent=word), "go/7")
+    with pytest.raises(UsageError, match="plays Go, not gomoku/9"):
+        checked_opponent(TargetConfig(opponent="gtp:gnugo"), "gomoku/9")
+    config = TargetConfig(opponent="mcts:10")
+    assert checked_opponent(config, "go/7") == config
+    assert opponent_digest(config) != opponent_digest(TargetConfig(opponent="mcts:20"))
+
+
+def test_bad_settings_are_refused() -> None:
+    for name, value in {
+        "num_games": 3,
+        "win_rate": 0.0,
+        "chunk_games": 5,
+        "confirming_games": 1,
+        "num_simulations": 0,
+    }.items():
+        with pytest.raises(UsageError, match=rf"{name} \({value}\)"):
+            TargetConfig(**{name: value})  # type: ignore[arg-type]
