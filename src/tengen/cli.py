@@ -65,6 +65,11 @@ COMMANDS = (
         "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
     ),
     Command(
+        "mllog",
+        "tengen.observe.mlperf.command:mllog",
+        "write a benchmark run's log in MLPerf's form",
+    ),
+    Command(
         "scale",
         "tengen.launch.scale_command:scale",
         "more or fewer processes that act",
