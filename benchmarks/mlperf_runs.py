@@ -7,7 +7,7 @@
 A run a seed, one after the other, by ``tengen train TASK --recipe RECIPE``. TARGET is
 the player that a model must win half of its games against. The result of a run is the
 time of the clock until the first model that does so was made, as its
-``eval/target.json`` says.
+``eval/target/result.json`` says.
 
 Of ten runs the fastest and the slowest are left out, and the score is the mean of the
 rest (MLPerf training rules v2.1). One run that no model passed in is the slowest; with
@@ -113,7 +113,7 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
         kept = json.loads(path.read_text())
         if kept["asked"] != asked:
             return f"{path} is of another command; choose another --out"
-    while not (run / "eval" / "target.json").exists():
+    while not (run / "eval" / "target" / "result.json").exists():
         command = [*TENGEN, "train", *asked, "--out", str(run)]
         print(f"seed {seed}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
         must_kill = is_killed and not kept["num_kills"]
@@ -128,8 +128,8 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
             return f"it ended before it could be killed; remove {run} and {path}"
         if ended.exit_code != 0:
             return f"exit code {ended.exit_code}, see {run}.log"
-        if not (run / "eval" / "target.json").exists():
-            return f"no eval/target.json in {run}, see {run}.log"
+        if not (run / "eval" / "target" / "result.json").exists():
+            return f"no eval/target/result.json in {run}, see {run}.log"
     return ""
 
 
@@ -207,14 +207,14 @@ def verdict(times: Sequence[float | None]) -> list[str]:
 
 def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
     """Returns the row of a run; None where it has no result yet."""
-    told = folder / f"seed-{seed}" / "eval"
-    if not (told / "target.json").exists():
+    told = folder / f"seed-{seed}" / "eval" / "target"
+    if not (told / "result.json").exists():
         return None
-    result = json.loads((told / "target.json").read_text())
+    result = json.loads((told / "result.json").read_text())
     kept = json.loads((folder / f"seed-{seed}.json").read_text())
     win_rate = None
     if result["passed"] is not None:
-        path = told / f"target-{result['passed']:06d}.json"
+        path = told / f"{result['passed']:06d}.json"
         win_rate = json.loads(path.read_text())["win_rate"]
     confirmation = result["confirmation"]
     return {
@@ -224,7 +224,7 @@ def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
         "smoothed_seconds": result["smoothed_after_s"],
         "win_rate": win_rate,
         "confirmation": None if confirmation is None else confirmation["win_rate"],
-        "num_evaluated": len(list(told.glob("target-*.json"))),
+        "num_evaluated": len(list(told.glob("??????.json"))),
         "cpu_seconds": round(kept["cpu_s"], 1),
         "num_calls": kept["num_calls"],
         "num_kills": kept["num_kills"],

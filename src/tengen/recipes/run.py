@@ -58,6 +58,7 @@ from tengen.roles import (
     config_changes,
     keep_book,
     move_run,
+    note_call,
     read_config,
     write_config,
 )
@@ -199,6 +200,8 @@ def train_task(
         run.clear_stop()
         if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
+        if config.agent.schedule(config).closing:
+            note_call(run)
         models = config.agent.iterations or None
         if minutes is None and games is None and frames is None and models is None:
             minutes = config.minutes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.book import checked_book, keep_book, run_book
+from tengen.roles.clock import note_call
 from tengen.roles.config import (
     RUN_LOCK,
     RunConfig,
@@ -54,6 +55,7 @@ __all__ = [
     "make_role",
     "mirrored",
     "move_run",
+    "note_call",
     "read_config",
     "read_spent",
     "record_spent",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tengen import games
 from tengen.agents.alphazero import AlphaZero
+from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import (
     MatchPlayer,
@@ -20,6 +21,7 @@ from tengen.evaluation import (
 )
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.played_game import PlayedGame
+from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.opponent import open_opponent, opponent_digest
 from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
@@ -27,7 +29,7 @@ from tengen.evaluation.targets.result import target_result
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
 from tengen.models.load import read_meta
-from tengen.roles.clock import read_clock
+from tengen.roles.clock import has_history, publish_history, read_clock
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, WriterLock
@@ -80,6 +82,10 @@ class EvalRole:
         """Plays a part of a match, or publishes what came of one; None at the end."""
         while True:
             self.waits_for = ""
+            if not has_history(self._run):
+                with self._claimed("history") as is_mine:
+                    if is_mine:
+                        self._context.write(lambda: publish_history(self._run))
             if self._files.result() is not None:
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -227,7 +233,9 @@ class EvalRole:
             if not is_mine or self._files.result() is not None:
                 return None
             clock_at = read_clock(self._run)
+            because = open_because(to_dict(self._config))
             result = target_result(models, self._files, self._target, clock_at)
+            result |= {"is_closed": not because, "open_because": because}
             self._context.write(lambda: self._files.publish_result(result))
             return {**result, "is_result": True}
 

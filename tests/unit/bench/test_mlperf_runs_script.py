@@ -30,7 +30,7 @@ from pathlib import Path
 run = Path(sys.argv[sys.argv.index("--out") + 1])
 seed = sys.argv[sys.argv.index("--seed") + 1]
 is_first = not run.exists()
-(run / "eval").mkdir(parents=True, exist_ok=True)
+(run / "eval" / "target").mkdir(parents=True, exist_ok=True)
 print(" ".join(sys.argv[1:]), flush=True)
 if seed == "3":
     sys.exit(1)
@@ -45,9 +45,9 @@ if hangs:
     signal.pause()
 passed = {"passed": 2, "passed_after_s": 100.5 * int(seed)}
 passed |= {"smoothed_after_s": None, "confirmation": {"win_rate": 0.5625}}
-(run / "eval" / "target-000001.json").write_text(json.dumps({"win_rate": 0.25}))
-(run / "eval" / "target-000002.json").write_text(json.dumps({"win_rate": 0.5}))
-(run / "eval" / "target.json").write_text(json.dumps(passed))
+(run / "eval" / "target" / "000001.json").write_text(json.dumps({"win_rate": 0.25}))
+(run / "eval" / "target" / "000002.json").write_text(json.dumps({"win_rate": 0.5}))
+(run / "eval" / "target" / "result.json").write_text(json.dumps(passed))
 """
 
 

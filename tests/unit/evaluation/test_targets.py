@@ -169,7 +169,7 @@ def test_games_of_a_part_come_back(files: TargetFiles) -> None:
     whole = path.read_bytes()
     for damaged in (b"", whole[:-3], whole.replace(b"moves", b"movie"), b"[]\n[]\n"):
         path.write_bytes(damaged)
-        with pytest.raises(RunError, match="0000.jsonl"):
+        with pytest.raises(RunError, match=r"0000\.jsonl"):
             files.games("000001", 0)
     # The record is there before its games go.
     path.write_bytes(whole)

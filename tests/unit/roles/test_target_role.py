@@ -13,8 +13,8 @@ import pytest
 from tengen.errors import UsageError
 from tengen.evaluation import TargetConfig
 from tengen.recipes import make_config
-from tengen.roles import target, write_config
-from tengen.roles.clock import begin_clock
+from tengen.roles import clock, target, write_config
+from tengen.roles.clock import begin_clock, note_call
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, publish_json
 
@@ -40,10 +40,14 @@ def run(tmp_path, monkeypatch, hash_player):
 
     def meta(path, error):
         number = int(path.name)
-        return SimpleNamespace(generation=number, made_at=100.0 + number)
+        return SimpleNamespace(
+            generation=number, made_at=100.0 + number, num_steps=number, origin=None
+        )
 
     monkeypatch.setattr(target.EvalRole, "_player", player)
     monkeypatch.setattr(target, "read_meta", meta)
+    monkeypatch.setattr(clock, "read_meta", meta)
+    note_call(made)
     begin_clock(made)
     return made
 
@@ -69,6 +73,8 @@ def kept(run):
     """Returns the results without their times, and the games."""
     found = {}
     for path in sorted((run.eval / "target").glob("*.json")):
+        if path.name in ("calls.json", "began.json"):
+            continue
         content = json.loads(path.read_text())
         found[path.name] = {
             name: value
@@ -102,8 +108,12 @@ def test_the_first_model_that_passes_is_the_result(run):
     assert passed, "the seed and the salts must make one of them pass"
     assert f"{last:06d}-confirm.json" in records
     assert result["confirmation"]["num_games"] == 8
-    clock = json.loads((run.eval / "target" / "clock.json").read_text())["clock_at"]
-    assert result["passed_after_s"] == round(100.0 + last - clock, 3)
+    began = json.loads((run.eval / "target" / "began.json").read_text())["clock_at"]
+    assert result["passed_after_s"] == round(100.0 + last - began, 3)
+    told = json.loads((run.eval / "target" / "clock.json").read_text())
+    assert (told["init_ended_at"], told["clock_at"]) == (100.0, began)
+    lines = (run.eval / "target" / "generations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["model"] for line in lines] == [1, 2, 3, 4]
     assert reports[-1]["is_result"]
     # Colours alternate over the parts.
     lines = (run.games / "target" / "000001" / "games.jsonl").read_text().splitlines()
@@ -119,7 +129,7 @@ def test_several_processes_come_to_the_same(run, tmp_path):
     wanted = kept(run)
     shutil.rmtree(run.games / "target")
     shutil.rmtree(run.games / "target-confirm")
-    for path in (run.eval / "target").glob("[0-9r]*"):
+    for path in (run.eval / "target").glob("[0-9rcg]*"):
         path.unlink()
     roles = [make_role(run) for _ in range(3)]
     played = [0] * 3
@@ -178,10 +188,10 @@ def test_what_a_kill_left_is_gone_on_with(run, killed):
     wanted = kept(run)
     for folder in ("target", "target-confirm"):
         shutil.rmtree(run.games / folder)
-    clock = (run.eval / "target" / "clock.json").read_bytes()
+    began = (run.eval / "target" / "began.json").read_bytes()
     shutil.rmtree(run.eval / "target")
     (run.eval / "target").mkdir()
-    (run.eval / "target" / "clock.json").write_bytes(clock)
+    (run.eval / "target" / "began.json").write_bytes(began)
     killed(run)
     finish(run)
     assert kept(run) == wanted
@@ -196,7 +206,7 @@ def test_a_stop_ends_a_part_without_keeping_it(run):
 
 
 def test_the_clock_begins_once(run):
-    path = run.eval / "target" / "clock.json"
+    path = run.eval / "target" / "began.json"
     before = path.read_bytes()
     begin_clock(run)
     assert path.read_bytes() == before

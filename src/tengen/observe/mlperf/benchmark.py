@@ -105,16 +105,19 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
         RunError: A file is damaged, or does not agree with the others.
     """
     settings = _settings(run, run.read_run().get("config", {}))
-    clock = read_clock(run.eval)
+    folder = run.eval / "target"
+    clock = read_clock(folder)
     if clock is None:
-        raise _no_benchmark(run, "has no eval/clock.json")
+        raise _no_benchmark(
+            run, "has no eval/target/clock.json, which comes once training has ended,"
+        )
     found = BenchmarkRun(
         settings=settings,
         platform=_platform(run),
         clock=clock,
-        generations=tuple(read_generations(run.eval)),
-        evaluated=tuple(read_evaluated(run.eval)),
-        result=read_result(run.eval),
+        generations=tuple(read_generations(folder)),
+        evaluated=tuple(read_evaluated(folder)),
+        result=read_result(folder),
     )
     _check_result(run, found)
     return found
@@ -155,22 +158,22 @@ def _platform(run: RunDirectory) -> str:
 
 
 def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
-    """Raises RunError where ``target.json`` is not what the other files make it."""
+    """Raises RunError where ``result.json`` is not what the other files make it."""
     result = found.result
     if result is None:
         return
-    path = run.eval / "target.json"
+    path = run.eval / "target" / "result.json"
     first = found.passed
     told = None if first is None else first.model
     if result.passed != told:
         raise _disagrees(
-            f"target.json ({path}) has model {result.passed} as the first that passed, "
+            f"result.json ({path}) has model {result.passed} as the first that passed, "
             f"and the evaluated models model {told}"
         )
     clock_at = found.clock.clock_at
     if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
         raise _disagrees(
-            f"target.json ({path}) has clock_at {result.clock_at}, and clock.json "
+            f"result.json ({path}) has clock_at {result.clock_at}, and clock.json "
             f"{clock_at}"
         )
     if first is None or result.passed_after_s is None:
@@ -178,7 +181,7 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
     after_s = first.made_at - clock_at
     if abs(after_s - result.passed_after_s) > _SAME_S:
         raise _disagrees(
-            f"target.json ({path}) has passed_after_s {result.passed_after_s}, and "
+            f"result.json ({path}) has passed_after_s {result.passed_after_s}, and "
             f"model {first.model} was made {after_s:.3f} s after the clock began"
         )
 

@@ -1,4 +1,4 @@
-"""What a benchmark run writes into ``RUN/eval``: each file, read and checked.
+"""What a benchmark run writes into ``RUN/eval/target``: each file, read and checked.
 
 Times are UNIX seconds. Keys that are not declared here are passed over.
 """
@@ -35,7 +35,7 @@ _MOST_S = 1e11
 _MOST = 10**12
 # Of a hundred thousand generations.
 _MOST_BYTES = 64 << 20
-_TARGET = re.compile(r"target-([0-9]{6,18})\.json")
+_TARGET = re.compile(r"([0-9]{6,18})\.json")
 _ADVICE = "restore it from a copy"
 
 
@@ -89,7 +89,7 @@ class TrainedGeneration:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """``target-NNNNNN.json``: a model's games against the target."""
+    """``NNNNNN.json``: a model's games against the target."""
 
     model: int
     """Its number."""
@@ -112,7 +112,7 @@ class Evaluated:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """``target.json``: the result of the run."""
+    """``result.json``: the result of the run."""
 
     win_rate: float
     """What a model must reach, in [0, 1]."""
@@ -159,13 +159,13 @@ def read_clock(folder: Path) -> Clock | None:
 
 
 def read_result(folder: Path) -> TargetResult | None:
-    """Returns ``target.json`` of a folder; None where there is none.
+    """Returns ``result.json`` of a folder; None where there is none.
 
     Raises:
         UsageError: It is of a newer schema.
         RunError: It is damaged.
     """
-    path = folder / "target.json"
+    path = folder / "result.json"
     return _take(TargetResult, path, _object(path)) if path.exists() else None
 
 
@@ -177,7 +177,7 @@ def read_evaluated(folder: Path) -> list[Evaluated]:
         RunError: One is damaged, or is named after another model.
     """
     found = []
-    for path in find_files(folder, "target-*.json"):
+    for path in find_files(folder, "*.json"):
         named = _TARGET.fullmatch(path.name)
         if named is None:
             continue

@@ -99,17 +99,17 @@ def clock(**fields: Any) -> dict[str, Any]:
 
 
 def put(run: RunDirectory, name: str, content: dict[str, Any]) -> None:
-    (run.eval / name).write_text(json.dumps(content))
+    (run.eval / "target" / name).write_text(json.dumps(content))
 
 
 def put_generations(run: RunDirectory, *lines: dict[str, Any]) -> None:
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    (run.eval / "generations.jsonl").write_text(text)
+    (run.eval / "target" / "generations.jsonl").write_text(text)
 
 
 def put_evaluated(run: RunDirectory, *win_rates: float) -> None:
     for model, win_rate in enumerate(win_rates, 1):
-        put(run, f"target-{model:06d}.json", evaluated(model, win_rate))
+        put(run, f"{model:06d}.json", evaluated(model, win_rate))
 
 
 def make_run(path: Path) -> RunDirectory:
@@ -117,8 +117,9 @@ def make_run(path: Path) -> RunDirectory:
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": CONFIG})
     (run.path / "code.txt").write_text(CODE)
+    (run.eval / "target").mkdir()
     put(run, "clock.json", clock())
     put_generations(run, *(trained(model) for model in (1, 2, 3, 4)))
     put_evaluated(run, 0.0, 0.49609375, 0.5)
-    put(run, "target.json", result(3))
+    put(run, "result.json", result(3))
     return run

@@ -110,14 +110,14 @@ def test_what_the_rules_want_once_is_there_once(tmp_path):
 def test_a_run_that_no_model_passed_in_was_aborted(tmp_path):
     run = make_run(tmp_path)
     put_evaluated(run, 0.1, 0.2, 0.3, 0.499)
-    put(run, "target.json", result(None))
+    put(run, "result.json", result(None))
     (stop,) = named(told(run), "run_stop")
     assert (stop.time_ms, stop.metadata) == (4_000_000, {"status": "aborted"})
 
 
 def test_a_run_that_goes_on_has_no_stop(tmp_path):
     run = make_run(tmp_path)
-    (run.eval / "target.json").unlink()
+    (run.eval / "target" / "result.json").unlink()
     events = told(run)
     assert not named(events, "run_stop")
     (division,) = named(events, "submission_division")
@@ -125,9 +125,9 @@ def test_a_run_that_goes_on_has_no_stop(tmp_path):
         "open",
         {"open_because": ["the run is not over"]},
     )
-    (run.eval / "generations.jsonl").unlink()
+    (run.eval / "target" / "generations.jsonl").unlink()
     for model in (1, 2, 3):
-        (run.eval / f"target-{model:06d}.json").unlink()
+        (run.eval / "target" / f"{model:06d}.json").unlink()
     put(run, "clock.json", clock(init_ended_at=None, clock_at=None))
     assert told(run)[-1].key == "eval_games"
 
@@ -153,16 +153,16 @@ def test_a_generation_that_was_learned_from_twice_is_told_once(tmp_path):
 def test_models_in_any_order_of_time_are_taken_by_number(tmp_path):
     """Two that pass: the one that was made first counts, whoever was played first."""
     run = make_run(tmp_path)
-    put(run, "target-000003.json", evaluated(3, 0.6, place=5))
-    put(run, "target-000004.json", evaluated(4, 0.7, place=4))
-    put(run, "target.json", result(3))
+    put(run, "000003.json", evaluated(3, 0.6, place=5))
+    put(run, "000004.json", evaluated(4, 0.7, place=4))
+    put(run, "result.json", result(3))
     (stop,) = named(told(run), "run_stop")
     assert stop.time_ms == 3_500_000
 
 
 def change(name: str, key: str, value: Any) -> Any:
     def do(run: RunDirectory) -> None:
-        content = json.loads((run.eval / name).read_text())
+        content = json.loads((run.eval / "target" / name).read_text())
         put(run, name, {**content, key: value})
 
     return do
@@ -170,7 +170,7 @@ def change(name: str, key: str, value: Any) -> Any:
 
 def without(name: str, key: str) -> Any:
     def do(run: RunDirectory) -> None:
-        content = json.loads((run.eval / name).read_text())
+        content = json.loads((run.eval / "target" / name).read_text())
         del content[key]
         put(run, name, content)
 
@@ -178,7 +178,7 @@ def without(name: str, key: str) -> Any:
 
 
 def text(name: str, content: bytes) -> Any:
-    return lambda run: (run.eval / name).write_bytes(content)
+    return lambda run: (run.eval / "target" / name).write_bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -190,18 +190,18 @@ def text(name: str, content: bytes) -> Any:
         (change("clock.json", "init_ended_at", None), "init_ended_at .None. must come"),
         (change("clock.json", "clock_at", None), "has clock_at 2000.0, and clock.json"),
         (change("clock.json", "restarts_at", [10.0]), "restarts_at .10.0. must be"),
-        (change("target.json", "clock_at", 1_999.0), "and clock.json 2000.0"),
-        (change("target.json", "passed", 2), "model 2 as the first .* model 3"),
-        (change("target.json", "win_rate", 0.4), "as the first that passed.* model 2"),
-        (change("target.json", "passed_after_s", 1499.0), "1500.000 s after the clock"),
-        (change("target.json", "passed_after_s", None), "passed_after_s .None. must"),
-        (change("target.json", "is_closed", False), "open_because .... must be empty"),
-        (change("target.json", "open_because", ["x"]), "open_because .* must be empty"),
-        (change("target-000002.json", "model", 3), "model .3. is not that of its name"),
-        (change("target-000002.json", "win_rate", 1.5), "win_rate .1.5. must be 0 to"),
-        (change("target-000002.json", "ended_at", 1e300), "ended_at .1e.300. must be"),
-        (change("target-000002.json", "made_at", "x"), 'made_at ."x". must be a num'),
-        (text("target-000002.json", b"[]"), "damaged, it has no schema number"),
+        (change("result.json", "clock_at", 1_999.0), "and clock.json 2000.0"),
+        (change("result.json", "passed", 2), "model 2 as the first .* model 3"),
+        (change("result.json", "win_rate", 0.4), "as the first that passed.* model 2"),
+        (change("result.json", "passed_after_s", 1499.0), "1500.000 s after the clock"),
+        (change("result.json", "passed_after_s", None), "passed_after_s .None. must"),
+        (change("result.json", "is_closed", False), "open_because .... must be empty"),
+        (change("result.json", "open_because", ["x"]), "open_because .* must be empty"),
+        (change("000002.json", "model", 3), "model .3. is not that of its name"),
+        (change("000002.json", "win_rate", 1.5), "win_rate .1.5. must be 0 to"),
+        (change("000002.json", "ended_at", 1e300), "ended_at .1e.300. must be"),
+        (change("000002.json", "made_at", "x"), 'made_at ."x". must be a num'),
+        (text("000002.json", b"[]"), "damaged, it has no schema number"),
         (text("generations.jsonl", b'{"model": 1}\n'), "generation .nothing. is requ"),
         (text("generations.jsonl", b"[1]\n"), "damaged, line 1 is no JSON object"),
         (text("generations.jsonl", b"[" * 99_999), "damaged, line 1 is no JSON obj"),
@@ -218,7 +218,7 @@ def test_damaged_files_are_named(tmp_path, damage, words):
 
 def test_a_file_of_later_code_is_refused(tmp_path):
     run = make_run(tmp_path)
-    change("target.json", "schema", 2)(run)
+    change("result.json", "schema", 2)(run)
     with pytest.raises(UsageError, match="newer than this tengen reads"):
         told(run)
 
@@ -258,6 +258,6 @@ def test_rates_and_boundaries_belong_together(tmp_path):
 
 def test_a_run_without_a_clock_is_refused(tmp_path):
     run = make_run(tmp_path)
-    (run.eval / "clock.json").unlink()
+    (run.eval / "target" / "clock.json").unlink()
     with pytest.raises(UsageError, match=r"has no eval/clock\.json"):
         told(run)

@@ -67,7 +67,7 @@ def test_a_small_run_is_open_and_complies(run):
     with_config(run, "store", "min_games", 256)
     put_generations(run, *(trained(model, 260) for model in (1, 2, 3, 4)))
     because = ["store.min_games is 256 and not 8192"]
-    put(run, "target.json", result(3, is_closed=False, open_because=because))
+    put(run, "result.json", result(3, is_closed=False, open_because=because))
     log = write_mllog(run)
     assert complaints(log) == []
     (division,) = (line for line in read(log) if line["key"] == "submission_division")
@@ -76,8 +76,8 @@ def test_a_small_run_is_open_and_complies(run):
 
 
 def test_the_result_can_be_made_again_of_the_log(run):
-    put(run, "target-000003.json", {**evaluated(3, 0.5), "made_at": 3_512.3456})
-    put(run, "target.json", result(3, passed_after_s=1_512.3456))
+    put(run, "000003.json", {**evaluated(3, 0.5), "made_at": 3_512.3456})
+    put(run, "result.json", result(3, passed_after_s=1_512.3456))
     lines = read(write_mllog(run))
     (start,) = (line["time_ms"] for line in lines if line["key"] == "run_start")
     (stop,) = (line["time_ms"] for line in lines if line["key"] == "run_stop")
@@ -91,7 +91,7 @@ def test_the_result_can_be_made_again_of_the_log(run):
         for line in lines
         if line["key"] == "eval_accuracy" and line["value"] >= 0.5
     ]
-    told = json.loads((run.eval / "target.json").read_text())
+    told = json.loads((run.eval / "target" / "result.json").read_text())
     assert min(passed) == told["passed"]
     after_s = (made[min(passed)] - start) / 1000.0
     assert after_s == pytest.approx(told["passed_after_s"], abs=1e-3)
@@ -112,7 +112,7 @@ def fewer_asked(run: RunDirectory) -> None:
 
 def no_pass(run: RunDirectory) -> None:
     put_evaluated(run, 0.1, 0.2, 0.3, 0.499)
-    put(run, "target.json", result(None))
+    put(run, "result.json", result(None))
 
 
 def long_init(run: RunDirectory) -> None:
@@ -120,11 +120,11 @@ def long_init(run: RunDirectory) -> None:
 
 
 def no_training(run: RunDirectory) -> None:
-    (run.eval / "generations.jsonl").unlink()
+    (run.eval / "target" / "generations.jsonl").unlink()
 
 
 def unfinished(run: RunDirectory) -> None:
-    (run.eval / "target.json").unlink()
+    (run.eval / "target" / "result.json").unlink()
 
 
 def not_begun(run: RunDirectory) -> None:
@@ -134,8 +134,8 @@ def not_begun(run: RunDirectory) -> None:
 
 def nothing_evaluated(run: RunDirectory) -> None:
     for model in (1, 2, 3):
-        (run.eval / f"target-{model:06d}.json").unlink()
-    put(run, "target.json", result(None))
+        (run.eval / "target" / f"{model:06d}.json").unlink()
+    put(run, "result.json", result(None))
 
 
 @pytest.mark.parametrize(
