@@ -15,7 +15,7 @@ from tengen.recipes import boards
 from tengen.recipes.environments import environment
 from tengen.roles import RunConfig
 
-__all__ = ["USUAL_THREADS", "Recipe", "make_config", "recipes"]
+__all__ = ["USUAL_THREADS", "Recipe", "make_config", "recipe_of", "recipes"]
 
 USUAL_THREADS = 2
 """What recipes are tuned on; a run by ``--games`` has the config of this many whatever
@@ -155,6 +155,27 @@ def make_config(
     if recipe is not None:
         raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
     raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
+
+
+def recipe_of(config: RunConfig, task: str) -> str | None:
+    """Returns the recipe of a run that trains a form of the task of its own.
+
+    Whoever goes on with such a run need not name its recipe again.
+
+    Args:
+        config: The run's.
+        task: As the user typed it.
+
+    Returns:
+        None where the run's task is the typed one, or its recipe makes another one.
+    """
+    if config.task == task:
+        return None
+    for row in recipes():
+        if row.name == config.recipe and row.serves(task):
+            made = row.build(task, USUAL_THREADS)
+            return row.name if made.task == config.task else None
+    return None
 
 
 def _check_fits(task: str, agent: str) -> None:

@@ -35,7 +35,7 @@ from tengen.observe.roles import needed_roles
 from tengen.observe.wandb_run import check_wandb
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.growth import grows_by_recipe
-from tengen.recipes.registry import make_config
+from tengen.recipes.registry import make_config, recipe_of
 from tengen.recipes.resolve import (
     check_arguments,
     check_budget,
@@ -55,6 +55,7 @@ from tengen.roles import (
     checked_book,
     checked_initial_model,
     checked_source,
+    checked_target,
     config_changes,
     keep_book,
     move_run,
@@ -139,6 +140,7 @@ def train_task(
     if agent is None and not run.is_new:
         # Whoever goes on need not say again by which agent.
         kept = read_config(run)
+        recipe = recipe or recipe_of(kept, task)
         agent = kept.agent.kind if kept.task == task else None
     # What cannot work is refused before anything is written.
     settings = with_arguments(settings, actors, seed)
@@ -166,6 +168,7 @@ def train_task(
         check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
+        config = checked_target(config)
         config, book = checked_book(config, run)
         # Elsewhere each role looks for its GPUs when it begins.
         is_here = not only_makes and not is_on_cluster(launch)

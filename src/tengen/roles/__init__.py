@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.book import checked_book, keep_book, run_book
+from tengen.roles.checked_target import checked_target
 from tengen.roles.clock import note_call
 from tengen.roles.config import (
     RUN_LOCK,
@@ -48,6 +49,7 @@ __all__ = [
     "checked_book",
     "checked_initial_model",
     "checked_source",
+    "checked_target",
     "config_changes",
     "connect_to",
     "gpus_named",
