@@ -87,6 +87,14 @@ concept HasScore =
       { game.owners(view, owners) } -> std::same_as<void>;
     };
 
+// A HasScore in which sides come to own cells for good while the game goes on.
+template <class G>
+concept HasPassAlive =
+    HasScore<G> && requires(const G game, const typename G::State& view, uint8_t* cells) {
+      // Writes height * width cells: 1 where the cell is somebody's whatever is played, else 0.
+      { game.pass_alive_cells(view, cells) } -> std::same_as<void>;
+    };
+
 // Cells of the board that the game of a position is played on.
 template <Game G>
 int board_area(const G& game, const typename G::State& view) {

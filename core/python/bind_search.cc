@@ -9,6 +9,7 @@
 #include "inference/evaluators.h"
 #include "python/bindings.h"
 #include "python/python_source.h"
+#include "search/minigo_search.h"
 #include "search/search.h"
 #include "simd/kernels.h"
 
@@ -84,6 +85,42 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
+// The same by policy minigo. With `clears` each search but the first begins as a full ply of
+// self-play does: its root has lost its subtree.
+template <Game G>
+nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
+                             const SearchSettings& settings, const SearchRequest& request,
+                             const std::vector<int>& then, bool clears, bool may_pass) {
+  typename G::State state = game.initial_state();
+  for (const int move : moves) {
+    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
+    game.apply(state, move);
+  }
+  MinigoSearch<G> search(game, settings, may_pass);
+  Tree scratch;
+  SearchResult result;
+  std::vector<float> logits(static_cast<size_t>(game.num_actions()));
+  size_t played = 0;
+  for (;;) {
+    SearchRequest here = request;
+    here.ply = static_cast<uint32_t>(game.ply(state));
+    search.begin(state, here);
+    while (search.advance()) {
+      for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
+        float value;
+        hash_evaluate(game.key(search.leaf(leaf)), game.num_actions(), logits.data(), &value);
+        search.accept(leaf, logits.data(), nullptr, value);
+      }
+    }
+    search.finish(result);
+    if (played == then.size()) break;
+    search.play(then[played], scratch);
+    if (clears) search.begin_anew(search.root_count());
+    game.apply(state, then[played++]);
+  }
+  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+}
+
 using Floats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 std::vector<float> padded(const Floats& x) {
@@ -103,7 +140,8 @@ const simd::Kernels& kernel_set(const std::string& name) {
 void bind_search(nb::module_& m) {
   nb::enum_<RootPolicy>(m, "RootPolicy")
       .value("PUCT", RootPolicy::kPuct)
-      .value("GUMBEL", RootPolicy::kGumbel);
+      .value("GUMBEL", RootPolicy::kGumbel)
+      .value("MINIGO", RootPolicy::kMinigo);
 
   nb::class_<SearchSettings>(m, "SearchSettings", "See tengen.search.SearchConfig.")
       .def(nb::init<>())
@@ -126,7 +164,12 @@ void bind_search(nb::module_& m) {
       .def_rw("score_scale", &SearchSettings::score_scale)
       .def_rw("gumbel_considered", &SearchSettings::gumbel_considered)
       .def_rw("gumbel_visit", &SearchSettings::gumbel_visit)
-      .def_rw("gumbel_scale", &SearchSettings::gumbel_scale);
+      .def_rw("gumbel_scale", &SearchSettings::gumbel_scale)
+      .def_rw("minigo_c_init", &SearchSettings::minigo_c_init)
+      .def_rw("minigo_c_base", &SearchSettings::minigo_c_base)
+      .def_rw("minigo_value_penalty", &SearchSettings::minigo_value_penalty)
+      .def_rw("minigo_virtual_losses", &SearchSettings::minigo_virtual_losses)
+      .def_rw("minigo_noise_alpha", &SearchSettings::minigo_noise_alpha);
 
   nb::class_<LeftOut>(m, "LeftOut", "An action that a player does not take near the root.")
       .def(nb::init<int, int, int>(), "player"_a, "action"_a, "depth"_a)
@@ -182,6 +225,23 @@ void bind_search(nb::module_& m) {
               "-> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Searches the position after `moves` with the hash evaluator, plays `then` one by one with\n"
       "a search (and tree reuse) after each, and returns (result, nodes) of the last search.");
+  m.def(
+      "minigo_hash_search",
+      [](const std::string& game, const std::vector<int>& moves, const SearchSettings& settings,
+         const SearchRequest& request, const std::vector<int>& then, bool clears, bool may_pass) {
+        return with_game(game, [&](const auto& rules) {
+          return minigo_hash_search(rules, moves, settings, request, then, clears, may_pass);
+        });
+      },
+      "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{}, nb::kw_only(),
+      "clears"_a = false, "may_pass"_a = true,
+      nb::sig("def minigo_hash_search(game: str, moves: collections.abc.Sequence[int], "
+              "settings: SearchSettings, request: SearchRequest, "
+              "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
+              "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
+      "As hash_search by policy minigo. With `clears` a search begins with a root that has lost "
+      "its\n"
+      "subtree; without `may_pass` no descent passes where another move is legal.");
   m.def(
       "hash_evaluate",
       [](uint64_t lo, uint64_t hi, int num_actions) {

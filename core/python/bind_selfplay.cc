@@ -10,13 +10,13 @@
 #include "python/bindings.h"
 #include "python/python_source.h"
 #include "selfplay/game_queue.h"
+#include "selfplay/make_worker.h"
 #include "selfplay/match.h"
 #include "selfplay/resignation.h"
 #include "selfplay/search_benchmark.h"
 #include "selfplay/session.h"
 #include "selfplay/shared_benchmark.h"
 #include "selfplay/shared_session.h"
-#include "selfplay/worker.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -70,6 +70,11 @@ void bind_workers(nb::module_& m) {
       .def_rw("value_surprise_share", &SelfplaySettings::value_surprise_share)
       .def_rw("lead_share", &SelfplaySettings::lead_share)
       .def_rw("lead_simulations", &SelfplaySettings::lead_simulations)
+      .def_rw("soft_pick_plies", &SelfplaySettings::soft_pick_plies)
+      .def_rw("soft_pick_exponent", &SelfplaySettings::soft_pick_exponent)
+      .def_rw("restrict_pass_alive_after", &SelfplaySettings::restrict_pass_alive_after)
+      .def_rw("resign_from", &SelfplaySettings::resign_from)
+      .def_rw("may_pass", &SelfplaySettings::may_pass)
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 
@@ -134,8 +139,7 @@ void bind_workers(nb::module_& m) {
       [](const nb::object& game, const SelfplaySettings& settings, std::shared_ptr<GameQueue> queue,
          std::shared_ptr<GameSink> sink) {
         return with_any_game(game, [&](const auto& rules) -> std::unique_ptr<SelfplayPort> {
-          using G = std::decay_t<decltype(rules)>;
-          return std::make_unique<SelfplayWorker<G>>(rules, settings, queue, sink);
+          return make_selfplay_worker(rules, settings, queue, sink);
         });
       },
       "game"_a, "settings"_a, "queue"_a, "sink"_a);

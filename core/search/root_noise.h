@@ -42,8 +42,20 @@ inline void shape_noise(const float* prior, int num_legal, double* share) {
   }
 }
 
-// prior <- (1 - weight) prior + weight Dirichlet(total share[0], ..., total share[n - 1]), where
-// the shares are shape_noise's or 1 / n.
+// prior <- (1 - weight) prior + weight Dirichlet(concentration), which is overwritten. Nothing
+// happens where every draw is too small for a number.
+inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, double* concentration) {
+  double total = 0.0;
+  for (int i = 0; i < num_legal; ++i) total += concentration[i] = rng.gamma(concentration[i]);
+  if (total <= 0.0) return;
+  for (int i = 0; i < num_legal; ++i) {
+    const double noise = concentration[i] / total;
+    prior[i] = static_cast<float>((1.0 - weight) * prior[i] + weight * noise);
+  }
+}
+
+// The same with concentrations total share[0], ..., total share[n - 1], where the shares are
+// shape_noise's or 1 / n.
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
   if (settings.noise_shaped) {
@@ -52,14 +64,14 @@ inline void add_root_noise(float* prior, int num_legal, const SearchSettings& se
   } else {
     std::fill_n(scratch, num_legal, settings.noise_alpha_total / num_legal);
   }
-  double total = 0.0;
-  for (int i = 0; i < num_legal; ++i) total += scratch[i] = rng.gamma(scratch[i]);
-  if (total <= 0.0) return;
-  for (int i = 0; i < num_legal; ++i) {
-    const double noise = scratch[i] / total;
-    prior[i] = static_cast<float>((1.0 - settings.noise_weight) * prior[i] +
-                                  settings.noise_weight * noise);
-  }
+  mix_noise(prior, num_legal, settings.noise_weight, rng, scratch);
+}
+
+// prior[i] <- the prior of the root's i-th legal action, whether it has an edge or not.
+inline void read_priors(const Tree& tree, const Node& root, float* prior) {
+  std::copy_n(tree.priors(root), root.num_legal, prior);
+  const Edges edges = tree.edges(root);
+  for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
 }
 
 // Gives an expanded root temperature and noise, once; `prior` and `scratch` [num_legal] are
@@ -68,9 +80,7 @@ inline void explore_root(Tree& tree, const SearchSettings& settings, const Searc
                          float* prior, double* scratch) {
   const Node& root = tree.node(tree.root());
   const int n = root.num_legal;
-  std::copy_n(tree.priors(root), n, prior);
-  const Edges edges = tree.edges(root);
-  for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
+  read_priors(tree, root, prior);
   apply_root_temperature(prior, n, settings.root_temperature);
   Rng rng(request.seed, request.generation, request.game, request.ply, Purpose::kRootNoise);
   add_root_noise(prior, n, settings, rng, scratch);

@@ -42,7 +42,8 @@ class Search {
  public:
   using State = typename G::State;
 
-  // Throws Error where the score shall count and the game has none.
+  // Throws Error where the score shall count and the game has none, and for policy minigo, which
+  // has a search of its own.
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
@@ -51,6 +52,8 @@ class Search {
         gumbel_(settings),
         priors_(game.num_actions()) {
     check_score(game, settings);
+    check(settings.policy != RootPolicy::kMinigo, "search.policy", "minigo",
+          "must be puct or gumbel for a search of one leaf at a time; choose one");
     noise_.resize(static_cast<size_t>(game.num_actions()));
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }

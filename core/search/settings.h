@@ -7,7 +7,7 @@
 
 namespace tengen {
 
-enum class RootPolicy : uint8_t { kPuct = 0, kGumbel = 1 };
+enum class RootPolicy : uint8_t { kPuct = 0, kGumbel = 1, kMinigo = 2 };
 
 struct SearchSettings {
   RootPolicy policy = RootPolicy::kPuct;
@@ -44,6 +44,14 @@ struct SearchSettings {
   int gumbel_considered = 16;
   float gumbel_visit = 50.0f;
   float gumbel_scale = 1.0f;
+  // The search of the MLPerf benchmark minigo (search/minigo_search.h): c(N) = 2 (c_init +
+  // ln((1 + N + c_base) / c_base)); what a child that was never visited is worth less than its
+  // parent's evaluation; leaves of one batch; noise of so much concentration a legal move.
+  float minigo_c_init = 1.25f;
+  float minigo_c_base = 19652.0f;
+  float minigo_value_penalty = 0.2f;
+  int minigo_virtual_losses = 4;
+  float minigo_noise_alpha = 0.03f;
 
   // Whether a search needs the squares of its values.
   bool keeps_squares() const { return cpuct_stdev_scale > 0.0f || lcb_stdevs > 0.0f; }

@@ -52,7 +52,9 @@ class SharedSearch {
   SharedSearch(const G& game, const SearchSettings& settings, int num_threads, int num_descents)
       : shared_(game, settings) {
     if (settings.policy != RootPolicy::kPuct) {
-      throw Error("search.policy (gumbel) must be puct for more than one thread; use one thread");
+      throw Error(std::string("search.policy (") +
+                  (settings.policy == RootPolicy::kGumbel ? "gumbel" : "minigo") +
+                  ") must be puct for more than one thread; use one thread");
     }
     check_score(game, settings);
     for (int i = 0; i < num_threads; ++i) {

@@ -28,6 +28,14 @@ struct WorkerStats {
   uint64_t num_batches = 0;
 };
 
+// The symmetry of `num_symmetries` that a position is evaluated under. `seed` 0: its key alone
+// says.
+inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0) {
+  if (num_symmetries == 1) return 0;
+  return static_cast<int>(mix64(key.hi + 0x5bd1e995u + seed) %
+                          static_cast<uint64_t>(num_symmetries));
+}
+
 // Not thread-safe; `game` must outlive it. S: the searches served, or the descents of one search.
 template <Game G, class S = Search<G>>
 class LeafServer {
@@ -85,7 +93,7 @@ class LeafServer {
         return false;
       }
       const Key128 key = game_.key(search.leaf());
-      const int symmetry = symmetry_of(key);
+      const int symmetry = symmetry_of(key, game_.num_symmetries());
       EvaluationCache::Entry entry;
       if (cache_.find(key, &entry)) {
         ++stats.num_cache_hits;
@@ -158,11 +166,6 @@ class LeafServer {
       return true;
     }
     return false;
-  }
-
-  int symmetry_of(const Key128& key) const {
-    const int n = game_.num_symmetries();
-    return n == 1 ? 0 : static_cast<int>(mix64(key.hi + 0x5bd1e995u) % static_cast<uint64_t>(n));
   }
 
   const G& game_;

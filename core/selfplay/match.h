@@ -3,6 +3,7 @@
 // whose moves come from outside.
 // Games 2k and 2k + 1 share one opening and exchange the players, so colours alternate: one of the
 // book, each before any comes again, where the queue has one, and random plies after it.
+// Where a player searches by minigo a game also ends once every cell has its owner for good.
 // A thread has a Match of its own; those of one match take their games from one queue, in order of
 // index, so that the games before any game that is played are finished or being played.
 
@@ -15,30 +16,13 @@
 #include "base/permutation.h"
 #include "base/rng.h"
 #include "inference/port.h"
-#include "search/search.h"
 #include "search/uct.h"
 #include "selfplay/game_queue.h"
-#include "selfplay/leaf_server.h"
+#include "selfplay/match_seat.h"
+#include "selfplay/match_settings.h"
 #include "selfplay/opening.h"
 
 namespace tengen {
-
-struct MatchPlayer {
-  enum class Kind : uint8_t { kNetwork = 0, kMcts = 1, kRandom = 2, kOutside = 3 };
-  Kind kind = Kind::kRandom;
-  int num_simulations = 64;  // of a network search, or the playouts of mcts:N
-  SearchSettings search;     // kNetwork; no noise, the strongest move is played
-  // kNetwork: a search goes on from what is left of the tree of the move before, whose visits count
-  // towards num_simulations.
-  bool keeps_tree = false;
-};
-
-struct MatchSettings {
-  MatchPlayer players[2];
-  int num_slots = 16;
-  int num_opening_plies = 2;
-  uint64_t cache_bytes = 16ull << 20;
-};
 
 struct MatchGame {
   uint32_t index;
@@ -91,20 +75,21 @@ class Match final : public MatchRunner {
       : game_(game),
         settings_(settings),
         queue_(std::move(queue)),
-        ports_{PlayerPort(this, 0), PlayerPort(this, 1)} {
+        slots_(static_cast<size_t>(settings.num_slots)),
+        ends_settled_(is_minigo(settings.players[0]) || is_minigo(settings.players[1])) {
     legal_.resize(static_cast<size_t>(game_.num_actions()));
-    for (int i = 0; i < settings.num_slots; ++i) {
-      slots_.push_back(std::make_unique<Slot>(game_, settings_));
+    for (const int player : {0, 1}) {
+      seats_[player] = make_seat<G>(game_, settings_, player, [this, player] { run_all(player); });
     }
   }
 
-  Port& port(int player) override { return ports_[player]; }
+  Port& port(int player) override { return *seats_[player]; }
   std::vector<MatchTurn> turns(int player) const override {
     std::vector<MatchTurn> turns;
     if (settings_.players[player].kind != MatchPlayer::Kind::kOutside) return turns;
-    for (const auto& slot : slots_) {
-      if (slot->idle || mover(*slot) != player) continue;
-      turns.push_back({slot->game.index, slot->game.moves});
+    for (const Slot& slot : slots_) {
+      if (slot.idle || mover(slot) != player) continue;
+      turns.push_back({slot.game.index, slot.game.moves});
     }
     return turns;
   }
@@ -123,48 +108,31 @@ class Match final : public MatchRunner {
   bool finished() const override {
     if (queue_->stopped()) return true;
     return queue_->empty() &&
-           std::all_of(slots_.begin(), slots_.end(), [](const auto& slot) { return slot->idle; });
+           std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.idle; });
   }
   const std::vector<MatchGame>& games() const override { return games_; }
 
  private:
   struct Slot {
-    Slot(const G& rules, const MatchSettings& settings)
-        : search{Search<G>(rules, settings.players[0].search),
-                 Search<G>(rules, settings.players[1].search)} {}
-    Search<G> search[2];
     typename G::State state{};
     MatchGame game{};
     bool idle = true;
-    bool thinking = false;  // the mover's search has begun
   };
 
-  class PlayerPort final : public Port {
-   public:
-    PlayerPort(Match* match, int player)
-        : match_(match),
-          player_(player),
-          leaves_(match->game_, match->settings_.num_slots, match->settings_.cache_bytes,
-                  match->settings_.players[player].search.score_weight > 0.0f,
-                  match->settings_.players[player].search.root_symmetries) {}
-    int next() override {
-      return leaves_.fill([&] {
-        for (auto& slot : match_->slots_) match_->run(*slot, player_, leaves_, stats_);
-      });
-    }
-    void done() override { leaves_.answer(stats_); }
-    BatchBuffers& buffers() override { return leaves_.buffers(); }
+  static bool is_minigo(const MatchPlayer& player) {
+    return player.kind == MatchPlayer::Kind::kNetwork &&
+           player.search.policy == RootPolicy::kMinigo;
+  }
 
-   private:
-    Match* match_;
-    int player_;
-    LeafServer<G> leaves_;
-    WorkerStats stats_;
-  };
+  int place_of(const Slot& slot) const { return static_cast<int>(&slot - slots_.data()); }
+
+  void run_all(int player) {
+    for (Slot& slot : slots_) run(slot, player);
+  }
 
   // Plays the slot on while `player` is to move, until their search has to wait.
-  void run(Slot& slot, int player, LeafServer<G>& leaves, WorkerStats& stats) {
-    if (slot.search[player].is_waiting()) return;
+  void run(Slot& slot, int player) {
+    if (seats_[player]->is_waiting(place_of(slot))) return;
     while (!queue_->stopped()) {
       if (slot.idle && !start_game(slot)) return;
       if (mover(slot) != player) return;
@@ -174,11 +142,9 @@ class Match final : public MatchRunner {
                     Purpose::kRollout);
       int action = 0;
       if (who.kind == MatchPlayer::Kind::kNetwork) {
-        if (!slot.thinking) begin_search(slot, player);
-        if (!leaves.run(slot.search[player], stats)) return;
-        slot.search[player].finish(result_);
-        slot.thinking = false;
-        action = result_.best_action;
+        action =
+            seats_[player]->think(place_of(slot), slot.state, {seed(), slot.game.index, player});
+        if (action == MatchSeat<G>::kNone) return;
       } else if (who.kind == MatchPlayer::Kind::kMcts) {
         action = Uct<G>(game_, who.num_simulations).choose(slot.state, rng);
       } else {
@@ -208,31 +174,24 @@ class Match final : public MatchRunner {
     play_opening(game_, slot.state, static_cast<uint32_t>(settings_.num_opening_plies), rng,
                  legal_.data(), slot.game.moves);
     slot.game.num_opening_plies = static_cast<uint16_t>(slot.game.moves.size());
-    for (auto& search : slot.search) search.reset();
+    for (auto& seat : seats_) seat->reset(place_of(slot));
     slot.idle = false;
-    slot.thinking = false;
     return true;
-  }
-
-  void begin_search(Slot& slot, int player) {
-    SearchRequest request;
-    request.num_simulations = settings_.players[player].num_simulations;
-    request.seed = seed();
-    request.game = slot.game.index;
-    request.ply = static_cast<uint32_t>(game_.ply(slot.state));
-    if (!settings_.players[player].keeps_tree) slot.search[player].reset();
-    slot.search[player].begin(slot.state, request);
-    slot.thinking = true;
   }
 
   void play(Slot& slot, int action) {
     game_.apply(slot.state, action);
     slot.game.moves.push_back(static_cast<uint16_t>(action));
-    const Outcome outcome = game_.outcome(slot.state);
+    const Outcome outcome = outcome_of(slot.state);
     if (outcome != Outcome::kOngoing) return end(slot, outcome);
-    for (int player = 0; player < 2; ++player) {
-      if (settings_.players[player].keeps_tree) slot.search[player].play(action, scratch_);
+    for (auto& seat : seats_) seat->play(place_of(slot), action, scratch_);
+  }
+
+  Outcome outcome_of(const typename G::State& state) const {
+    if constexpr (HasScore<G>) {
+      if (ends_settled_ && game_.is_settled(state)) return outcome_of_score(game_.score(state));
     }
+    return game_.outcome(state);
   }
 
   void end(Slot& slot, Outcome outcome) {
@@ -242,8 +201,8 @@ class Match final : public MatchRunner {
   }
 
   Slot& slot_of_turn(uint32_t index) {
-    for (auto& slot : slots_) {
-      if (!slot->idle && slot->game.index == index && waits_for_outside(*slot)) return *slot;
+    for (Slot& slot : slots_) {
+      if (!slot.idle && slot.game.index == index && waits_for_outside(slot)) return slot;
     }
     throw Error("game (" + std::to_string(index) + ") must wait for a move; see turns()");
   }
@@ -261,11 +220,11 @@ class Match final : public MatchRunner {
   const G game_;
   MatchSettings settings_;
   const std::shared_ptr<GameQueue> queue_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  PlayerPort ports_[2];
+  std::vector<Slot> slots_;
+  const bool ends_settled_;  // where every cell has its owner
+  std::unique_ptr<MatchSeat<G>> seats_[2];
   std::vector<MatchGame> games_;
   std::vector<uint16_t> legal_;
-  SearchResult result_;
   Tree scratch_;
 };
 

@@ -13,7 +13,7 @@
 #include "inference/evaluators.h"
 #include "inference/port.h"
 #include "records/game_sink.h"
-#include "selfplay/worker.h"
+#include "selfplay/make_worker.h"
 
 namespace tengen {
 
@@ -75,8 +75,9 @@ template <Game G, class Evaluate>
 std::vector<GameRecord> play_by(const G& game, const SelfplaySettings& settings,
                                 const Generation& generation, Evaluate evaluate) {
   const auto sink = std::make_shared<MemorySink>();
-  SelfplayWorker<G> worker(game, settings, std::make_shared<GameQueue>(generation), sink);
-  drive(worker, evaluate);
+  const auto worker =
+      make_selfplay_worker(game, settings, std::make_shared<GameQueue>(generation), sink);
+  drive(*worker, evaluate);
   return sink->sorted();
 }
 
@@ -112,10 +113,7 @@ std::vector<GameRecord> play(const G& game, SelfplaySettings settings, const Set
   const auto sink = std::make_shared<MemorySink>();
   std::vector<std::thread> threads;
   for (int i = 0; i < setup.num_threads; ++i) {
-    threads.emplace_back([&] {
-      SelfplayWorker<G> worker(game, settings, queue, sink);
-      drive(worker);
-    });
+    threads.emplace_back([&] { drive(*make_selfplay_worker(game, settings, queue, sink)); });
   }
   for (std::thread& thread : threads) thread.join();
   return sink->sorted();

@@ -82,6 +82,13 @@ void Go::owners(const State& state, int8_t* cells) const {
   write(owned[kGoWhite], -1);
 }
 
+void Go::pass_alive_cells(const State& state, uint8_t* cells) const {
+  std::fill_n(cells, rules_.height * rules_.width, uint8_t{0});
+  const GoAreas alive = pass_alive(state);
+  for_each_point(alive[kGoBlack] | alive[kGoWhite],
+                 [&](int point) { cells[state.layout->action_of(point)] = 1; });
+}
+
 GoMoveKind Go::kind_of(const State& state, int point) const {
   const GoMoveKind kind = state.layout->board().kind(state, point, state.to_play);
   return kind == GoMoveKind::kSuicide && !state.rules.may_suicide ? GoMoveKind::kImpossible : kind;

@@ -66,6 +66,7 @@ class Go {
     return static_cast<float>(half_points(state, final_area(state))) / 2.0f;
   }
   void owners(const State& state, int8_t* cells) const;
+  void pass_alive_cells(const State& state, uint8_t* cells) const;
   int komi_half_points(const State& state) const { return state.rules.komi_half_points; }
   void set_komi_half_points(State& state, int half_points) const {
     state.rules.komi_half_points = half_points;
@@ -117,6 +118,6 @@ class Go {
   std::shared_ptr<GoLayouts> layouts_;
 };
 
-static_assert(HasVariants<Go> && HasKomi<Go>);
+static_assert(HasVariants<Go> && HasKomi<Go> && HasPassAlive<Go>);
 
 }  // namespace tengen

@@ -95,7 +95,8 @@ def crew_of_threads(
         _core.make_selfplay_worker(rules, settings, queue, sink)
         for _ in range(num_threads)
     ]
-    return _ThreadsCrew(workers, backend, config.num_slots)
+    capacity = config.num_slots * config.search.leaves_at_once
+    return _ThreadsCrew(workers, backend, capacity)
 
 
 def crew_on_devices(
@@ -113,7 +114,8 @@ def crew_on_devices(
         RunError: A device has no memory for the smallest batch.
     """
     config.search.check_scores("score" in backend.signature.outputs)
-    wanted = _BATCHES_AT_ONCE * backend.max_rows * backend.num_devices
+    leaves = config.search.leaves_at_once
+    wanted = -(-_BATCHES_AT_ONCE * backend.max_rows * backend.num_devices // leaves)
     games_at_once = min(
         max(config.num_slots * num_threads, wanted), max(1, queue.num_wanted)
     )
@@ -134,7 +136,8 @@ def crew_on_devices(
         # The planes of a game in Python may hold any numbers.
         is_packed=isinstance(rules, str),
     )
-    num_rows = -(-games_at_once // (_BATCHES_AT_ONCE * backend.num_devices))
+    num_lanes = _BATCHES_AT_ONCE * backend.num_devices
+    num_rows = -(-games_at_once * leaves // num_lanes)
     return _DevicesCrew(groups, backend, layout, num_rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from tengen import _core
 from tengen.bounds import bounded, check_fields
@@ -18,6 +18,36 @@ MAX_SLOTS = 4096
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
 _MAX_CACHE_MIB = 1 << 20
+# Fields that a search by minigo does not read, and those that no other does.
+_NOT_OF_MINIGO = (
+    "temperature_early",
+    "temperature_late",
+    "temperature_halflife",
+    "policy_opening_plies",
+    "policy_opening_temperature",
+    "early_fork_share",
+    "early_fork_plies",
+    "early_fork_choices",
+    "late_fork_share",
+    "late_fork_choices",
+    "reduce_above",
+    "reduced_weight",
+    "resign_above",
+    "resign_playout_share",
+    "resign_max_false_share",
+    "policy_surprise_share",
+    "value_surprise_share",
+    "lead_share",
+    "lead_simulations",
+    "reuse_tree",
+)
+_OF_MINIGO = (
+    "soft_pick_plies",
+    "soft_pick_exponent",
+    "restrict_pass_alive_after",
+    "resign_from",
+    "may_pass",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +56,14 @@ class SelfplayConfig:
 
     Methods of KataGo's that are off by default were not shown to pay at small scale:
     the table in docs/go.md.
+
+    With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
+    (core/selfplay/minigo_worker.h): the tree is kept from ply to ply; a cheap search,
+    a fast ply, makes its simulations beside the visits that are left; where a game has
+    cheap searches, a full one begins with a root without its subtree; the first ply of
+    a game is searched in full. Fields that say ``Minigo`` are for it alone, and it
+    reads neither temperatures nor policy openings, forks, decided games, surprise,
+    leads and ``reuse_tree``: each keeps its default where it is not read.
     """
 
     games_per_generation: int = bounded(128, 1, _MAX_GAMES)
@@ -113,6 +151,24 @@ class SelfplayConfig:
     ``net.lead`` learns it."""
     lead_simulations: int = bounded(6, 1, MAX_SIMULATIONS)
     """Simulations of each of those searches, at least 1 (KataGo's 6)."""
+    soft_pick_plies: int = bounded(30, 0, _MAX_PLIES)
+    """Minigo: first plies of a game at which the move is drawn by visits, and never a
+    pass; 0 to 65535 (the benchmark's is points / 12, made even: 30 on 19x19)."""
+    soft_pick_exponent: float = bounded(0.98, 0, 100, "the benchmark's is 0.98")
+    """Minigo: power of the visits in those draws, and in the targets of those plies, 0
+    to 100 (the benchmark's 0.98)."""
+    restrict_pass_alive_after: int = bounded(4, 0, _MAX_PLIES)
+    """Minigo: once a side has passed so often in a row, the other does not play on
+    pass-alive points of Go from then on, but for the plies that are drawn, and learns
+    nothing of them; 0 to 65535, 0 for always (the benchmark's 4)."""
+    resign_from: float = bounded(0.9, 0, 1, "1 is never")
+    """Minigo: a side resigns whose root is worth less than -t, where each game draws
+    its t evenly from this, which is out of it, to 1; 0 to 1, 1 for never (the
+    benchmark's 0.9). No game is played on to measure how often that is wrong."""
+    may_pass: bool = True
+    """Minigo: whether a side may pass where another move is legal. A random network
+    would, and games would end before they began: the benchmark's bootstrap has false.
+    """
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     snapshot_s: float = bounded(60.0, 0, above=True, rule="must be positive; use 60")
@@ -124,8 +180,9 @@ class SelfplayConfig:
     the model that it began on. Games in Python end on theirs where several processes
     play them."""
     num_slots: int = bounded(16, 1, MAX_SLOTS, "8 to 64 suits a CPU")
-    """Games at once on one thread: the most rows of one batch; 1 to 4096. On devices at
-    least so many that three of their largest batches can be under way."""
+    """Games at once on one thread: the most rows of one batch, or with minigo so many
+    times ``search.minigo_virtual_losses``; 1 to 4096. On devices at least so many that
+    three of their largest batches can be under way."""
     cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "0 is no cache")
     """Memory for evaluations already made, in MiB a thread; 0 for none."""
 
@@ -148,6 +205,21 @@ class SelfplayConfig:
             self.policy_surprise_share,
             "must be at most 1 with value_surprise_share; lower one",
         )
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """Refuses a setting that would do nothing with the search's policy."""
+        policy = self.search.policy
+        unread = _NOT_OF_MINIGO if policy == "minigo" else _OF_MINIGO
+        for field_ in fields(self):
+            if field_.name not in unread:
+                continue
+            value, default = getattr(self, field_.name), field_.default
+            rule = (
+                f"must stay {default} where search.policy is {policy}, which does not "
+                f"read it; leave it out"
+            )
+            check(value == default, field_.name, value, rule)
 
     def to_native(self) -> _core.SelfplaySettings:
         """Returns the same settings for the core; a fresh object."""

@@ -175,6 +175,8 @@ class AlphaZero(Agent):
             has_scores = "score" in net.targets(board)
             self.actor.search.check_scores(has_scores)
             self.play.search.check_scores(has_scores)
+        for part in (self.actor, self.play):
+            part.search.check_game(games.is_external(game))
         if game.max_score == 0:
             check(
                 self.actor.lead_share == 0,

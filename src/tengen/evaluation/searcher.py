@@ -51,8 +51,8 @@ class Searcher:
         batch_rows: Leaves that each gathers, at least 1; see ``batch_rows``.
 
     Raises:
-        UsageError: The game or the settings want one thread and one leaf, or the
-            settings want scores, which the backend has not.
+        UsageError: The game or the settings want one thread and one leaf, the settings
+            want scores, which the backend has not, or their policy is minigo.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Searcher:
         num_threads: int = 1,
         batch_rows: int = 1,
     ) -> None:
+        search.check_single()
         rules = core_game(game)
         settings = search.to_native()
         self._has_scores = "score" in backend.signature.outputs

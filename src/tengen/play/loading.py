@@ -85,6 +85,7 @@ def load_player(
     """
     model = resolve_model(word)
     play = override(model.meta.play or PlayConfig(), settings)
+    play.search.check_single()
     play = dataclasses.replace(play, keeps_tree=not is_fresh)
     return _player(model, word, play, devices, task)
 

@@ -41,8 +41,10 @@ class Player:
         """Opens the game.
 
         Raises:
-            UsageError: There is no such game.
+            UsageError: There is no such game, or the model's search is for self-play
+                and matches alone.
         """
+        model.play.search.check_single()
         self.name = model.name
         self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)

@@ -21,6 +21,7 @@ _EXPLORING = (
     "noise_shaped",
     "root_temperature",
     "forced_playouts",
+    "minigo_noise_alpha",
 )
 
 
@@ -42,13 +43,15 @@ class PlayConfig:
     keeps_tree: bool = False
     """Whether in matches, ratings and gates a search by PUCT goes on from what the
     moves since have left of the one before, whose visits count towards its simulations.
-    Against people trees are kept, but for ``--fresh``."""
+    Against people trees are kept, but for ``--fresh``. A search by minigo always goes
+    on so, and has all its simulations beside those visits: this stays false."""
 
     batch_rows: int = bounded(0, 0, 64)
     """Most leaves that each thread of one search gathers for the network, fewer where
     they were more than 1/32 of the simulations; 0: 8 where several threads search one
     tree, 1 where one does. A batch costs less a leaf; a leaf on its way is not known
-    yet. Games in Python, and those that a match plays side by side, have 1."""
+    yet. Games in Python, and those that a match plays side by side, have 1; in matches
+    a search by minigo gathers ``search.minigo_virtual_losses``, and this stays 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings where ``run`` is said by the precision itself.
@@ -74,3 +77,13 @@ class PlayConfig:
             value = getattr(self.search, name)
             rule = "is for self-play, a player does not explore; leave it out"
             check(value == getattr(usual, name), f"search.{name}", value, rule)
+        if self.search.policy == "minigo":
+            rule = "must stay false where search.policy is minigo, which keeps trees"
+            advice = "leave it out"
+            check(
+                not self.keeps_tree, "keeps_tree", self.keeps_tree, f"{rule}; {advice}"
+            )
+            rule = "must stay 0 where search.policy is minigo, whose leaves are its own"
+            check(
+                self.batch_rows == 0, "batch_rows", self.batch_rows, f"{rule}; {advice}"
+            )

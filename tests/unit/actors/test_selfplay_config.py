@@ -66,7 +66,18 @@ def test_every_field_reaches_the_core() -> None:
         "reuse_tree": False,
         "num_slots": 9,
     }
-    assert set(changes) == native_fields() - {"search", "cache_bytes"}
+    of_minigo: dict[str, Any] = {
+        "soft_pick_plies": 8,
+        "soft_pick_exponent": 0.5,
+        "restrict_pass_alive_after": 2,
+        "resign_from": 0.75,
+        "may_pass": False,
+    }
+    fields = native_fields() - {"search", "cache_bytes"}
+    assert set(changes) | set(of_minigo) == fields
+    minigo = SelfplayConfig(**of_minigo, search=SearchConfig(policy="minigo"))
+    for name, value in of_minigo.items():
+        assert getattr(minigo.to_native(), name) == value, name
     search = SearchConfig(cpuct=2.5)
     native = SelfplayConfig(**changes, cache_mib=3, search=search).to_native()
     for name, value in changes.items():
@@ -115,3 +126,58 @@ def test_surprise_shares_have_one_whole() -> None:
         SelfplayConfig(late_fork_choices=2)
     with pytest.raises(UsageError, match=r"policy_surprise_share \(0.9\) must be at"):
         SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.2)
+
+
+def refusal_of(fields: dict[str, Any]) -> str:
+    """Returns what a config says against these fields; empty where it takes them."""
+    try:
+        SelfplayConfig(**fields)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
+def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
+    """Each field is read by minigo alone, by the others, or by all."""
+    search = SearchConfig(policy=policy)
+    refused = set()
+    for field in dataclasses.fields(SelfplayConfig):
+        if field.name in ("search", "variety"):
+            continue
+        value: Any = field.default
+        value = not value if isinstance(value, bool) else type(value)(value / 2 + 0.25)
+        if field.name in ("early_fork_choices", "late_fork_choices", "cache_mib"):
+            value = 9
+        elif value == field.default or field.name == "max_opening_plies":
+            value = 1
+        line = refusal_of({"search": search, field.name: value})
+        if line:
+            told = f"{field.name} ({value}) must stay {field.default} where search.pol"
+            assert line.startswith(told)
+            refused.add(field.name)
+    of_minigo = {
+        "soft_pick_plies",
+        "soft_pick_exponent",
+        "restrict_pass_alive_after",
+        "resign_from",
+        "may_pass",
+    }
+    if policy != "minigo":
+        assert refused == of_minigo
+        return
+    shared = {
+        "games_per_generation",
+        "full_simulations",
+        "cheap_simulations",
+        "full_probability",
+        "book_share",
+        "max_opening_plies",
+        "settled_playout_share",
+        "snapshot_s",
+        "switch_models",
+        "num_slots",
+        "cache_mib",
+    }
+    names = {field.name for field in dataclasses.fields(SelfplayConfig)}
+    assert refused == names - shared - of_minigo - {"search", "variety"}

@@ -18,11 +18,16 @@ def another(field):
     return type(field.default)(field.default / 2 + 0.3)
 
 
-def reader(name):
-    """Returns the policy that reads a field, or both."""
+def readers(name):
+    """Returns the policies that read a field."""
     if name == "root_symmetries" or name.startswith("score_"):
-        return "both"
-    return "gumbel" if name.startswith("gumbel_") else "puct"
+        return ["puct", "gumbel"]
+    if name == "noise_weight":
+        return ["puct", "minigo"]
+    for policy in ("gumbel", "minigo"):
+        if name.startswith(f"{policy}_"):
+            return [policy]
+    return ["puct"]
 
 
 def test_native_settings_have_the_same_fields_and_defaults():
@@ -43,19 +48,20 @@ def test_every_field_reaches_the_native_settings():
             continue
         value = another(field)
         assert value != field.default
-        own = reader(field.name)
-        for policy in ("puct", "gumbel") if own == "both" else (own,):
+        for policy in readers(field.name):
             native = SearchConfig(policy=policy, **{field.name: value}).to_native()
             assert getattr(native, field.name) == pytest.approx(value), field.name
     gumbel = SearchConfig(policy="gumbel").to_native()
     assert gumbel.policy == _core.RootPolicy.GUMBEL
+    minigo = SearchConfig(policy="minigo").to_native()
+    assert minigo.policy == _core.RootPolicy.MINIGO
 
 
 def test_every_field_is_documented():
     docs = field_docs(SearchConfig)
     assert set(docs) == native_fields()
     for name in native_fields() - {"policy"}:
-        assert docs[name].lower().startswith(reader(name)), name
+        assert docs[name].lower().startswith(", ".join(readers(name))), name
 
 
 def test_round_trip():
@@ -79,6 +85,12 @@ def test_round_trip():
         ("gumbel_considered", 70000),
         ("gumbel_visit", -1.0),
         ("gumbel_scale", 0.0),
+        ("minigo_c_init", -0.1),
+        ("minigo_c_base", 0.0),
+        ("minigo_value_penalty", -0.1),
+        ("minigo_virtual_losses", 0),
+        ("minigo_virtual_losses", 257),
+        ("minigo_noise_alpha", 0.0),
         ("score_weight", -0.1),
         ("score_weight", 1.5),
         ("score_center_zero_weight", -0.1),
@@ -95,14 +107,14 @@ def test_out_of_range(name, value):
     assert "; " in str(error.value)
 
 
-@pytest.mark.parametrize("policy", ["puct", "gumbel"])
+@pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
 def test_what_the_policy_does_not_read_is_refused(policy):
     """And defaults are not, as run.json holds every field."""
     assert (
         from_dict(SearchConfig, to_dict(SearchConfig(policy=policy))).policy == policy
     )
     for field in dataclasses.fields(SearchConfig):
-        if field.name == "policy" or reader(field.name) in (policy, "both"):
+        if field.name == "policy" or policy in readers(field.name):
             continue
         value = another(field)
         with pytest.raises(UsageError) as error:
@@ -111,3 +123,22 @@ def test_what_the_policy_does_not_read_is_refused(policy):
             f"{field.name} ({value}) must stay {field.default} where policy is {policy}"
         )
         assert str(error.value).startswith(line)
+
+
+def test_only_minigo_has_several_leaves():
+    assert SearchConfig().leaves_at_once == 1
+    config = SearchConfig(policy="minigo", minigo_virtual_losses=7)
+    assert config.leaves_at_once == 7
+
+
+def test_minigo_is_for_games_of_the_core_and_for_many_positions():
+    minigo = SearchConfig(policy="minigo")
+    minigo.check_game(is_external=False)
+    SearchConfig().check_game(is_external=True)
+    SearchConfig().check_single()
+    with pytest.raises(
+        UsageError, match=r"search.policy \(minigo\) must be puct or gum"
+    ):
+        minigo.check_game(is_external=True)
+    with pytest.raises(UsageError, match=r"one by one; give --set search\.policy=puct"):
+        minigo.check_single()
