@@ -46,4 +46,6 @@ class BootstrapConfig:
             full_probability=1.0,
             resign_from=self.resign_from,
             may_pass=self.may_pass,
+            # A generation of random games stays one.
+            switch_models=False,
         )

@@ -46,7 +46,7 @@ from tengen.experience import (
 from tengen.games import Game, GoVariety
 from tengen.inference import search_outputs
 from tengen.nets import NetConfig, board_of
-from tengen.search import PlayConfig
+from tengen.search import PlayConfig, SearchConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -144,6 +144,12 @@ class AlphaZero(Agent):
         if isinstance(store, WindowConfig):
             self._check_batches(config.learner.batch_size, store)
         self._check_book()
+        check(
+            self.bootstrap is None or self.actor.search.policy == "minigo",
+            "agent.bootstrap",
+            "given",
+            "needs agent.actor.search.policy=minigo; leave it out",
+        )
         for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
             try:
                 pair[0].check_grows(pair[1])
@@ -341,10 +347,18 @@ class AlphaZero(Agent):
     def play_against_target(self) -> PlayConfig:
         """Returns how models search against the target: as in self-play, without noise.
 
-        Of a run whose self-play searches by the rules of a benchmark; others play as
-        everywhere, ``play``.
+        Of a run whose self-play is a benchmark's; others play as everywhere, ``play``.
         """
-        return self.play
+        search = self.actor.search
+        if search.policy != "minigo":
+            return self.play
+        usual = SearchConfig()
+        quiet = dataclasses.replace(
+            search,
+            noise_weight=usual.noise_weight,
+            minigo_noise_alpha=usual.minigo_noise_alpha,
+        )
+        return PlayConfig(search=quiet, precision=self.play.precision)
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
         """See ``Agent.nets``: the first network, and that of each stage."""

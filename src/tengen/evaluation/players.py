@@ -142,8 +142,9 @@ class ModelPlayer:
         """Returns the same network as a player of another game.
 
         Args:
-            task: A game with the same planes and actions, or, for a network that was
-                trained for games that vary, Go on a smaller board.
+            task: A game with the same planes and actions; Go on the same board with
+                other planes; or, for a network that was trained for games that vary, Go
+                on a smaller board.
 
         Raises:
             UsageError: There is no such game, or it is another one to the network.
@@ -155,8 +156,9 @@ class ModelPlayer:
         ]
         if shapes[0] == shapes[1]:
             return dataclasses.replace(self, task=task, frame="")
+        is_same_board = shapes[0][1:] == shapes[1][1:]
         rule = f"must have the planes and actions of {frame.name}; name another"
-        check(self.mixed_sizes, "game", task, rule)
+        check(self.mixed_sizes or is_same_board, "game", task, rule)
         Framed.corner(game, frame)
         return dataclasses.replace(self, task=task, frame=frame.name)
 

@@ -1,6 +1,9 @@
-"""A game that lies in the upper left corner of the planes that a network reads.
+"""A game that is shown to a network on the planes of another one.
 
-A network that was trained for several boards reads the planes of the largest. The core
+A network reads the planes that it was trained for. It may play a game of Go that is
+named with others, by the rules of that game and with its own planes. One that was
+trained for several boards reads the planes of the largest: the game then lies in the
+upper left corner. The core
 calls a smaller one a variant of that game and numbers its actions on the larger board;
 whoever plays it numbers them on its own.
 """
@@ -15,6 +18,8 @@ from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 
 __all__ = ["Framed"]
+
+_PLANES = "/planes=minigo"
 
 
 class Framed:
@@ -33,7 +38,7 @@ class Framed:
     def __init__(self, game: Game, frame: Game) -> None:
         self.game = game
         self.frame = frame
-        self.variant = "" if frame is game else game.name
+        self.variant = "" if frame is game else _with_planes_of(game, frame)
         self._outer: dict[int, int] = {}
         if self.variant:
             *cells, own_pass = range(game.num_actions)
@@ -45,21 +50,20 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go on a smaller board than that of the planes.
+        """Returns a game of Go on the planes of another one, no smaller than its board.
 
         Raises:
-            UsageError: The frame is not Go, the board does not fit it, or the planes
-                are others.
+            UsageError: One of them is not Go, or the board does not fit.
         """
         try:
             rules = _core.parse_go_name(frame.name)
             rules.max_plies = max(rules.max_plies, game.max_plies)
             longest = open_game(rules.name)
-            longest.new_state(game.name)
+            longest.new_state(_with_planes_of(game, frame))
         except _core.CoreError as error:
             raise UsageError(
-                f"game ({game.name}) must be on a board that fits {frame.name}, with "
-                f"the planes of that; choose another"
+                f"game ({game.name}) must be on a board that fits {frame.name}; "
+                f"choose a smaller one"
             ) from error
         return cls(game, longest)
 
@@ -88,3 +92,9 @@ class Framed:
     def num_symmetries(self) -> int:
         """Symmetries that the board has, and planes can be shown under."""
         return min(self.game.num_symmetries, self.frame.num_symmetries)
+
+
+def _with_planes_of(game: Game, frame: Game) -> str:
+    """Returns the name of a game of Go with the planes of another one."""
+    planes = _PLANES if frame.name.endswith(_PLANES) else ""
+    return game.name.removesuffix(_PLANES) + planes

@@ -1,4 +1,4 @@
-"""``tengen eval``: what an agent scores in its environment."""
+"""``tengen eval``: what an agent scores in its environment, or against its target."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
 from tengen.models import resolve_model
 from tengen.play.agent_player import AgentModel, open_agent
+from tengen.play.target_command import evaluate_models, has_target
 
 __all__ = ["add_arguments", "evaluate"]
 
@@ -74,11 +75,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"a folder for films of the first {MAX_FILMS} episodes",
     )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        help="cores to use (all), for a run whose models meet a target, agent.target: "
+        "they are played in order until one passes, and no other option applies",
+    )
     add_task_argument(parser)
 
 
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """Plays whole episodes and prints their mean return with its interval.
+
+    Of a run whose models meet a target see ``evaluate_models``.
 
     Returns:
         ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
@@ -91,6 +100,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         RunError: The environment fails or hangs, an answer is not finite, or a film
             cannot be written.
     """
+    if has_target(args.model):
+        return evaluate_models(args)
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
     check_range("max-steps", args.max_steps, 1, 2**31)

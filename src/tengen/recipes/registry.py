@@ -11,7 +11,7 @@ from tengen import envs, games
 from tengen.agents import Agent
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError, did_you_mean
-from tengen.recipes import boards
+from tengen.recipes import boards, minigo
 from tengen.recipes.environments import environment
 from tengen.roles import RunConfig
 
@@ -65,6 +65,20 @@ _RECIPES = (
         "go/2 to go/19, go/9x13, with rules as in go/9/simple/komi=6.5",
         boards.go,
         _family("go"),
+    ),
+    Recipe(
+        "mlperf_minigo",
+        "alphazero",
+        "go/19, the benchmark of MLPerf, see docs/mlperf.md",
+        minigo.minigo,
+        minigo.serves_minigo,
+    ),
+    Recipe(
+        "mlperf_minigo_small",
+        "alphazero",
+        "go/5, go/7, go/9, the same benchmark for two cores",
+        minigo.minigo_small,
+        minigo.serves_small,
     ),
     Recipe(
         "openspiel",

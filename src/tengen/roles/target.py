@@ -68,7 +68,8 @@ class EvalRole:
             )
         self._config = config
         self._target = agent.target
-        self._play = agent.play_against_target()
+        precision = config.inference.precision
+        self._play = agent.play_against_target().in_precision(precision)
         self._run = run
         self._context = context
         self._files = TargetFiles(run)

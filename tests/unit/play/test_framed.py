@@ -71,15 +71,21 @@ def test_a_longer_game_on_a_smaller_board(mixed):
 
 def test_planes_are_those_of_the_network(mixed, make_player):
     minigo = make_player("go/5/nosuicide/planes=minigo", mixed_sizes=True)
-    small = minigo.playing("go/4/nosuicide/planes=minigo")
-    assert small.choose([5, 16, 6], simulations=4) in range(17)
-    for player, name in (
-        (minigo, "go/4/nosuicide"),
-        (minigo, "go/5/nosuicide"),
-        (mixed, "go/4/planes=minigo"),
-    ):
-        with pytest.raises(UsageError, match="with the planes of that; choose another"):
-            player.playing(name)
+    for name in ("go/4/nosuicide/planes=minigo", "go/4/nosuicide"):
+        assert minigo.playing(name).choose([5, 16, 6], simulations=4) in range(17)
+    assert mixed.playing("go/4/planes=minigo").choose([5], simulations=4) in range(17)
+
+
+def test_another_name_of_the_same_board_is_played_with_the_own_planes(make_player):
+    own = make_player("go/5")
+    shown = own.playing("go/5/nosuicide/planes=minigo")
+    # Black may not fill the last liberty of its two stones by these rules, though it
+    # may by those that the network was trained for.
+    moves = [0, 2, 25, 6, 25, 5, 25, 11]
+    found = shown.analyse(moves, simulations=40)
+    assert 1 not in {row.action for row in found.actions}
+    assert 1 in {row.action for row in own.analyse(moves, simulations=40).actions}
+    assert shown.choose(moves, simulations=8) in range(26)
 
 
 def test_moves_that_the_small_board_has_not(mixed):

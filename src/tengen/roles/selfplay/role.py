@@ -10,6 +10,7 @@ from tengen import games
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
+    SelfplayConfig,
     SelfplayProcesses,
 )
 from tengen.agents.alphazero import AlphaZero
@@ -75,6 +76,7 @@ class SelfplayRole:
         self.waits_for = ""
         self._config = config
         self._actor = agent.actor
+        self._bootstrap = agent.bootstrap
         self._run = run
         self._context = context
         self._writer = _writer(run, context)
@@ -124,7 +126,7 @@ class SelfplayRole:
             may_resign, resignation = self._resignation(generation)
             wanted = GamesOfGeneration(
                 task=self._config.task,
-                config=self._actor,
+                config=self._played(model),
                 directory=self._directory(model),
                 inference=newest_inference(self._run, self._config),
                 seed=self._config.seed,
@@ -160,6 +162,13 @@ class SelfplayRole:
             **resignation,
             **({"models": models} if len(models) > 1 else {}),
         }
+
+    def _played(self, model: int) -> SelfplayConfig:
+        """Returns how games are played that begin on a model."""
+        is_random = model == 0 and not self._config.learner.initial_model
+        if self._bootstrap is None or not is_random:
+            return self._actor
+        return self._bootstrap.played(self._actor)
 
     def close(self) -> None:
         """Lets another process play for the run."""

@@ -1,0 +1,203 @@
+"""Recipes of MLPerf's reinforcement-learning benchmark, minigo.
+
+Source: MLPerf training v0.7 to v2.1, training rules, and the reference's
+``ml_perf/flags/19``.
+
+Differs from the reference: a game that is not over after twice as many plies as the
+board has points is scored as it stands; a settled board is scored at any ply; positions
+of self-play have a symmetry each, and not one a game; of each generation exactly the
+share of the rows is drawn, and not each row with that probability.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tengen.actors import BootstrapConfig, SelfplayConfig
+from tengen.agents.alphazero import AlphaZero
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.errors import UsageError
+from tengen.evaluation import LadderConfig, TargetConfig
+from tengen.experience import GenerationsConfig
+from tengen.learners import LearnerConfig, SgdConfig
+from tengen.nets.minigo import MinigoConfig
+from tengen.roles import RunConfig
+from tengen.search import PlayConfig, SearchConfig
+
+__all__ = ["SMALL_BOARDS", "minigo", "minigo_small", "serves_minigo", "serves_small"]
+
+_BOARD = re.compile("go/([0-9]+)")
+_RULES = "/nosuicide/planes=minigo"
+_POINTS_OF_19 = 19 * 19
+_NOISE_OF_19 = 0.03
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Small:
+    """What a small board has in the place of the benchmark's numbers."""
+
+    num_blocks: int
+    """Of the network."""
+    num_channels: int
+    """Of the network."""
+    iterations: int
+    """Models."""
+    min_games: int
+    """Of a generation."""
+    target_games: int
+    """Of each model against the target."""
+
+
+SMALL_BOARDS = {
+    5: _Small(
+        num_blocks=2, num_channels=32, iterations=20, min_games=128, target_games=64
+    ),
+    7: _Small(
+        num_blocks=3, num_channels=32, iterations=30, min_games=128, target_games=64
+    ),
+    9: _Small(
+        num_blocks=4, num_channels=48, iterations=60, min_games=256, target_games=64
+    ),
+}
+"""Boards of the scaled benchmark, by their side."""
+
+
+def serves_minigo(task: str) -> bool:
+    """Returns whether a task is the benchmark's."""
+    return _side(task) == 19
+
+
+def serves_small(task: str) -> bool:
+    """Returns whether a task is one of the scaled benchmark's."""
+    return _side(task) in SMALL_BOARDS
+
+
+def minigo(task: str, num_threads: int) -> RunConfig:
+    """The benchmark itself, 19x19; days on a processor, hours on a cluster.
+
+    It begins with games of a random network. For a run of the closed division
+    ``learner.initial_model`` and ``store.imported`` are the published checkpoint, see
+    docs/mlperf.md.
+    """
+    if not serves_minigo(task):
+        raise UsageError(f"recipe (mlperf_minigo) does not serve {task}; use go/19")
+    return RunConfig(
+        task=_task(task),
+        recipe="mlperf_minigo",
+        net=MinigoConfig(),
+        agent=AlphaZero(
+            iterations=70,
+            bootstrap=BootstrapConfig(),
+            actor=SelfplayConfig(
+                games_per_generation=2048,
+                search=_search(19),
+                full_simulations=800,
+                cheap_simulations=80,
+                full_probability=0.25,
+                settled_playout_share=0.0,
+                num_slots=32,
+                cache_mib=256,
+            ),
+            loss=_LOSS,
+            play=_PLAY,
+            rating=_NO_RATING,
+            target=TargetConfig(),
+        ),
+        store=GenerationsConfig(),
+        learner=LearnerConfig(
+            batch_size=4096,
+            # Above what a pass has, so that each ends with one model.
+            epoch_samples=1_000_000_000,
+            num_shards=32,
+            optimizer=_optimizer((0.016, 0.16, 0.016, 0.0016), (128, 10_000, 20_000)),
+        ),
+    )
+
+
+def minigo_small(task: str, num_threads: int) -> RunConfig:
+    """The benchmark scaled to two cores: the same rules with smaller numbers.
+
+    Source of the numbers: benchmarks/results/mlperf.md.
+    """
+    if not serves_small(task):
+        boards = ", ".join(f"go/{side}" for side in SMALL_BOARDS)
+        raise UsageError(
+            f"recipe (mlperf_minigo_small) does not serve {task}; use one of {boards}"
+        )
+    side = _side(task)
+    small = SMALL_BOARDS[side]
+    return RunConfig(
+        task=_task(task),
+        recipe="mlperf_minigo_small",
+        net=MinigoConfig(
+            num_blocks=small.num_blocks, num_channels=small.num_channels, fc_width=32
+        ),
+        agent=AlphaZero(
+            iterations=small.iterations,
+            bootstrap=BootstrapConfig(simulations=16),
+            actor=SelfplayConfig(
+                games_per_generation=small.min_games,
+                search=_search(side),
+                full_simulations=96,
+                cheap_simulations=16,
+                full_probability=0.25,
+                soft_pick_plies=side * side // 12 // 2 * 2,
+                settled_playout_share=0.0,
+                num_slots=32,
+            ),
+            loss=_LOSS,
+            play=_PLAY,
+            rating=_NO_RATING,
+            target=TargetConfig(
+                num_games=small.target_games,
+                num_simulations=32,
+                confirming_games=2 * small.target_games,
+                chunk_games=32,
+            ),
+        ),
+        store=GenerationsConfig(min_games=small.min_games),
+        learner=LearnerConfig(
+            batch_size=64,
+            epoch_samples=1_000_000_000,
+            optimizer=_optimizer((0.005, 0.05, 0.01), (32, 1_000)),
+        ),
+    )
+
+
+_LOSS = AlphaZeroLossConfig(
+    masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
+)
+# People play against a model by a search that may look longer.
+_PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
+_NO_RATING = LadderConfig(time_share=0.0, final_games=0)
+
+
+def _search(side: int) -> SearchConfig:
+    return SearchConfig(
+        policy="minigo",
+        noise_weight=0.3,
+        minigo_noise_alpha=_NOISE_OF_19 * _POINTS_OF_19 / (side * side),
+    )
+
+
+def _optimizer(rates: tuple[float, ...], boundaries: tuple[int, ...]) -> SgdConfig:
+    return SgdConfig(
+        nesterov=False,
+        rates=rates,
+        boundaries=boundaries,
+        weight_decay=1e-4,
+        decays_scales=True,
+        max_grad_norm=0.0,
+        average_decay=0.0,
+    )
+
+
+def _side(task: str) -> int:
+    """Returns the side of the benchmark's board that a task names, 0 for none."""
+    match = _BOARD.fullmatch(task.removesuffix(_RULES))
+    return 0 if match is None else int(match[1])
+
+
+def _task(task: str) -> str:
+    return task.removesuffix(_RULES) + _RULES
