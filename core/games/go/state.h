@@ -96,8 +96,9 @@ struct GoState : GoSituation {
  private:
   void copy_arrays(const GoState& other) {
     std::copy_n(other.points.data(), other.num_points + 1, points.data());
-    if (other.shows_earlier_boards()) [[unlikely]]
+    if (other.shows_earlier_boards()) [[unlikely]] {
       earlier = other.earlier;
+    }
   }
 };
 
