@@ -148,7 +148,7 @@ bool Go::is_legal(const State& state, int action) const {
 void Go::apply(State& state, int action) const {
   const uint16_t point = state.layout->point_of(action);
   const bool is_pass = point == state.num_points;
-  if (state.shows_earlier_boards()) {
+  if (state.shows_earlier_boards()) [[unlikely]] {
     std::copy_backward(state.earlier.begin(), state.earlier.end() - 1, state.earlier.end());
     state.earlier[0] = {state.stones, state.key};
   }
@@ -174,7 +174,7 @@ void Go::apply(State& state, int action) const {
 Key128 Go::key(const State& state) const {
   uint64_t moves = state.to_play;
   Key128 key = state.key ^ rules_key(state.rules);
-  if (state.shows_earlier_boards()) {
+  if (state.shows_earlier_boards()) [[unlikely]] {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
     // Nothing is banned, but nothing captures either, where the game is over.
     moves |= uint64_t{is_finished(state)} << 1;

@@ -102,8 +102,8 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         name. Nothing where nothing varies.
 
     Raises:
-        UsageError: The task is not Go, its planes do not show what varies, or one of the
-            games does not fit it.
+        UsageError: The task is not Go, its planes do not show what varies, or one of
+            the games does not fit it.
     """
     if variety == GoVariety():
         return []

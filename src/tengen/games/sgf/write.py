@@ -17,9 +17,9 @@ _MOVES_A_LINE = 10
 def write_sgf(record: GoRecord) -> str:
     """Returns the game as SGF FF[4]; ``read_sgf`` reads it back.
 
-    The same record gives the same text. The planes that a network is shown
-    (``/planes=minigo``) are not of the game and are left out. Line breaks in comments become newlines, and
-    other white space becomes spaces.
+    The same record gives the same text. Line breaks in comments become newlines, and
+    other white space becomes spaces. The planes that a network is shown
+    (``/planes=minigo``) are not of the game and are left out.
 
     Args:
         record: The game; its moves are not checked.
