@@ -160,6 +160,7 @@ class MinigoSearch {
   // overwritten.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
+    game_.apply(root_state_, action);  // another move may follow before the next begin()
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
     for (int i = 0; i < root.num_edges; ++i) {
@@ -169,10 +170,8 @@ class MinigoSearch {
       kept_ = true;
       return;
     }
-    State next = root_state_;
-    game_.apply(next, action);
     const float value = rule_.first_value(root);
-    begin_anew({0, game_.to_play(next) == root.to_play ? value : -value});
+    begin_anew({0, game_.to_play(root_state_) == root.to_play ? value : -value});
   }
 
   // What the root has, or will have in the next begin().

@@ -172,7 +172,7 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   size_t num_with_root = 0;
   for (int round = 0; found.size() < 8; ++round) {
     TENGEN_CHECK(round < 400);
-    for (const GameRecord& record : part(30 + 7 * (round % 5))) {
+    for (const GameRecord& record : part(12 + 5 * (round % 4))) {
       found.push_back(record);
       generation.finished.push_back(record.game_index);
     }

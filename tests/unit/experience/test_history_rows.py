@@ -12,7 +12,7 @@ import tengen.games
 from tengen.experience.rows.derived_rows import DerivedRows
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
-from slow_minigo import minigo_planes
+from slow_minigo_planes import minigo_planes
 
 NAME = "go/5/nosuicide/planes=minigo"
 
