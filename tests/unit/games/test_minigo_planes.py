@@ -18,7 +18,13 @@ from slow_minigo import captures, in_reach, liberties_of, minigo_planes, planes_
 
 PART = "/planes=minigo"
 # Boards with how many games of at most how many plies.
-SHORT = {"2x3": (20, 60), "5": (12, 120), "7": (4, 98), "9x13": (2, 234), "19": (2, 250)}
+SHORT = {
+    "2x3": (20, 60),
+    "5": (12, 120),
+    "7": (4, 98),
+    "9x13": (2, 234),
+    "19": (2, 250),
+}
 LONG = {
     "2": (40, 60),
     "3x4": (40, 120),
