@@ -246,7 +246,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             num_bytes = sum(entry.file_size for entry in entries.values())
             # So that no entry takes more memory than the file has bytes.
             if kinds != {zipfile.ZIP_STORED} or num_bytes > path.stat().st_size:
-                raise ValueError("an entry of it is compressed")
+                raise ValueError("an entry of it is compressed or longer than the file")
             meta = _read_meta(path, archive.read(entries["meta.json"]))
             columns = {
                 name: _read_column(archive.read(entries[f"{name}.npy"]), name)

@@ -166,6 +166,11 @@ def test_folders_without_examples_are_refused(tmp_path: Path) -> None:
     (tmp_path / "000001" / "x.tfrecord.zz").write_bytes(zlib.compress(b""))
     with pytest.raises(UsageError, match="have not one row"):
         import_examples(tmp_path, tmp_path / "out", "nchw", lambda done: None)
+    for side in (1, 20):
+        content = record(example(x=bytes(13 * side * side), pi=PI, outcome=WON))
+        (tmp_path / "000001" / "x.tfrecord.zz").write_bytes(zlib.compress(content))
+        with pytest.raises(RunError, match="bytes, not 13 a point of a board"):
+            import_examples(tmp_path, tmp_path / "out", "nchw", lambda done: None)
     assert not (tmp_path / "out").exists()
 
 
@@ -227,6 +232,7 @@ def example(**parts: bytes) -> bytes:
 
 X = bytes(13 * 25)
 PI = np.float32([1] + [0] * 25).tobytes()
+NEGATIVE = np.float32([2, -1] + [0] * 24).tobytes()
 WON = np.float32([1]).tobytes()
 
 
@@ -239,6 +245,7 @@ WON = np.float32([1]).tobytes()
         (record(example(x=X, pi=PI[:-1], outcome=WON)), "pi is not 26 numbers"),
         (record(example(x=X, pi=PI[4:], outcome=WON)), "pi is not 26 numbers"),
         (record(example(x=X, pi=bytes(104), outcome=WON)), "pi is no distribution"),
+        (record(example(x=X, pi=NEGATIVE, outcome=WON)), "pi is no distribution"),
         (
             record(example(x=X, pi=PI[:100] + b"\0\0\xc0\x7f", outcome=WON)),
             "pi is no distribution",
@@ -328,18 +335,34 @@ META = {"schema": 1, "side": 5, "generation": 3, "num_games": 2, "num_rows": 7}
         ("meta.json", json.dumps({**META, "num_games": 1}).encode(), "not in order"),
         ("game.npy", npy(np.zeros(7, np.int64)), "game is of another type"),
         ("game.npy", npy(np.int32([0, 0, 1, 0, 1, 1, 1])), "games are not in order"),
+        ("policy_action.npy", None, "an action in it is off the board"),
         ("outcome.npy", npy(np.full(7, 2, np.int8)), "an outcome in it is none"),
         ("policy_begin.npy", npy(np.zeros(8, np.int64)), "are not where it says"),
         ("outcome.npy", npy(np.zeros(7, np.int8))[:-1], "reshape"),
     ],
 )
 def test_rows_of_another_kind_are_refused(
-    tmp_path: Path, name: str, content: bytes, told: str
+    tmp_path: Path, name: str, content: bytes | None, told: str
 ) -> None:
     imported(tmp_path)
     path = tmp_path / rows_name(3)
+    if content is None:
+        with np.load(path) as file:
+            content = npy(np.full_like(file["policy_action"], 26))
     changed(path, name, content)
     with pytest.raises(RunError, match=rf"^rows \(.*{told}.*; fetch it again$"):
+        ImportedRows(path)
+
+
+def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path: Path) -> None:
+    imported(tmp_path)
+    path = tmp_path / rows_name(3)
+    data = bytearray(path.read_bytes())
+    # Its second header, at the file's end, has both sizes 26 bytes before the name.
+    place = data.rindex(b"planes.npy") - 26
+    data[place : place + 8] = (0x60000000).to_bytes(4, "little") * 2
+    path.write_bytes(data)
+    with pytest.raises(RunError, match="is compressed or longer than the file"):
         ImportedRows(path)
 
 

@@ -82,26 +82,28 @@ def test_a_last_number_stands_for_all_that_follow(tmp_path: Path) -> None:
     np.testing.assert_array_equal(graph.read("x"), [[1.0, 0.5, 0.5], [0.5] * 3])
 
 
-def table_of(*blocks: bytes, compression: int = 0) -> bytes:
-    """Writes a table as the format's page says, one key a block."""
+def varint(value: int) -> bytes:
+    return bytes([value & 0x7F | 0x80, value >> 7]) if value > 127 else bytes([value])
 
-    def closed(content: bytes) -> bytes:
-        data = content + (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
-        data += bytes([compression])
-        crc = _core.crc32c(data)
-        masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-        return data + masked.to_bytes(4, "little")
 
-    def varint(value: int) -> bytes:
-        return (
-            bytes([value & 0x7F | 0x80, value >> 7]) if value > 127 else bytes([value])
-        )
+def closed(content: bytes, compression: int = 0, num_restarts: int = 1) -> bytes:
+    """A block with its trailer, as the format's page says."""
+    data = content + bytes(4 * num_restarts) + num_restarts.to_bytes(4, "little")
+    data += bytes([compression])
+    crc = _core.crc32c(data)
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return data + masked.to_bytes(4, "little")
 
+
+def table_of(*blocks: bytes, repeats: int = 1) -> bytes:
+    """A table of such blocks, each of them so often in the index."""
     file, index = b"", b""
-    for number, block in enumerate(blocks):
-        handle = varint(len(file)) + varint(len(closed(block)) - 5)
-        file += closed(block)
-        index += bytes([0, 1, len(handle), ord("a") + number]) + handle
+    for block in blocks:
+        handle = varint(len(file)) + varint(len(block) - 5)
+        file += block
+        for _ in range(repeats):
+            key = len(index).to_bytes(2, "big")
+            index += bytes([0, 2, len(handle)]) + key + handle
     place = varint(len(file)) + varint(len(closed(index)) - 5)
     file += closed(index)
     footer = b"\x00\x00" + place
@@ -110,10 +112,12 @@ def table_of(*blocks: bytes, compression: int = 0) -> bytes:
 
 # Two entries: "net/one", and "net/two" of which four letters are the first one's.
 SHARING = b"\x00\x07\x01net/one1" + b"\x04\x03\x02two22"
+LAST = b"\x00\x01\x01z9"
+LONG = b"\x00" + varint(1025) + b"\x01" + bytes(1025) + b"9"
 
 
 def test_keys_share_beginnings_and_blocks_are_many() -> None:
-    table = read_table(memoryview(table_of(SHARING, b"\x00\x01\x01z9")))
+    table = read_table(memoryview(table_of(closed(SHARING), closed(LAST))))
     found = {key: bytes(value) for key, value in table.items()}
     assert found == {b"net/one": b"1", b"net/two": b"22", b"z": b"9"}
 
@@ -121,12 +125,18 @@ def test_keys_share_beginnings_and_blocks_are_many() -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (table_of(SHARING, SHARING), "a key is in it twice"),
-        (table_of(SHARING, compression=1), "it is compressed"),
-        (table_of(b"\x01\x01\x01z9"), "longer than its block"),
-        (table_of(b"\x00\x01\x7fz9"), "longer than its block"),
-        (table_of(SHARING)[:-1], "no table of keys"),
-        (table_of(SHARING)[1:], "beyond|checksum"),
+        pytest.param(table_of(closed(SHARING), closed(SHARING)), "twice", id="twice"),
+        pytest.param(table_of(closed(SHARING, 1)), "is compressed", id="compressed"),
+        pytest.param(table_of(closed(b"\1\1\1z9")), "longer than its", id="shares"),
+        pytest.param(table_of(closed(b"\0\1\x7fz9")), "longer than its", id="value"),
+        pytest.param(table_of(closed(LONG)), "key of it is too long", id="key"),
+        pytest.param(
+            table_of(closed(b"", num_restarts=30), repeats=20),
+            "lie over each other",
+            id="overlap",
+        ),
+        pytest.param(table_of(closed(SHARING))[:-1], "no table of keys", id="end"),
+        pytest.param(table_of(closed(SHARING))[1:], "beyond|checksum", id="begin"),
     ],
 )
 def test_tables_of_another_kind_are_refused(data: bytes, told: str) -> None:
@@ -135,7 +145,7 @@ def test_tables_of_another_kind_are_refused(data: bytes, told: str) -> None:
 
 
 def test_a_table_with_any_byte_damaged_is_refused_or_the_same() -> None:
-    data = table_of(SHARING, b"\x00\x01\x01z9")
+    data = table_of(closed(SHARING), closed(LAST))
     wanted = read_table(memoryview(data))
     for place in range(len(data)):
         try:
@@ -144,6 +154,25 @@ def test_a_table_with_any_byte_damaged_is_refused_or_the_same() -> None:
             # What is of no use are a place in the footer, and its end.
             continue
         assert len(data) - 48 <= place < len(data) - 8
+
+
+def test_entries_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    def told(header: str, entry: str) -> str:
+        parts = bytes.fromhex(header), bytes.fromhex(entry)
+        block = bytes([0, 0, len(parts[0])]) + parts[0]
+        block += bytes([0, 1, len(parts[1])]) + b"x" + parts[1]
+        (tmp_path / "x.index").write_bytes(table_of(closed(block)))
+        return refusal(lambda: Checkpoint(tmp_path / "x"))[0]
+
+    # One file; a float32 of no axes in file 0, of 4 bytes.
+    assert told("0801", "08012804") == ""
+    assert "has 0 files of numbers" in told("", "08012804")
+    assert "are big-endian" in told("08011001", "08012804")
+    assert "in a file beyond the last" in told("0801", "080118012804")
+    assert "another size than its shape" in told("0801", "08012808")
+    # An axis of -1, which is one of 2^64 - 1 here.
+    axis = "120d120b08ffffffffffffffffff01"
+    assert "has no size" in told("0801", f"0801{axis}2804")
 
 
 def test_an_index_with_any_byte_damaged_is_refused_or_the_same(tmp_path: Path) -> None:
@@ -209,7 +238,8 @@ class Fake:
         self.shapes = shapes
 
     def read(self, name: str) -> np.ndarray:
-        return np.zeros(self.shapes[name], np.float32)
+        zero = -1 if name == "global_step" else 0
+        return np.full(self.shapes[name], zero, np.float32)
 
 
 @pytest.mark.parametrize(
@@ -245,3 +275,5 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     with pytest.raises(RunError, match=r"not finite, of stem\.weight; fetch"):
         read_weights(Endless(shapes))
     assert isinstance(read_weights(Fake(shapes)), MinigoWeights)
+    with pytest.raises(RunError, match="has a negative global_step, -1; fetch"):
+        read_weights(Fake({**shapes, "global_step": ()}))
