@@ -12,7 +12,7 @@ from tengen.minigo.wire import Message
 
 __all__ = ["DTYPES", "TensorFile", "read_shape"]
 
-DTYPES = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
+DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
 """By TensorFlow's number of a type; those of others are not read."""
 
 _MAX_AXES = 8
