@@ -104,6 +104,11 @@ COMMANDS = (
         "tengen.roles.store.replicate:store_replicate",
         "keep a store of another host in a folder of this one",
     ),
+    Command(
+        "data import-minigo",
+        "tengen.models.minigo_command:import_minigo",
+        "models and examples of MLPerf's minigo",
+    ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
 )
 

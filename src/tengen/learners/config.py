@@ -42,7 +42,8 @@ class _ScheduleConfig:
     warm-up and cool-down; one more than boundaries. Empty for those."""
     boundaries: tuple[int, ...] = bounded((), 0, hint="leave it out")
     """Steps already made up to which each of the rates but the last holds: ``(10,)``
-    has the first rate for eleven steps. In rising order, at least 0."""
+    has the first rate for eleven steps. In rising order, at least 0; those behind
+    ``learner.initial_model`` count."""
     max_grad_norm: float = bounded(2.0, 0, hint="use 0 for no limit")
     """Gradients longer than this, all parameters together, are scaled to it; 0 for no
     limit."""

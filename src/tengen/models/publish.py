@@ -27,9 +27,15 @@ from tengen.models.meta import (
     ModelDir,
     ModelMeta,
 )
-from tengen.run import NumberedFolder, RunDirectory, file_sha256, move_directory
+from tengen.run import (
+    NumberedFolder,
+    RunDirectory,
+    file_sha256,
+    move_directory,
+    publish_directory,
+)
 
-__all__ = ["accept", "next_number", "publish_model", "reject"]
+__all__ = ["accept", "next_number", "publish_model", "publish_model_at", "reject"]
 
 
 def publish_model(
@@ -57,6 +63,42 @@ def publish_model(
         RunError: The number is taken, the tensors are not the architecture's, the
             network cannot be exported, or the disk refuses.
     """
+    write, published = _writer(meta, tensors, exporter, complete)
+    return ModelDir(folder.publish(number, write), published[-1])
+
+
+def publish_model_at(
+    final: Path,
+    meta: ModelMeta,
+    tensors: Mapping[str, NDArray[np.generic]],
+    exporter: ModelExporter | None,
+) -> ModelDir:
+    """Writes a model directory of no run. Blocks until it is durable.
+
+    Args:
+        final: The directory to make; its parent exists.
+        meta: As for ``publish_model``, and so the rest.
+        tensors: The same.
+        exporter: The same.
+
+    Raises:
+        RunError: It exists, or as ``publish_model``.
+    """
+    write, published = _writer(meta, tensors, exporter)
+    publish_directory(final, write)
+    return ModelDir(final, published[-1])
+
+
+def _writer(
+    meta: ModelMeta,
+    tensors: Mapping[str, NDArray[np.generic]],
+    exporter: ModelExporter | None,
+    complete: Callable[[Path], ModelMeta] | None = None,
+) -> tuple[Callable[[Path], None], list[ModelMeta]]:
+    """Returns what fills a folder with a model, and a list.
+
+    The list has at its end what the model says about itself, once it is filled.
+    """
     graphs = []
     if exporter is not None:
         graphs.append(exporter.export(meta.signature, meta.net, tensors))
@@ -75,7 +117,7 @@ def publish_model(
 
     # Verified before it is there: the gate may take it away at once.
     published: list[ModelMeta] = []
-    return ModelDir(folder.publish(number, write), published[-1])
+    return write, published
 
 
 def _write_meta(path: Path, meta: ModelMeta) -> None:

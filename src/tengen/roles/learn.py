@@ -112,6 +112,10 @@ class LearnRole:
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
+        elif learner.initial_model and learner.optimizer.rates:
+            # Boundaries between rates count the steps behind the model too.
+            model = fitting_model(config, self._wanted)
+            self._learner.optimizer.num_steps = model.meta.num_steps
 
     def turn(self) -> Report | None:
         """Learns what the table allows now; None where there is nothing new.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from tengen.cli import main
 from tengen.errors import UsageError
+from tengen.learners import SgdConfig
 from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
@@ -93,6 +95,26 @@ def test_a_larger_network_grows_from_it(source: Path, tmp_path: Path) -> None:
         small._learner.net(planes), large._learner.net(planes), strict=True
     ):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_rates_go_on_from_the_steps_behind_the_model(
+    source: Path, tmp_path: Path
+) -> None:
+    path = source / "models" / "000000" / "meta.json"
+    meta = json.loads(path.read_text())
+    path.write_text(json.dumps({**meta, "num_steps": 7}))
+    rates = SgdConfig(rates=(0.5, 0.25), boundaries=(6,))
+    for optimizer, num_steps in ((rates, 7), (SgdConfig(), 0)):
+        config = config_of(initial_model=str(source), optimizer=optimizer)
+        folder = tmp_path / f"run-{num_steps}"
+        role = begun(config, folder)
+        assert role._learner.num_steps == num_steps
+        role.turn()
+        role.close()
+        role = begun(config, folder)
+        assert role._learner.num_steps == num_steps
+        assert role._learner.optimizer.num_steps == num_steps
+        role.close()
 
 
 def test_a_run_that_goes_on_does_not_ask_for_it(source: Path, tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""``tengen data import-minigo``: models and examples of MLPerf's minigo.
+
+See docs/mlperf_data.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check
+from tengen.games import open_game
+from tengen.minigo.checkpoint import Checkpoint
+from tengen.minigo.examples import ImportedGeneration, import_examples
+from tengen.minigo.graph import FrozenGraph
+from tengen.minigo.tensors import TensorFile
+from tengen.minigo.weights import read_weights
+from tengen.models.export import ModelExporter
+from tengen.models.meta import ModelMeta
+from tengen.models.publish import publish_model_at
+from tengen.nets import board_of
+
+__all__ = ["add_arguments", "import_minigo"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``data import-minigo``."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="PREFIX",
+        help="a TensorFlow checkpoint, its path without .index",
+    )
+    source.add_argument(
+        "--graph", type=Path, metavar="FILE", help="a frozen TensorFlow graph, .pb"
+    )
+    source.add_argument(
+        "--examples",
+        type=Path,
+        metavar="FOLDER",
+        help="self-play: a folder a generation, six digits, of .tfrecord.zz files",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the model's folder, which is made; of examples where their files go",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("nchw", "nhwc"),
+        default="nchw",
+        help="how planes lie in examples; before minigo 0.7 it was nhwc (nchw)",
+    )
+
+
+def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
+    """Imports a model or examples.
+
+    Returns:
+        ``out``, and of a model ``task``, ``net`` (blocks and channels) and
+        ``num_steps``; of examples ``generations``, ``num_games`` and ``num_rows``.
+
+    Raises:
+        UsageError: There is nothing to import, or ``--out`` exists or cannot be made.
+        RunError: A file is damaged or of another kind, or the disk refuses.
+    """
+    if args.examples is not None:
+        return _import_examples(args)
+    if args.checkpoint is not None:
+        return _import_model(args, Checkpoint(args.checkpoint))
+    return _import_model(args, FrozenGraph(args.graph))
+
+
+def _import_model(args: argparse.Namespace, file: TensorFile) -> dict[str, Any]:
+    check(not args.out.exists(), "out", args.out, "must be new; choose another folder")
+    weights = read_weights(file)
+    task = f"go/{weights.side}/nosuicide/planes=minigo"
+    meta = ModelMeta(
+        task=task,
+        agent="alphazero",
+        net=weights.config,
+        signature=weights.config.signature(board_of(open_game(task)).signature),
+        generation=0,
+        num_steps=weights.num_steps,
+        num_samples=0,
+        sha256={},
+    )
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    publish_model_at(args.out, meta, weights.tensors, ModelExporter())
+    net = f"{weights.config.num_blocks}x{weights.config.num_channels}"
+    if not args.json:
+        print(f"{args.out}: {net} for {task}, {weights.num_steps} steps")
+    return {
+        "out": str(args.out),
+        "task": task,
+        "net": net,
+        "num_steps": weights.num_steps,
+    }
+
+
+def _import_examples(args: argparse.Namespace) -> dict[str, Any]:
+    def watch(done: ImportedGeneration) -> None:
+        number, num_games, num_rows = done
+        # With --json the last line of stdout is the report.
+        file = sys.stderr if args.json else sys.stdout
+        print(f"{number:06d}: {num_games} games, {num_rows} rows", file=file)
+
+    done = import_examples(args.examples, args.out, args.layout, watch)
+    return {
+        "out": str(args.out),
+        "generations": [number for number, _, _ in done],
+        "num_games": sum(num_games for _, num_games, _ in done),
+        "num_rows": sum(num_rows for _, _, num_rows in done),
+    }

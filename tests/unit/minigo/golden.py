@@ -1,0 +1,42 @@
+"""The files that TensorFlow wrote, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import TengenError
+
+T = TypeVar("T")
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "minigo"
+TASK = "go/5/nosuicide/planes=minigo"
+PREFIX = GOLDEN / "model.ckpt"
+SHARD = GOLDEN / "model.ckpt.data-00000-of-00001"
+GRAPH = GOLDEN / "frozen.pb"
+GAME = GOLDEN / "selfplay" / "000004" / "node-0" / "00" / "game-2.tfrecord.zz"
+
+
+def expected() -> dict[str, NDArray[Any]]:
+    with np.load(GOLDEN / "expected.npz") as file:
+        return {name: file[name] for name in file.files}
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    """Returns bytes of which one is another."""
+    return data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
+
+
+def refusal(read: Callable[[], T]) -> tuple[str, T | None]:
+    """Returns the one line of the error, or nothing and what was read."""
+    try:
+        return "", read()
+    except TengenError as error:
+        text = str(error)
+    assert text.count("; ") >= 1, text
+    assert "\n" not in text, text
+    return text, None

@@ -1,0 +1,161 @@
+"""The script that fetches the published files, against a server of this machine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from scripts import fetch_minigo
+
+CONTENTS = {name: name.encode() * 500 for name in fetch_minigo.NAMES}
+LARGE = "checkpoint.tar.gz"
+
+
+class Server(ThreadingHTTPServer):
+    """Has the files; may know no ranges, lack one, or cut one off."""
+
+    knows_ranges = True
+    lacks = ""
+    cuts_at: int | None = None
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/pub"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        name, wanted = self.path.removeprefix("/pub/"), self.headers["Range"]
+        self.server.asked.append((name, wanted))
+        if name == self.server.lacks:
+            self.send_error(404)
+            return
+        content = CONTENTS[name]
+        first = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        if self.server.knows_ranges and first >= len(content):
+            self.send_error(416)
+            return
+        if self.server.knows_ranges:
+            rest = content[first:]
+            self.send_response(206)
+            told = f"bytes {first}-{len(content) - 1}/{len(content)}"
+            self.send_header("Content-Range", told)
+        else:
+            rest = content
+            self.send_response(200)
+        if self.server.cuts_at is not None and name == LARGE:
+            self.send_header("Connection", "close")
+            self.send_header("Content-Length", str(len(rest)))
+            self.end_headers()
+            self.wfile.write(rest[: self.server.cuts_at])
+            return
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def fetched(server: Server, folder: Path) -> int:
+    return fetch_minigo.main([str(folder), "--from", server.url + "/"])
+
+
+def check_all(folder: Path) -> None:
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENTS
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_all_files_come_once(
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    knows_ranges: bool,
+) -> None:
+    server.knows_ranges = knows_ranges
+    folder = tmp_path / "new" / "minigo"
+    assert fetched(server, folder) == 0
+    check_all(folder)
+    assert f"import-minigo --checkpoint {folder}/target " in capsys.readouterr().out
+    assert [name for name, _ in server.asked] == list(fetch_minigo.NAMES)
+    assert fetched(server, folder) == 0
+    assert len(server.asked) == len(fetch_minigo.NAMES)
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+def test_a_file_that_was_cut_off_goes_on(
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    knows_ranges: bool,
+) -> None:
+    server.knows_ranges, server.cuts_at = knows_ranges, 1000
+    assert fetched(server, tmp_path) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"file ({tmp_path / LARGE}) is missing, " in err
+    assert not (tmp_path / LARGE).exists()
+    server.cuts_at = None
+    assert fetched(server, tmp_path) == 0
+    check_all(tmp_path)
+    assert server.asked[-1] == (LARGE, "bytes=999-")
+
+
+def test_what_is_longer_than_the_file_begins_anew(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{LARGE}.part").write_bytes(bytes(len(CONTENTS[LARGE]) + 5))
+    assert fetched(server, tmp_path) == 1
+    assert "begins anew" in capsys.readouterr().err
+    assert fetched(server, tmp_path) == 0
+    check_all(tmp_path)
+    (tmp_path / LARGE).unlink()
+    (tmp_path / f"{LARGE}.part").write_bytes(bytes(len(CONTENTS[LARGE]) + 5))
+    server.knows_ranges = False
+    assert fetched(server, tmp_path) == 0
+    check_all(tmp_path)
+
+
+def test_what_is_missing_is_a_line_each(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.lacks = "target.meta"
+    assert fetched(server, tmp_path) == 1
+    assert (
+        "target.meta) is missing, the server answers 404 at" in capsys.readouterr().err
+    )
+    folder = tmp_path / "offline"
+    # A port on which nobody listens.
+    words = [str(folder), "--from", "http://127.0.0.1:9/pub"]
+    assert fetch_minigo.main(words) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(fetch_minigo.NAMES)
+    for line, name in zip(lines, fetch_minigo.NAMES, strict=True):
+        assert line.startswith(f"fetch_minigo: file ({folder / name}) is missing, ")
+        assert "refused" in line
+    assert not list(folder.iterdir())
+
+
+def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        fetch_minigo.main([])
+    assert capsys.readouterr().err.count("\n") == 1

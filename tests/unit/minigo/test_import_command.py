@@ -1,0 +1,129 @@
+"""``tengen data import-minigo`` on the files that TensorFlow wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.cli import main
+from tengen.inference import InferenceConfig, open_backend
+from tengen.minigo.rows import ImportedRows
+from tengen.models import resolve_model
+from tengen.models.check import evaluate
+from tests.unit.minigo.golden import GOLDEN, GRAPH, PREFIX, TASK, expected
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main(["data", "import-minigo", *map(str, words)])
+    return code, *capsys.readouterr()
+
+
+def report(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    code, out, _ = run(capsys, *words, "--json")
+    assert code == 0
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "num_steps"),
+    [("--checkpoint", PREFIX, 12345), ("--graph", GRAPH, 0)],
+)
+def test_a_model_answers_what_tensorflow_answers(
+    option: str,
+    path: Path,
+    num_steps: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "deep" / "model"
+    assert report(capsys, option, path, "--out", out) == {
+        "out": str(out),
+        "task": TASK,
+        "net": "1x8",
+        "num_steps": num_steps,
+    }
+    model = resolve_model(out)
+    assert model.meta.task == TASK
+    assert model.meta.num_steps == num_steps
+    wanted = expected()
+    given = wanted["network_planes"]
+    planes = np.concatenate([np.ones_like(given[:, :1]), given], 1).astype(np.float32)
+    turn = 2.0 * given[:, 8, 0, 0] - 1.0
+    for backend in ("torch", "openvino"):
+        config = InferenceConfig(
+            backend=backend,  # type: ignore[arg-type]
+            precision="fp32",
+            batch_shape="dynamic",
+        )
+        found = evaluate(open_backend(out, config, num_threads=1), {"planes": planes})
+        np.testing.assert_allclose(
+            found["policy"], wanted["network_policy_logits"], rtol=0, atol=1e-4
+        )
+        np.testing.assert_allclose(
+            found["value"] * turn, wanted["network_value"], rtol=0, atol=1e-4
+        )
+
+
+def test_a_model_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(capsys, "--checkpoint", PREFIX, "--out", tmp_path / "m")
+    words = ("--games", "2", "--simulations", "2", "--json")
+    assert main(["match", str(tmp_path / "m"), "random", *words]) == 0
+    played = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert played["games"] == 2
+
+
+def test_examples_become_a_file_a_generation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--examples", GOLDEN / "selfplay", "--out", tmp_path / "rows")
+    code, out, _ = run(capsys, *words)
+    assert (code, out) == (0, "000003: 2 games, 7 rows\n000004: 2 games, 2 rows\n")
+    assert report(capsys, *words) == {
+        "out": str(tmp_path / "rows"),
+        "generations": [3, 4],
+        "num_games": 4,
+        "num_rows": 9,
+    }
+    assert ImportedRows(tmp_path / "rows" / "000004.rows.npz").num_rows == 2
+    words = ("--examples", GOLDEN / "nhwc", "--out", tmp_path / "early")
+    assert report(capsys, *words, "--layout", "nhwc")["generations"] == [9]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--out", "x"], 2, "arguments (one of the arguments --checkpoint"),
+        (["--checkpoint", "a", "--graph", "b", "--out", "x"], 2, "not allowed with"),
+        (["--checkpoint", PREFIX], 2, "required: --out"),
+        (["--checkpoint", PREFIX, "--out", GOLDEN], 2, "must be new; choose another"),
+        (["--checkpoint", "none", "--out", "x"], 1, "checkpoint (none.index) cannot"),
+        (["--graph", "none.pb", "--out", "x"], 1, "graph (none.pb) cannot be read, no"),
+        (["--graph", __file__, "--out", "x"], 1, "is damaged or of another kind"),
+        (["--examples", "none", "--out", "x"], 2, "examples (none) must be a folder"),
+        (
+            ["--examples", GOLDEN / "nhwc", "--out", "x"],
+            1,
+            "differs over the board; try other",
+        ),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(
+    words: list[object],
+    code: int,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, out, err = run(capsys, *words)
+    assert (found, out) == (code, "")
+    assert err.startswith("tengen: ")
+    assert err.count("\n") == 1
+    assert told in err
+    assert not list(tmp_path.rglob("*.npz")) + list(tmp_path.rglob("*.json"))

@@ -1,0 +1,279 @@
+"""Networks that TensorFlow saved answer here what they answered there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tengen import _core
+from tengen.errors import RunError, TengenError
+from tengen.games import open_game
+from tengen.minigo.checkpoint import Checkpoint
+from tengen.minigo.graph import FrozenGraph
+from tengen.minigo.table import read_table
+from tengen.minigo.tensors import TensorFile
+from tengen.minigo.weights import MinigoWeights, read_weights
+from tengen.nets import board_of
+from tengen.nets.minigo import MinigoConfig
+from tests.unit.minigo.golden import (
+    GRAPH,
+    PREFIX,
+    SHARD,
+    TASK,
+    expected,
+    flipped,
+    refusal,
+)
+
+INDEX = Path(f"{PREFIX}.index")
+
+
+def opened(kind: str) -> TensorFile:
+    return Checkpoint(PREFIX) if kind == "checkpoint" else FrozenGraph(GRAPH)
+
+
+def copied(folder: Path) -> Path:
+    for path in (INDEX, SHARD):
+        shutil.copy(path, folder)
+    return folder / PREFIX.name
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "graph"])
+def test_answers_are_tensorflows(kind: str) -> None:
+    weights = read_weights(opened(kind))
+    assert weights.side == 5
+    assert weights.config == MinigoConfig(num_blocks=1, num_channels=8, fc_width=6)
+    # A frozen graph says nothing of steps.
+    assert weights.num_steps == (12345 if kind == "checkpoint" else 0)
+    net = weights.config.build(board_of(open_game(TASK)).signature).eval()
+    net.load_state_dict(
+        {name: torch.from_numpy(x.copy()) for name, x in weights.tensors.items()}
+    )
+    wanted = expected()
+    given = wanted["network_planes"]
+    planes = np.concatenate([np.ones_like(given[:, :1]), given], axis=1)
+    with torch.inference_mode():
+        policy, outcome = net(torch.from_numpy(planes).float())
+    share = outcome.softmax(1)
+    black = (share[:, 0] - share[:, 2]).numpy() * (2.0 * given[:, 8, 0, 0] - 1.0)
+    assert set(given[:, 8, 0, 0]) == {0, 1}
+    assert wanted["network_value"].std() > 0.05
+    np.testing.assert_allclose(policy, wanted["network_policy_logits"], atol=1e-4)
+    np.testing.assert_allclose(black, wanted["network_value"], atol=1e-4)
+
+
+def test_a_last_number_stands_for_all_that_follow(tmp_path: Path) -> None:
+    def field(key: int, content: bytes) -> bytes:
+        return bytes([key, len(content)]) + content
+
+    sizes = field(0x12, b"\x08\x02") + field(0x12, b"\x08\x03")
+    numbers = field(0x2A, np.float32([1.0, 0.5]).tobytes())
+    tensor = b"\x08\x01" + field(0x12, sizes) + numbers
+    entry = field(0x0A, b"value") + field(0x12, field(0x42, tensor))
+    node = field(0x0A, b"x") + field(0x12, b"Const") + field(0x2A, entry)
+    path = tmp_path / "x.pb"
+    path.write_bytes(field(0x0A, node))
+    graph = FrozenGraph(path)
+    assert graph.shapes == {"x": (2, 3)}
+    np.testing.assert_array_equal(graph.read("x"), [[1.0, 0.5, 0.5], [0.5] * 3])
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 0x7F | 0x80, value >> 7]) if value > 127 else bytes([value])
+
+
+def closed(content: bytes, compression: int = 0, num_restarts: int = 1) -> bytes:
+    """A block with its trailer, as the format's page says."""
+    data = content + bytes(4 * num_restarts) + num_restarts.to_bytes(4, "little")
+    data += bytes([compression])
+    crc = _core.crc32c(data)
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return data + masked.to_bytes(4, "little")
+
+
+def table_of(*blocks: bytes, repeats: int = 1) -> bytes:
+    """A table of such blocks, each of them so often in the index."""
+    file, index = b"", b""
+    for block in blocks:
+        handle = varint(len(file)) + varint(len(block) - 5)
+        file += block
+        for _ in range(repeats):
+            key = len(index).to_bytes(2, "big")
+            index += bytes([0, 2, len(handle)]) + key + handle
+    place = varint(len(file)) + varint(len(closed(index)) - 5)
+    file += closed(index)
+    footer = b"\x00\x00" + place
+    return file + footer.ljust(40, b"\x00") + bytes.fromhex("57fb808b247547db")
+
+
+# Two entries: "net/one", and "net/two" of which four letters are the first one's.
+SHARING = b"\x00\x07\x01net/one1" + b"\x04\x03\x02two22"
+LAST = b"\x00\x01\x01z9"
+LONG = b"\x00" + varint(1025) + b"\x01" + bytes(1025) + b"9"
+
+
+def test_keys_share_beginnings_and_blocks_are_many() -> None:
+    table = read_table(memoryview(table_of(closed(SHARING), closed(LAST))))
+    found = {key: bytes(value) for key, value in table.items()}
+    assert found == {b"net/one": b"1", b"net/two": b"22", b"z": b"9"}
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        pytest.param(table_of(closed(SHARING), closed(SHARING)), "twice", id="twice"),
+        pytest.param(table_of(closed(SHARING, 1)), "is compressed", id="compressed"),
+        pytest.param(table_of(closed(b"\1\1\1z9")), "longer than its", id="shares"),
+        pytest.param(table_of(closed(b"\0\1\x7fz9")), "longer than its", id="value"),
+        pytest.param(table_of(closed(LONG)), "key of it is too long", id="key"),
+        pytest.param(
+            table_of(closed(b"", num_restarts=30), repeats=20),
+            "lie over each other",
+            id="overlap",
+        ),
+        pytest.param(table_of(closed(SHARING))[:-1], "no table of keys", id="end"),
+        pytest.param(table_of(closed(SHARING))[1:], "beyond|checksum", id="begin"),
+    ],
+)
+def test_tables_of_another_kind_are_refused(data: bytes, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        read_table(memoryview(data))
+
+
+def test_a_table_with_any_byte_damaged_is_refused_or_the_same() -> None:
+    data = table_of(closed(SHARING), closed(LAST))
+    wanted = read_table(memoryview(data))
+    for place in range(len(data)):
+        try:
+            assert read_table(memoryview(flipped(data, place))) == wanted
+        except ValueError:
+            # What is of no use are a place in the footer, and its end.
+            continue
+        assert len(data) - 48 <= place < len(data) - 8
+
+
+def test_entries_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    def told(header: str, entry: str) -> str:
+        parts = bytes.fromhex(header), bytes.fromhex(entry)
+        block = bytes([0, 0, len(parts[0])]) + parts[0]
+        block += bytes([0, 1, len(parts[1])]) + b"x" + parts[1]
+        (tmp_path / "x.index").write_bytes(table_of(closed(block)))
+        return refusal(lambda: Checkpoint(tmp_path / "x"))[0]
+
+    # One file; a float32 of no axes in file 0, of 4 bytes.
+    assert told("0801", "08012804") == ""
+    assert "has 0 files of numbers" in told("", "08012804")
+    assert "are big-endian" in told("08011001", "08012804")
+    assert "in a file beyond the last" in told("0801", "080118012804")
+    assert "another size than its shape" in told("0801", "08012808")
+    # An axis of -1, which is one of 2^64 - 1 here.
+    axis = "120d120b08ffffffffffffffffff01"
+    assert "has no size" in told("0801", f"0801{axis}2804")
+
+
+def test_an_index_with_any_byte_damaged_is_refused_or_the_same(tmp_path: Path) -> None:
+    prefix = copied(tmp_path)
+    path, data = Path(f"{prefix}.index"), INDEX.read_bytes()
+    wanted = Checkpoint(prefix).shapes
+    refused = 0
+    places = range(0, len(data), 3)
+    for place in places:
+        path.write_bytes(flipped(data, place))
+        told, checkpoint = refusal(lambda: Checkpoint(prefix))
+        refused += told != ""
+        assert checkpoint is None or checkpoint.shapes == wanted
+    # Of the last 70 bytes some are of no use.
+    assert refused >= len(places) - 70 // 3
+    for length in range(0, len(data), 41):
+        path.write_bytes(data[:length])
+        with pytest.raises(RunError, match=r"^checkpoint \(.*; fetch it again$"):
+            Checkpoint(prefix)
+
+
+def test_numbers_with_any_tensor_damaged_are_refused(tmp_path: Path) -> None:
+    prefix = copied(tmp_path)
+    path, data = tmp_path / SHARD.name, SHARD.read_bytes()
+    checkpoint = Checkpoint(prefix)
+    names = list(checkpoint.shapes)
+    for place in range(0, len(data), 197):
+        path.write_bytes(flipped(data, place))
+        told = [refusal(lambda n=name: checkpoint.read(n))[0] for name in names]
+        assert len([text for text in told if "checksum" in text]) == 1
+    path.write_bytes(data[:-1])
+    with pytest.raises(RunError, match="lies beyond its end"):
+        read_weights(checkpoint)
+    path.unlink()
+    with pytest.raises(
+        RunError, match=r"data-00000-of-00001\) cannot be read, no such"
+    ):
+        read_weights(checkpoint)
+
+
+def test_a_damaged_graph_is_one_error_or_another_network(tmp_path: Path) -> None:
+    """A graph has no checksum: other weights are other weights."""
+    path, data = tmp_path / "x.pb", GRAPH.read_bytes()
+    outcomes = set()
+    for place in range(0, len(data), 173):
+        path.write_bytes(flipped(data, place))
+        told, weights = refusal(lambda: read_weights(FrozenGraph(path)))
+        outcomes.add("refused" if told else "read")
+        assert told or all(np.isfinite(x).all() for x in weights.tensors.values())
+    assert outcomes == {"read", "refused"}
+    for length in range(0, len(data), 499):
+        path.write_bytes(data[:length])
+        with pytest.raises(TengenError):
+            read_weights(FrozenGraph(path))
+
+
+class Fake:
+    """A file of zeros of given shapes."""
+
+    name = "checkpoint (fake)"
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        self.shapes = shapes
+
+    def read(self, name: str) -> np.ndarray:
+        zero = -1 if name == "global_step" else 0
+        return np.full(self.shapes[name], zero, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"conv2d_4/kernel": None}, "4 convolutions"),
+        ({"conv2d/kernel": (3, 3, 17, 8)}, r"the shape \(3, 3, 17, 8\) of conv2d"),
+        (
+            {"batch_normalization_2/gamma": None},
+            "no tensor batch_normalization_2/gamma",
+        ),
+        ({"dense/kernel": (50, 25)}, "25 actions"),
+        ({"dense_1/bias": (7,)}, r"the shape \(7,\) of dense_1/bias"),
+        ({"conv2d/kernel": (3, 3, 13, 2000)}, "too many weights"),
+    ],
+)
+def test_networks_of_another_kind_are_refused(
+    change: dict[str, tuple[int, ...] | None], told: str
+) -> None:
+    shapes = {**Checkpoint(PREFIX).shapes, **change}
+    fake = Fake({name: shape for name, shape in shapes.items() if shape is not None})
+    with pytest.raises(RunError, match=rf"^checkpoint \(fake\) has .*{told}.*; fetch"):
+        read_weights(fake)
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    class Endless(Fake):
+        def read(self, name: str) -> np.ndarray:
+            return np.full(self.shapes[name], np.inf, np.float32)
+
+    shapes = {**Checkpoint(PREFIX).shapes}
+    del shapes["global_step"]
+    with pytest.raises(RunError, match=r"not finite, of stem\.weight; fetch"):
+        read_weights(Endless(shapes))
+    assert isinstance(read_weights(Fake(shapes)), MinigoWeights)
+    with pytest.raises(RunError, match="has a negative global_step, -1; fetch"):
+        read_weights(Fake({**shapes, "global_step": ()}))
