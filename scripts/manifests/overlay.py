@@ -23,12 +23,17 @@ ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "deploy" / "k8s"
 
 _IMAGES = "images"
-# Kueue admits no cluster that is there already or that scales itself, on Ray tengen
-# looks for the GPU on the head, and mirrors are of Jobs: see these components.
+# Kueue admits no cluster that is there already or that scales itself; a GPU for the
+# learner and for each pod that plays, and mirrors, are of jobs-selfplay alone: see these
+# components.
+_OTHERS = (
+    *("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
+    *("raycluster-atari", "rayjob-go9", "rayjob-minigo"),
+)
 _NOT_FOR = {
     "queue-kueue": ("raycluster-atari",),
-    "gpu": ("raycluster-atari", "rayjob-go9"),
-    "mirrors": ("raycluster-atari", "rayjob-go9"),
+    "gpu": _OTHERS,
+    "mirrors": _OTHERS,
 }
 
 
@@ -50,6 +55,8 @@ class Pod:
     """Of a pod of Ray its group's rayStartParams; None of another."""
     group: str = ""
     """``head``, or the name of a group of workers; empty where it is no pod of Ray."""
+    replica: str = ""
+    """Of an MPIJob ``Launcher`` or ``Worker``; empty of others."""
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -210,6 +217,12 @@ def _pods(document: Mapping[str, Any]) -> Iterator[Pod]:
     elif kind == "Job":
         count = spec.get("parallelism", 1)
         yield Pod(document, "spec.template", spec["template"], count, count)
+    elif kind == "MPIJob":
+        for name, replica in spec["mpiReplicaSpecs"].items():
+            count = replica.get("replicas", 1)
+            path = f"spec.mpiReplicaSpecs.{name}.template"
+            template = replica["template"]
+            yield Pod(document, path, template, count, count, replica=name)
     elif kind == "RayCluster":
         yield from _ray_pods(document, "spec", spec)
     elif kind == "RayJob":
