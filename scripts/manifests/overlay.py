@@ -17,15 +17,14 @@ from scripts.manifests.render import Documents, load_all, render
 
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["K8S", "ROOT", "Overlay", "Pod", "component_sets", "open_overlay"]
+__all__ = ["K8S", "ROOT", "Overlay", "Pod", "component_sets", "open_overlay", "pods_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "deploy" / "k8s"
 
 _IMAGES = "images"
-# Kueue admits no cluster that is there already or that scales itself; a GPU for the
-# learner and for each pod that plays, and mirrors, are of jobs-selfplay alone: see these
-# components.
+# Kueue admits no cluster that is there already or that scales itself. Mirrors, and a
+# GPU for each pod that plays, are of jobs-selfplay alone; see these components.
 _OTHERS = (
     *("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
     *("raycluster-atari", "rayjob-go9", "rayjob-minigo"),
@@ -99,7 +98,7 @@ class Overlay:
     def pods(self) -> Iterator[Pod]:
         """Yields every pod template."""
         for one in self.documents.values():
-            yield from _pods(one)
+            yield from pods_of(one)
 
     def finding(
         self, document: Mapping[str, Any], path: str, value: Any, rule: str
@@ -207,7 +206,8 @@ def _finding(document: Mapping[str, Any], path: str, value: Any, rule: str) -> F
     return Finding(document["kind"], document["metadata"]["name"], path, value, rule)
 
 
-def _pods(document: Mapping[str, Any]) -> Iterator[Pod]:
+def pods_of(document: Mapping[str, Any]) -> Iterator[Pod]:
+    """Yields the pod templates of an object."""
     kind, spec = document["kind"], document.get("spec", {})
     if kind == "Pod":
         yield Pod(document, "", document, 1, 1)

@@ -13,8 +13,8 @@ from tengen.recipes import recipes
 
 __all__ = ["is_pending", "stand_in"]
 
-_RECIPES = {"mlperf_minigo": "go"}
-_SETTINGS = {"mlperf_minigo": ("agent.target.",)}
+_RECIPES = {"mlperf_minigo": "go", "mlperf_minigo_small": "go"}
+_SETTINGS = ("agent.target.",)
 _COMMANDS = ("data",)
 
 
@@ -31,6 +31,5 @@ def stand_in(
     known = {one.name for one in recipes()}
     if recipe is None or recipe in known or recipe not in _RECIPES:
         return recipe, list(settings)
-    left_out = _SETTINGS[recipe]
-    kept = [one for one in settings if not one.startswith(left_out)]
+    kept = [one for one in settings if not one.startswith(_SETTINGS)]
     return _RECIPES[recipe], kept

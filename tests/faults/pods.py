@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.faults.test_hosts_apart import ip
 
-__all__ = ["Pods", "USER"]
+__all__ = ["USER", "Pods"]
 
 USER = 10001
 _ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ class Pods:
             "VARIABLES": " ".join(f"{key}={value}" for key, value in words.items()),
         }
         inside = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"]
-        inside += ["--kill-child", "sh", "-c", _MAKE_ROOT, "sh", str(root), name]
+        inside += ["sh", "-c", _MAKE_ROOT, "sh", str(root), name]
         inside += [str(self._files), str(self.runs), *command]
         with open(self.log(name), "ab") as log:
             self._running[name] = subprocess.Popen(
@@ -121,9 +121,12 @@ class Pods:
 
     def close(self) -> None:
         for process in self._running.values():
-            process.kill()
+            # With the first process of a pod the kernel ends all others of it.
+            if process.poll() is None:
+                os.kill(_first_process(process.pid), signal.SIGKILL)
             process.wait()
-        for name in self._names:
+        for place, name in enumerate(self._names, 2):
+            subprocess.run(["ip", "link", "del", f"tgv{place}"], capture_output=True)
             subprocess.run(["ip", "netns", "del", f"tgp-{name}"], capture_output=True)
         subprocess.run(["ip", "link", "del", _BRIDGE], capture_output=True)
 
@@ -161,6 +164,7 @@ class Pods:
         program.chmod(0o755)
 
     def _begin_network(self) -> None:
+        self.close()  # what an earlier call left
         ip("link", "add", _BRIDGE, "type", "bridge")
         ip("link", "set", _BRIDGE, "up")
         for place, name in enumerate(self._names, 2):

@@ -8,6 +8,7 @@ one, on processors, and tini, which is process 1 of the images, is left out.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ _PATH = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(
-        os.getuid() != 0 or any(shutil.which(one, path=_PATH) is None for one in NEEDED),
+        os.getuid() != 0 or not all(shutil.which(one, path=_PATH) for one in NEEDED),
         reason=f"pods without a cluster need root and {', '.join(NEEDED)}",
     ),
 ]
@@ -144,6 +145,9 @@ def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
     wait_for(has_learned, 300)
     # A node is drained: its roles save, and the call ends.
     assert pods.end(WORKERS[3], 90) == 0
+    said = pods.log(WORKERS[3]).read_text()
+    assert re.search(r"^ends; roles that save: [1-9]", said, re.M)
+    assert "all have saved" in said
     assert pods.wait(LAUNCHER, 120) != 0
     before = len(find_files(run.experience, "selfplay-*/*/*.npz"))
     games = {game for _, game, _ in games_in_segments(run)}
@@ -156,8 +160,8 @@ def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
         assert pods.end(name, 20) == 0
     hosts = read_hosts(run)
     assert hosts is not None
-    roles = {one.place: (one.host, one.name) for one in hosts.places if one.place != "rank 0"}
-    assert roles == {
+    places = [one for one in hosts.places if one.place != "rank 0"]
+    assert {one.place: (one.host, one.name) for one in places} == {
         "rank 1": (WORKERS[1], "learn-1"),
         "rank 2": (WORKERS[2], "selfplay-0"),
         "rank 3": (WORKERS[3], "selfplay-1"),

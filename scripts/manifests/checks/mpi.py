@@ -1,12 +1,14 @@
-"""MPIJobs: what their operator refuses, and whether every rank has what its roles need.
+"""MPIJobs: what their operator refuses, and whether ranks have what their roles need.
 
-Source: Kubeflow's MPI operator 0.8, its validation of an MPIJob, and what its controller
-makes of one: a hostfile with a line a worker, NAME-worker-0 first, a Service of the job's
-name without an address of its own, and the key of the job in every pod.
+Source: Kubeflow's MPI operator 0.8, its validation of an MPIJob, and what it makes of
+one: a hostfile with a line a worker, NAME-worker-0 first, a Service of the job's name
+without an address of its own, and the key of the job in every pod. Volcano 1.15, plugin
+gang: no pod is placed before as many as minAvailable are there.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,7 @@ from scripts.manifests.checks.ports import has_secret_file
 from scripts.manifests.checks.sizes import pod_limits
 from scripts.manifests.commands import Typed, config_of, parsed_commands
 from scripts.manifests.finding import Finding
-from scripts.manifests.overlay import Overlay, Pod
+from scripts.manifests.overlay import Overlay, Pod, pods_of
 
 from tengen.errors import UsageError
 from tengen.launch.ranks.table import Placed, RankInfo, filled, place
@@ -74,7 +76,7 @@ class _Job:
 
 
 def check_mpi_replicas(overlay: Overlay) -> Iterator[Finding]:
-    """Yields launchers and workers of another number or name than the operator takes."""
+    """Yields launchers and workers whose number or name the operator refuses."""
     for job in _jobs(overlay):
         if job.launcher.replicas != 1:
             where = "spec.mpiReplicaSpecs.Launcher.replicas"
@@ -117,9 +119,7 @@ def check_mpi_ends(overlay: Overlay) -> Iterator[Finding]:
             found = job.spec["mpiReplicaSpecs"][name]["restartPolicy"]
             if found != value:
                 where = f"spec.mpiReplicaSpecs.{name}.restartPolicy"
-                yield job.finding(
-                    where, found, f"must be {value}, {why[name]}; set it"
-                )
+                yield job.finding(where, found, f"must be {value}, {why[name]}; set it")
 
 
 def check_mpi_policies(overlay: Overlay) -> Iterator[Finding]:
@@ -189,8 +189,8 @@ def check_mpi_mpirun(overlay: Overlay) -> Iterator[Finding]:
 def check_mpi_roles(overlay: Overlay) -> Iterator[Finding]:
     """Yields commands whose roles the ranks do not fit, by tengen's own table.
 
-    Where each process is to have a GPU of its own, learners must be on different workers
-    and away from those that play.
+    Where workers have GPUs, learners must be on different ones and away from those that
+    play.
     """
     for job, typed, config in _trained(overlay):
         where = f"{typed.path}, its roles"
@@ -250,7 +250,7 @@ def planned(job: Mapping[str, Any], config: RunConfig) -> list[Placed]:
     Raises:
         UsageError: The roles need other ranks.
     """
-    (found,) = _of(job)
+    found = _of(job)
     limits = pod_limits(found.worker)
     slots = found.spec["slotsPerWorker"]
     devices = tuple(str(index) for index in range(int(limits.get(_GPU, 0))))
@@ -272,31 +272,25 @@ def planned(job: Mapping[str, Any], config: RunConfig) -> list[Placed]:
 
 def _jobs(overlay: Overlay) -> Iterator[_Job]:
     for one in overlay.of_kind("MPIJob"):
-        yield from _of(one)
+        yield _of(one)
 
 
-def _of(document: Mapping[str, Any]) -> Iterator[_Job]:
-    pods = {}
-    for name, replica in document["spec"]["mpiReplicaSpecs"].items():
-        path = f"spec.mpiReplicaSpecs.{name}.template"
-        count = replica["replicas"]
-        template = replica["template"]
-        pods[name] = Pod(document, path, template, count, count, replica=name)
-    yield _Job(document, pods["Launcher"], pods["Worker"])
+def _of(document: Mapping[str, Any]) -> _Job:
+    pods = {pod.replica: pod for pod in pods_of(document)}
+    return _Job(document, pods["Launcher"], pods["Worker"])
 
 
 def _trained(overlay: Overlay) -> Iterator[tuple[_Job, Typed, RunConfig]]:
     for typed, args in parsed_commands(overlay):
         config = config_of(typed)
-        if typed.document["kind"] == "MPIJob" and config is not None:
-            (job,) = _of(typed.document)
-            if args.launch == "mpi":
-                yield job, typed, config
+        is_mpi = typed.document["kind"] == "MPIJob" and args.launch == "mpi"
+        if is_mpi and config is not None:
+            yield _of(typed.document), typed, config
 
 
 def _after(words: list[str], name: str) -> str:
     """Returns what follows a word; ``absent`` where it is not there."""
-    for word, value in zip(words, words[1:], strict=False):
+    for word, value in itertools.pairwise(words):
         if word == name:
             return value
     return "absent"

@@ -104,10 +104,8 @@ def _runs(container: Mapping[str, Any], script: str) -> bool:
     return any(str(word).endswith(f"/{script}") for word in words)
 
 
-def _files(
-    overlay: Overlay, pod: Pod, container: Mapping[str, Any]
-) -> dict[str, str]:
-    """Returns the files of maps that a container mounts, by path, and what they hold."""
+def _files(overlay: Overlay, pod: Pod, container: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the files of maps that a container mounts: what they hold, by path."""
     maps = {
         one["name"]: one["configMap"]["name"]
         for one in pod.spec.get("volumes", ())

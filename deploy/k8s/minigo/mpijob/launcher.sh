@@ -3,7 +3,7 @@
 #
 #   launcher.sh mpirun -n 4 ... tengen train ...
 #
-# LOGS is a folder that keeps what every rank prints, one folder in it for each start.
+# LOGS_FOLDER keeps what every rank prints, in one folder for each start.
 # Exit codes: that of mpirun, 1 where a worker does not answer, and 2 for bad usage.
 set -euo pipefail
 
@@ -34,7 +34,7 @@ while :; do
   sleep 5
 done
 
-logs=$LOGS/$(date -u +%Y%m%dT%H%M%SZ)
+logs=$LOGS_FOLDER/$(date -u +%Y%m%dT%H%M%SZ)
 mkdir -p "$logs"
 printf 'ranks print to %s\n' "$logs"
 exec mpirun --mca plm_rsh_agent "ssh -F $settings" --output-filename "$logs" "$@"

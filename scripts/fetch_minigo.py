@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Fetches what the MLPerf benchmark minigo begins with and is measured by.
+
+::
+
+    python scripts/fetch_minigo.py FOLDER [--from URL]
+
+That is a checkpoint with the self-play of its last generations, and the target model
+(docs/mlperf_data.md). What came before it was cut off stays, and the same command goes
+on from there. A file that is whole is not fetched again. It needs a network; the tests
+do not. Exit codes: 0 all are there, 1 some are missing, 2 bad usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import NoReturn
+
+SOURCE = "https://storage.googleapis.com/minigo-pub/ml_perf/0.7"
+NAMES = (
+    "checkpoint.tar.gz",
+    "target.index",
+    "target.meta",
+    "target.data-00000-of-00001",
+)
+
+_TIMEOUT_S = 60
+_CHUNK_BYTES = 1 << 20
+# HTTP's answer to who asks for what is behind the end.
+_BEYOND = 416
+# All that an unreachable or failing server makes urllib raise.
+_FAILURES = (OSError, http.client.HTTPException)
+
+NEXT = """\
+all files are there; unpack the checkpoint and import what you need:
+  tar -xzf {folder}/checkpoint.tar.gz -C {folder}
+  find {folder} -name '*.index' -o -type d -name '[0-9][0-9][0-9][0-9][0-9][0-9]'
+  tengen data import-minigo --checkpoint {folder}/target --out {folder}/target-model
+  tengen data import-minigo --checkpoint CHECKPOINT --out {folder}/first-model
+  tengen data import-minigo --examples SELFPLAY --out {folder}/rows
+CHECKPOINT is the path of the other .index without its end, SELFPLAY the folder of the
+folders of six digits."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(
+            f"fetch_minigo: arguments ({message}) are not understood; give one folder",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+
+
+def fetch(url: str, path: Path) -> str:
+    """Makes a file be there, whole. Blocks; for 60 s at most without an answer.
+
+    Args:
+        url: Where it is.
+        path: Where it goes; what has come so far is in a file beside it, ``.part``.
+
+    Returns:
+        What is wrong, one line; empty: nothing.
+    """
+    if path.exists():
+        return ""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        size = _fetch_rest(url, part)
+    except _FAILURES as error:
+        if isinstance(error, urllib.error.HTTPError) and error.code == _BEYOND:
+            part.unlink(missing_ok=True)
+            return (
+                f"file ({path}) is missing, {part} was longer than {url}; run this "
+                f"again, it begins anew"
+            )
+        return (
+            f"file ({path}) is missing, {_reason(error)} at {url}; run this again "
+            f"where there is a network, or put the file there yourself"
+        )
+    found = part.stat().st_size
+    if found != size:
+        return (
+            f"file ({path}) is missing, {found} of {size} bytes came from {url}; run "
+            f"this again, it goes on from there"
+        )
+    part.rename(path)
+    return ""
+
+
+def _fetch_rest(url: str, part: Path) -> int:
+    """Adds what is missing to a file, as far as it comes; returns the whole size."""
+    begun = part.stat().st_size if part.exists() else 0
+    # From its last byte on, as nothing follows a file that is whole.
+    first = max(begun - 1, 0)
+    request = urllib.request.Request(url, headers={"Range": f"bytes={first}-"})
+    with (
+        urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer,
+        open(part, "r+b" if begun else "wb") as file,
+    ):
+        told = re.fullmatch(
+            r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", "")
+        )
+        if answer.status == 206 and told and int(told[1]) == first:
+            size = int(told[2])
+            file.seek(first)
+        else:
+            # A server that knows no ranges sends the whole.
+            size = int(answer.headers.get("Content-Length", "-1"))
+            if size < 0:
+                raise http.client.HTTPException("no size is told")
+            file.truncate(0)
+        while chunk := answer.read(_CHUNK_BYTES):
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return size
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server answers {error.code}"
+    inner = error.reason if isinstance(error, urllib.error.URLError) else error
+    return " ".join(str(inner).split()) or type(inner).__name__
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command and returns its exit code."""
+    parser = _Parser(prog="fetch_minigo", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--from", dest="source", default=SOURCE, metavar="URL")
+    args = parser.parse_args(argv)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    problems = []
+    for name in NAMES:
+        problem = fetch(f"{args.source.rstrip('/')}/{name}", args.folder / name)
+        if problem:
+            problems.append(problem)
+            print(f"fetch_minigo: {problem}", file=sys.stderr)
+        else:
+            print(f"{args.folder / name}: there")
+    if not problems:
+        print(NEXT.format(folder=args.folder))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
