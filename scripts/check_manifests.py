@@ -8,6 +8,7 @@
     python scripts/check_manifests.py rayjob-go9 --with queue-volcano
     python scripts/check_manifests.py --node cpu=32,memory=128Gi
     python scripts/check_manifests.py --crds FOLDER        by the projects' own CRDs too
+    python scripts/check_manifests.py --write              the files that are renders
 
 An error is one line: overlay, file, kind, name, field, what stands there, what must.
 Exit codes: 0 all is well, 1 errors were found, 2 bad usage, or a file that is no YAML.
@@ -16,6 +17,7 @@ Exit codes: 0 all is well, 1 errors were found, 2 bad usage, or a file that is n
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -28,9 +30,10 @@ from scripts.manifests.checks import CHECKS
 from scripts.manifests.checks.sizes import check_node
 from scripts.manifests.crds import Crds, crd_findings, read_crds, schema_differences
 from scripts.manifests.finding import Finding
-from scripts.manifests.overlay import K8S, Overlay, component_sets, open_overlay
+from scripts.manifests.overlay import K8S, ROOT, Overlay, component_sets, open_overlay
 from scripts.manifests.quantities import parse_quantity
 from scripts.manifests.schemas import schema_findings
+from scripts.manifests.single import file_of, rendered_text
 
 from tengen.errors import UsageError
 
@@ -58,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         crds: Crds = {} if args.crds is None else read_crds(args.crds)
         lines += [f"schemas: {line}" for line in schema_differences(crds)]
         num_checked = 0
+        if args.write:
+            return _write(args.overlays)
         for name in args.overlays:
             chosen = [tuple(args.components)] if args.components else None
             for components in chosen or component_sets(name):
@@ -75,6 +80,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     kinds = f", {len(crds)} CRDs" if crds else ""
     print(f"{num_checked} renders{kinds}: {len(lines)} errors")
     return 1 if lines else 0
+
+
+def _write(names: Sequence[str]) -> int:
+    """Writes overlays that have a file of their own into it, and names the files."""
+    for name in names:
+        path = file_of(name)
+        if path is not None:
+            path.write_text(rendered_text(name))
+            print(os.path.relpath(path, ROOT))
+    return 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -107,6 +122,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--builtin",
         action="store_true",
         help="render without kubectl though it is there",
+    )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write the overlays that have a file of their own, and check nothing",
     )
     return parser.parse_args(argv)
 

@@ -24,6 +24,7 @@ _HOST = "https://raw.githubusercontent.com"
 _RAY = "ray-project/kuberay", "v1.7.0", "ray-operator/config/crd/bases"
 _VOLCANO = "volcano-sh/volcano", "v1.15.1", "config/crd/volcano/bases"
 _KUEUE = "kubernetes-sigs/kueue", "v0.19.2", "config/components/crd/bases"
+_MPI = "kubeflow/mpi-operator", "v0.8.0", "manifests/base"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ DEFINITIONS = (
         _KUEUE,
         "kueue.x-k8s.io_resourceflavors.yaml",
         "19e339c47e9ca3fa2c9eeddd27715a512f765c4794ed859733408a9715720173",
+    ),
+    Definition(
+        _MPI,
+        "kubeflow.org_mpijobs.yaml",
+        "78b0131f931fcc8d99f6ce0407281f41b62527e443ec691d26d9634b390ad3bb",
     ),
 )
 

@@ -38,7 +38,7 @@ _KNOWN = [
     "WORKDIR",
 ]
 # What the images have besides tengen's own dependencies.
-_EXTRAS = ("envs", "atari", "ray")
+_EXTRAS = ("envs", "atari", "mpi", "ray")
 
 
 @dataclass(frozen=True)

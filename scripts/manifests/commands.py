@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.manifests.overlay import Overlay
+from scripts.manifests.pending import is_pending, stand_in
 
 from tengen.cli import parse_command
 from tengen.errors import UsageError
@@ -74,17 +75,18 @@ def _taken(words: tuple[str, ...]) -> tuple[argparse.Namespace, RunConfig | None
     command, args = parse_command(words)
     if command.name != "train":
         return args, None
+    recipe, settings = stand_in(args.recipe, args.settings)
     config = new_config(
         args.task,
         agent=args.agent,
-        recipe=args.recipe,
+        recipe=recipe,
         launch=args.launch,
         actors=args.actors,
         minutes=args.minutes,
         games=args.games,
         frames=args.frames,
         seed=args.seed,
-        settings=args.settings,
+        settings=settings,
     )
     if args.launch is not None:
         check_launch(args.launch, config)
@@ -196,5 +198,5 @@ def _of_words(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
             continue
         rest = words[place + 1 :]
         end = next((i for i, one in enumerate(rest) if one in _OPERATORS), len(rest))
-        if rest[:end]:
+        if rest[:end] and not is_pending(rest):
             yield tuple(rest[:end])

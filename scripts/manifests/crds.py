@@ -95,9 +95,11 @@ def _differences(
     lacking = set(theirs.get("required", ())) - set(own.get("required", ()))
     for name in sorted(lacking & own.get("properties", {}).keys()):
         yield f"{where}.{name} (optional) must be required; add it to the schema"
+    # A map of theirs has the same schema for every name.
+    any_name = theirs.get("additionalProperties")
     for name, one in own.get("properties", {}).items():
-        their_field = theirs.get("properties", {}).get(name)
-        if their_field is None:
+        their_field = theirs.get("properties", {}).get(name, any_name)
+        if not isinstance(their_field, dict):
             yield f"{where}.{name} (a field) must be one of theirs; remove it"
         else:
             yield from _differences(f"{where}.{name}", one, their_field, all_own)

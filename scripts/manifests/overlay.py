@@ -17,18 +17,22 @@ from scripts.manifests.render import Documents, load_all, render
 
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["K8S", "ROOT", "Overlay", "Pod", "component_sets", "open_overlay"]
+__all__ = ["K8S", "ROOT", "Overlay", "Pod", "component_sets", "open_overlay", "pods_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
 K8S = ROOT / "deploy" / "k8s"
 
 _IMAGES = "images"
-# Kueue admits no cluster that is there already or that scales itself, on Ray tengen
-# looks for the GPU on the head, and mirrors are of Jobs: see these components.
+# Kueue admits no cluster that is there already or that scales itself. Mirrors, and a
+# GPU for each pod that plays, are of jobs-selfplay alone; see these components.
+_OTHERS = (
+    *("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
+    *("raycluster-atari", "rayjob-go9", "rayjob-minigo"),
+)
 _NOT_FOR = {
     "queue-kueue": ("raycluster-atari",),
-    "gpu": ("raycluster-atari", "rayjob-go9"),
-    "mirrors": ("raycluster-atari", "rayjob-go9"),
+    "gpu": _OTHERS,
+    "mirrors": _OTHERS,
 }
 
 
@@ -50,6 +54,8 @@ class Pod:
     """Of a pod of Ray its group's rayStartParams; None of another."""
     group: str = ""
     """``head``, or the name of a group of workers; empty where it is no pod of Ray."""
+    replica: str = ""
+    """Of an MPIJob ``Launcher`` or ``Worker``; empty of others."""
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -92,7 +98,7 @@ class Overlay:
     def pods(self) -> Iterator[Pod]:
         """Yields every pod template."""
         for one in self.documents.values():
-            yield from _pods(one)
+            yield from pods_of(one)
 
     def finding(
         self, document: Mapping[str, Any], path: str, value: Any, rule: str
@@ -200,7 +206,8 @@ def _finding(document: Mapping[str, Any], path: str, value: Any, rule: str) -> F
     return Finding(document["kind"], document["metadata"]["name"], path, value, rule)
 
 
-def _pods(document: Mapping[str, Any]) -> Iterator[Pod]:
+def pods_of(document: Mapping[str, Any]) -> Iterator[Pod]:
+    """Yields the pod templates of an object."""
     kind, spec = document["kind"], document.get("spec", {})
     if kind == "Pod":
         yield Pod(document, "", document, 1, 1)
@@ -210,6 +217,12 @@ def _pods(document: Mapping[str, Any]) -> Iterator[Pod]:
     elif kind == "Job":
         count = spec.get("parallelism", 1)
         yield Pod(document, "spec.template", spec["template"], count, count)
+    elif kind == "MPIJob":
+        for name, replica in spec["mpiReplicaSpecs"].items():
+            count = replica.get("replicas", 1)
+            path = f"spec.mpiReplicaSpecs.{name}.template"
+            template = replica["template"]
+            yield Pod(document, path, template, count, count, replica=name)
     elif kind == "RayCluster":
         yield from _ray_pods(document, "spec", spec)
     elif kind == "RayJob":

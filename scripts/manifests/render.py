@@ -1,7 +1,8 @@
 """Renders an overlay as ``kubectl kustomize`` does, as far as deploy/k8s uses it.
 
-It knows resources, components, patches (a list of JSON patch operations with a target)
-and images, and refuses every other field by name. A test holds it to kubectl's answer.
+It knows resources, components, patches (a list of JSON patch operations with a target),
+images, and maps of files whose names have no hash, and refuses every other field by
+name. A test holds it to kubectl's answer.
 
 Source: the kustomization file's reference; RFC 6902 (JSON patch), RFC 6901 (pointers).
 """
@@ -23,7 +24,12 @@ __all__ = ["Documents", "load_all", "read_documents", "render"]
 Documents = dict[tuple[str, str], dict[str, Any]]
 """The objects of a render, by kind and name."""
 
-_FIELDS = ("apiVersion", "kind", "resources", "components", "patches", "images")
+_FIELDS = (
+    *("apiVersion", "kind", "resources", "components", "patches", "images"),
+    *("configMapGenerator", "generatorOptions"),
+)
+_MAP_FIELDS = ("name", "files")
+_OPTION_FIELDS = ("disableNameSuffixHash", "labels")
 _PATCH_FIELDS = ("target", "patch")
 _TARGET_FIELDS = ("kind", "name")
 _IMAGE_FIELDS = ("name", "newName", "newTag")
@@ -101,6 +107,9 @@ def _accumulate(
                 )
             documents[key] = one
             files[key] = path.resolve()
+    for one, path in _maps(content, folder, where):
+        key = one["kind"], one["metadata"]["name"]
+        documents[key], files[key] = one, path
     # A component changes what its user has so far.
     for name in content.get("components", ()):
         _accumulate((folder / name).resolve(), documents, files)
@@ -110,6 +119,34 @@ def _accumulate(
         _check_fields(image, _IMAGE_FIELDS, "images", where)
         for one in documents.values():
             _set_image(one, image)
+
+
+def _maps(
+    content: Mapping[str, Any], folder: Path, where: Path
+) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Yields the maps that are made of files, and where the first of these is."""
+    options = content.get("generatorOptions", {})
+    _check_fields(options, _OPTION_FIELDS, "generatorOptions", where)
+    for asked in content.get("configMapGenerator", ()):
+        _check_fields(asked, _MAP_FIELDS, "configMapGenerator", where)
+        if not options.get("disableNameSuffixHash"):
+            raise UsageError(
+                f"configMapGenerator ({where}, {asked['name']}) must have "
+                f"disableNameSuffixHash; set it in generatorOptions"
+            )
+        paths = [folder / name for name in asked["files"]]
+        try:
+            data = {path.name: path.read_text() for path in paths}
+        except OSError as error:
+            raise UsageError(
+                f"file ({error.filename}) cannot be read, {os_reason(error)}; check "
+                f"the kustomization"
+            ) from error
+        metadata: dict[str, Any] = {"name": asked["name"]}
+        if "labels" in options:
+            metadata["labels"] = dict(options["labels"])
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        yield {**made, "data": data}, paths[0]
 
 
 def _read_kustomization(path: Path) -> dict[str, Any]:

@@ -20,6 +20,15 @@ from scripts.manifests.checks.mirrors import (
     check_refusals,
     check_tokens,
 )
+from scripts.manifests.checks.mpi import (
+    check_mpi_ends,
+    check_mpi_listener,
+    check_mpi_mpirun,
+    check_mpi_policies,
+    check_mpi_replicas,
+    check_mpi_roles,
+    check_mpi_sizes,
+)
 from scripts.manifests.checks.names import check_names
 from scripts.manifests.checks.network import check_network
 from scripts.manifests.checks.pods import (
@@ -46,6 +55,7 @@ from scripts.manifests.checks.references import (
     check_variables,
     check_volumes,
 )
+from scripts.manifests.checks.scripts import check_data, check_scripts, check_ssh
 from scripts.manifests.checks.sizes import check_requests, check_resources
 from scripts.manifests.checks.versions import check_images, check_ray_version
 from scripts.manifests.finding import Finding
@@ -92,4 +102,14 @@ CHECKS: tuple[Check, ...] = (
     check_connections,
     check_tokens,
     check_refusals,
+    check_scripts,
+    check_data,
+    check_ssh,
+    check_mpi_replicas,
+    check_mpi_ends,
+    check_mpi_policies,
+    check_mpi_sizes,
+    check_mpi_mpirun,
+    check_mpi_roles,
+    check_mpi_listener,
 )

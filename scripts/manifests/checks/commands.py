@@ -58,7 +58,8 @@ def check_run_directory(overlay: Overlay) -> Iterator[Finding]:
 def check_deadline(overlay: Overlay) -> Iterator[Finding]:
     """Yields jobs that are ended before the minutes of their command are over."""
     for typed, args in parsed_commands(overlay):
-        deadline_s = typed.document["spec"].get("activeDeadlineSeconds")
+        spec = typed.document["spec"]
+        deadline_s = spec.get("runPolicy", spec).get("activeDeadlineSeconds")
         minutes = getattr(args, "minutes", None)
         makes_only = getattr(args, "games", None) == 0
         if minutes is None or deadline_s is None or makes_only:

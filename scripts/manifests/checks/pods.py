@@ -16,7 +16,7 @@ _SHARED_MEMORY = "/dev/shm"
 
 def is_working(pod: Pod) -> bool:
     """Returns whether roles of tengen work in a pod, or Ray does."""
-    if pod.ray_params is not None:
+    if pod.ray_params is not None or pod.replica == "Worker":
         return True
     is_job = pod.document["kind"] == "Job"
     return is_job and "submitter" not in pod.path.lower()

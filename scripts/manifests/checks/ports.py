@@ -74,6 +74,8 @@ def check_listener(overlay: Overlay) -> Iterator[Finding]:
     secret of the pod must have.
     """
     for typed, launch, needed in listeners(overlay):
+        if typed.document["kind"] == "MPIJob":
+            continue  # its operator makes the Service; check_mpi_listener tells
         listen = launch.listen
         host, _, port = listen.rpartition(":")
         where = f"{typed.path}, launch.listen"

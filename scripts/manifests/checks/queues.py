@@ -28,7 +28,7 @@ def check_queue_labels(overlay: Overlay) -> Iterator[Finding]:
         one = next(overlay.of_kind("Queue"))
         rule = "must be the one queue, beside no LocalQueue; leave a component out"
         yield overlay.finding(one, "kind", "Queue", rule)
-    for one in overlay.of_kind("RayJob", "RayCluster", "Job"):
+    for one in overlay.of_kind("RayJob", "RayCluster", "Job", "MPIJob"):
         if "clusterSelector" in one["spec"]:
             continue  # it runs on pods of the cluster, which are in the queue
         for kind, path, key, holder in _places(one):
@@ -85,6 +85,9 @@ def _places(
         annotations = metadata.get("annotations", {})
         path = "spec.template.metadata.annotations"
         yield "Queue", path, _VOLCANO_POD, annotations
+    elif one["kind"] == "MPIJob":
+        policy = one["spec"]["runPolicy"].get("schedulingPolicy", {})
+        yield "Queue", "spec.runPolicy.schedulingPolicy", "queue", policy
     else:
         yield "Queue", "metadata.labels", _VOLCANO, labels
     yield "LocalQueue", "metadata.labels", _KUEUE, labels

@@ -21,6 +21,7 @@ __all__ = [
     "check_ray_cores",
     "check_replicas",
     "check_roles",
+    "nodes_of_pods",
 ]
 
 
@@ -107,7 +108,7 @@ def check_roles(overlay: Overlay) -> Iterator[Finding]:
             )
             where = f"{typed.path}, launch.grows"
             yield overlay.finding(typed.document, where, "true", rule)
-        nodes = _nodes(pods, most=grows)
+        nodes = nodes_of_pods(pods, most=grows)
         table = table_of(config, nodes)
         try:
             check_gpus(config, nodes)
@@ -133,7 +134,7 @@ def _cluster_of(
     return {}, []
 
 
-def _nodes(pods: Sequence[Pod], *, most: bool) -> list[Node]:
+def nodes_of_pods(pods: Sequence[Pod], *, most: bool) -> list[Node]:
     """Returns what Ray would list of a cluster's pods, the largest first."""
     nodes = []
     for pod in pods:

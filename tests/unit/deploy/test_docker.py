@@ -32,8 +32,9 @@ def root(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("README.md", "LICENSE"):
         (tmp_path / name).touch()
-    for name in ("core", "src"):
+    for name in ("core", "src", "scripts"):
         (tmp_path / name).mkdir()
+    (tmp_path / "scripts" / "fetch_minigo.py").touch()
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / HERE, tmp_path / HERE, ignore=ignore)
     return tmp_path

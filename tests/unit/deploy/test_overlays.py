@@ -21,9 +21,13 @@ IDS = ["+".join((name, *components)) for name, components in RENDERS]
 
 
 def test_the_overlays_and_components_are_there() -> None:
-    assert OVERLAYS == ["jobs-selfplay", "raycluster-atari", "rayjob-go9"]
+    assert [
+        "jobs-selfplay",
+        *("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
+        *("raycluster-atari", "rayjob-go9", "rayjob-minigo"),
+    ] == OVERLAYS
     used = {one for _, components in RENDERS for one in components}
-    # Every overlay has the other two, and those of Ray the network too.
+    # Every overlay has the other two, and those of Ray and MPI the network too.
     assert used == {"gpu", "mirrors", "network", "queue-kueue", "queue-volcano"}
 
 
@@ -52,8 +56,11 @@ def test_mirrors_go_with_the_others(components: tuple[str, ...]) -> None:
     [
         ("jobs-selfplay", ("gpu", "queue-volcano")),
         ("jobs-selfplay", ("gpu", "mirrors", "network", "queue-kueue")),
+        ("mpijob-4gpu-64cpu", ("queue-volcano",)),
+        ("mpijob-8gpu-128cpu", ("queue-kueue",)),
         ("raycluster-atari", ("queue-volcano",)),
         ("rayjob-go9", ("queue-kueue",)),
+        ("rayjob-minigo", ()),
         ("rayjob-go9", ()),
     ],
 )
@@ -83,6 +90,22 @@ def test_both_renderers_agree(name: str, components: tuple[str, ...]) -> None:
             "patch: '{data: {b: c}}'}]\n",
             "must be lists of JSON patch operations",
         ),
+        (
+            "kustomization.yaml",
+            "configMapGenerator: [{name: b, files: [a.yaml]}]\n",
+            "must have disableNameSuffixHash",
+        ),
+        (
+            "kustomization.yaml",
+            "configMapGenerator: [{name: b, files: [absent.sh]}]\n"
+            "generatorOptions: {disableNameSuffixHash: true}\n",
+            "absent.sh) cannot be read",
+        ),
+        (
+            "kustomization.yaml",
+            "configMapGenerator: [{name: b, envs: [a.yaml]}]\n",
+            "field envs",
+        ),
         ("a.yaml", "kind: ConfigMap\n", "apiVersion, kind and metadata"),
         (
             "a.yaml",
@@ -111,16 +134,17 @@ def test_the_command_says_what_is_wrong(
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     assert check_manifests.main(["jobs-selfplay", "--builtin"]) == 0
     assert capsys.readouterr().out == "6 renders: 0 errors\n"
-    assert check_manifests.main(["--builtin", "--node", "cpu=12,memory=1Ti"]) == 1
+    words = ["--builtin", "--node", "cpu=16,memory=1Ti"]
+    assert check_manifests.main(words) == 1
     found = capsys.readouterr().out.splitlines()
     assert found[0] == (
         "rayjob-go9 deploy/k8s/overlays/rayjob-go9/rayjob.yaml: RayJob/go9 "
         "spec.rayClusterSpec.workerGroupSpecs[1].template, limits of cpu (20) must fit "
-        "a node, which has 12; lower its containers'"
+        "a node, which has 16; lower its containers'"
     )
     # Its three renders and the sum; no other pod is as large.
     assert len(found) == 4
-    assert found[-1] == "11 renders: 3 errors"
+    assert found[-1] == "20 renders: 3 errors"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from scripts.manifests.checks import CHECKS
 
 from tests.unit.deploy.overlays import rendered
 from tests.unit.deploy.planted_mirrors import MIRRORS
+from tests.unit.deploy.planted_mpi import MPI
 from tests.unit.deploy.planted_network import NETWORK
 from tests.unit.deploy.planted_processes import PROCESSES
 from tests.unit.deploy.planting import Planted, changed, of, plant
@@ -359,6 +360,7 @@ PLANTED = [
         of(GO9, "spec.activeDeadlineSeconds (36000) must be more than the command's"),
     ),
     *MIRRORS,
+    *MPI,
     *NETWORK,
     *PROCESSES,
 ]

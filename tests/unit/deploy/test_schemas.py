@@ -139,6 +139,30 @@ def test_own_schemas_are_held_against_a_projects(
     assert [line.removeprefix(where) for line in found] == expected
 
 
+def test_a_map_of_theirs_has_one_schema_for_every_name() -> None:
+    key = ("kubeflow.org/v2beta1", "MPIJob")
+    theirs = as_theirs(key)
+    replica = {
+        "type": "object",
+        "properties": {
+            "replicas": {"type": "integer"},
+            "restartPolicy": {"type": "string"},
+            "template": {"type": "object"},
+        },
+    }
+    replicas = {"type": "object", "additionalProperties": replica}
+    theirs["properties"]["spec"]["properties"]["mpiReplicaSpecs"] = replicas
+    assert list(schema_differences({key: theirs})) == []
+    replica["properties"]["replicas"] = {"type": "string"}  # type: ignore[index]
+    found = list(schema_differences({key: theirs}))
+    where = f"{key[0]} {key[1]}.spec.mpiReplicaSpecs"
+    rule = "(integer) must be string; correct the schema"
+    assert found == [f"{where}.{one}.replicas {rule}" for one in ("Launcher", "Worker")]
+    replicas["additionalProperties"] = True
+    found = list(schema_differences({key: theirs}))
+    assert found[0] == f"{where}.Launcher (a field) must be one of theirs; remove it"
+
+
 def test_manifests_are_validated_by_a_projects_definitions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

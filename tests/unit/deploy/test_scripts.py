@@ -27,14 +27,16 @@ from tengen.errors import UsageError
 ROOT = Path(__file__).resolve().parents[3]
 SLURM = ROOT / "deploy" / "slurm"
 SBATCH = sorted(SLURM.glob("*.sbatch"))
-SCRIPTS = [*SBATCH, ROOT / "deploy" / "docker" / "build.sh"]
-PAGE = ROOT / "docs" / "deploy.md"
+MINIGO = sorted((ROOT / "deploy" / "k8s" / "minigo").rglob("*.sh"))
+SCRIPTS = [*SBATCH, *MINIGO, ROOT / "deploy" / "docker" / "build.sh"]
+PAGES = [ROOT / "docs" / name for name in ("deploy.md", "mlperf.md")]
 
 
 def all_commands() -> Iterator[Typed]:
     for path in SCRIPTS:
         yield from script_commands(path)
-    yield from page_commands(PAGE)
+    for page in PAGES:
+        yield from page_commands(page)
 
 
 def test_they_are_found() -> None:

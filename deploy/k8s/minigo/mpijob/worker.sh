@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What a worker does: it lets the launcher's mpirun in, and at its end leaves roles time
+# to save.
+#
+# mpirun's daemon and ranks come in by ssh; roles are processes of their own sessions,
+# which save and leave once their rank is gone (docs/launch_mpi.md). When the pod is asked
+# to end, this ends the daemon and the ranks and waits for the roles: sshd alone would
+# leave at once, and take the container and with it all that is not saved.
+set -euo pipefail
+
+most_s=${SAVE_WAIT_S:-80}
+
+# Prints the processes whose command line fits a pattern. shellcheck sees no trap:
+# shellcheck disable=SC2329
+processes() {
+  local folder words
+  for folder in /proc/[0-9]*; do
+    words=$(tr '\0' ' ' 2>/dev/null <"$folder/cmdline") || continue
+    if [[ $words =~ $1 ]]; then printf '%s\n' "${folder#/proc/}"; fi
+  done
+}
+
+# shellcheck disable=SC2329
+finish() {
+  trap '' TERM INT
+  local id
+  kill "$listener" 2>/dev/null || true
+  # The daemon first: mpirun then ends the call on all other workers too.
+  for id in $(processes '(^|/)orted ') $(processes ' train .*--launch mpi'); do
+    kill -KILL "$id" 2>/dev/null || true
+  done
+  SECONDS=0
+  printf 'ends; roles that save: %s\n' "$(processes 'tengen\.launch\.' | wc -l)"
+  while [[ -n $(processes 'tengen\.launch\.') ]] && ((SECONDS < most_s)); do sleep 1; done
+  if [[ -n $(processes 'tengen\.launch\.') ]]; then
+    printf 'roles (still there) must save in %s s; their last turn is lost\n' "$most_s" >&2
+    exit 1
+  fi
+  printf 'all have saved, after %s s\n' "$SECONDS"
+  exit 0
+}
+
+# A session of sshd has none of the container's variables but those that are named.
+# TENGEN, PYTHON and what libraries of the network and of GPUs read.
+variables=$(env | grep -E '^(PYTHON|TENGEN_|NCCL_|GLOO_|OMP_|CUDA_)[A-Z_]*=[^ ]*$' | tr '\n' ' ' || true)
+trap finish TERM INT
+"$(command -v sshd)" -D -e -f /etc/tengen/mpi/sshd_config \
+  -o "SetEnv HOME=/tmp $variables" &
+listener=$!
+printf 'lets mpirun in\n'
+code=0
+wait "$listener" || code=$?
+printf 'sshd (exit code %s) must not end; read what it said\n' "$code" >&2
+exit 1

@@ -1,0 +1,179 @@
+"""The MPIJob of the MLPerf minigo benchmark in pods without a cluster.
+
+Its workers and its launcher run the scripts, settings and commands of the manifest, on
+a read-only root as user 10001, each pod with a network of its own. The task is a small
+one, on processors, and tini, which is process 1 of the images, is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.observe import read_hosts
+from tengen.run import RunDirectory, find_files
+from tests.faults.pods import Pods
+from tests.faults.role_processes import check_learner, games_in_segments
+from tests.integration.runs import wait_for
+from tests.unit.deploy.overlays import rendered
+
+NEEDED = ("ip", "sshd", "ssh", "mpirun", "setpriv", "openssl")
+_PATH = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        os.getuid() != 0 or not all(shutil.which(one, path=_PATH) for one in NEEDED),
+        reason=f"pods without a cluster need root and {', '.join(NEEDED)}",
+    ),
+]
+
+WORKERS = [f"minigo-worker-{index}" for index in range(4)]
+LAUNCHER = "minigo-launcher"
+GAMES = 24
+SMALL = (
+    "net.num_blocks=2",
+    "net.num_channels=8",
+    f"agent.actor.games_per_generation={GAMES}",
+    "agent.actor.full_simulations=16",
+    "agent.actor.cheap_simulations=8",
+    "agent.actor.num_slots=8",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
+    "store.min_rows=100",
+    "learner.batch_size=64",
+    "inference.precision=fp32",
+    "inference.backend=openvino",
+    "inference.batch_shape=dynamic",
+    "launch.roles.learn.num_cpus=2",
+)
+"""In the place of the recipe's numbers, for a machine with two cores."""
+
+
+def small(args: list[str], *budget: str) -> list[str]:
+    """Returns the launcher's arguments for a small run by the same ranks."""
+    place = args.index("tengen")
+    kept = [
+        words
+        for words in zip(args[place + 3 :: 2], args[place + 4 :: 2], strict=True)
+        if words[0] not in ("--recipe", "--devices")
+        and not words[1].startswith(("agent.target.", "launch.roles.learn.num_cpus"))
+    ]
+    found = [*args[:place], "tengen", "train", "go/5"]
+    found += [word for words in kept for word in words]
+    for setting in SMALL:
+        found += ["--set", setting]
+    return [*found, *budget]
+
+
+def ssh_keys(folder: Path) -> dict[str, str]:
+    """Returns the secret that the operator makes of a job: an ECDSA key of 521 bits."""
+    key = folder / "id_rsa"
+    words = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-m", "PEM", "-N", ""]
+    subprocess.run([*words, "-f", str(key)], check=True, capture_output=True)
+    public = " ".join(key.with_suffix(".pub").read_text().split()[:2]) + "\n"
+    return {"id_rsa": key.read_text(), "id_rsa.pub": public, "authorized_keys": public}
+
+
+def certificate(folder: Path) -> dict[str, str]:
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+    words += f"-days 2 -subj /CN=minigo -keyout {folder}/tls.key -out {folder}/tls.crt"
+    subprocess.run(words.split(), check=True, capture_output=True)
+    return {name: (folder / name).read_text() for name in ("tls.key", "tls.crt")}
+
+
+@pytest.fixture
+def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
+    monkeypatch.setenv("PATH", _PATH)
+    overlay = rendered("mpijob-4gpu-64cpu")
+    spec = overlay.documents["MPIJob", "minigo"]["spec"]
+    files = {}
+    for name, folder in (("minigo-mpi", "mpi"), ("minigo-data", "data")):
+        for file, text in overlay.documents["ConfigMap", name]["data"].items():
+            files[f"/etc/tengen/{folder}/{file}"] = text
+    for file, text in ssh_keys(tmp_path).items():
+        files[f"{spec['sshAuthMountPath']}/{file}"] = text
+    for file, text in certificate(tmp_path).items():
+        files[f"/etc/tengen/tls/{file}"] = text
+    slots = spec["slotsPerWorker"]
+    lines = [f"{name}.minigo.test.svc slots={slots}\n" for name in WORKERS]
+    files["/etc/mpi/hostfile"] = "".join(lines)
+    made = Pods([*WORKERS, LAUNCHER], "minigo", tmp_path, files)
+    yield made
+    made.close()
+
+
+def start_worker(pods: Pods, name: str) -> None:
+    spec = rendered("mpijob-4gpu-64cpu").documents["MPIJob", "minigo"]["spec"]
+    (container,) = spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    pods.start(name, container["command"][2:], PYTHONUNBUFFERED="1")
+
+
+def start_launcher(pods: Pods, *budget: str) -> None:
+    spec = rendered("mpijob-4gpu-64cpu").documents["MPIJob", "minigo"]["spec"]
+    pod = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    (container,) = pod["containers"]
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    # Of the operator, for Open MPI.
+    variables["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true"
+    variables["OMPI_MCA_orte_default_hostfile"] = "/etc/mpi/hostfile"
+    words = [*container["command"][2:], *small(container["args"], *budget)]
+    pods.start(LAUNCHER, words, **variables)
+
+
+def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
+    pods: Pods,
+) -> None:
+    start_launcher(pods, "--games", "100000")
+    # It waits, and says for whom.
+    wait_for(lambda: "waits for 4 of 4 workers" in pods.log(LAUNCHER).read_text(), 60)
+    for name in WORKERS:
+        start_worker(pods, name)
+    run = RunDirectory(pods.runs / "minigo")
+
+    def has_learned() -> bool:
+        assert pods.is_running(LAUNCHER), pods.log(LAUNCHER).read_text()[-2000:]
+        sealed = find_files(run.experience, "selfplay-*/*/*.npz")
+        return len(sealed) > 1 and (run.checkpoints.latest() or 0) > 0
+
+    wait_for(has_learned, 300)
+    # A node is drained: its roles save, and the call ends.
+    assert pods.end(WORKERS[3], 90) == 0
+    said = pods.log(WORKERS[3]).read_text()
+    assert re.search(r"^ends; roles that save: [1-9]", said, re.M)
+    assert "all have saved" in said
+    assert pods.wait(LAUNCHER, 120) != 0
+    before = len(find_files(run.experience, "selfplay-*/*/*.npz"))
+    games = {game for _, game, _ in games_in_segments(run)}
+    # The next try of the Job: the pod is there again.
+    start_worker(pods, WORKERS[3])
+    start_launcher(pods, "--games", str(4 * GAMES))
+    assert pods.wait(LAUNCHER, 300) == 0, pods.log(LAUNCHER).read_text()[-2000:]
+    # The launcher has ended, so the operator deletes the workers: nothing is in them.
+    for name in WORKERS:
+        assert pods.end(name, 20) == 0
+    hosts = read_hosts(run)
+    assert hosts is not None
+    places = [one for one in hosts.places if one.place != "rank 0"]
+    assert {one.place: (one.host, one.name) for one in places} == {
+        "rank 1": (WORKERS[1], "learn-1"),
+        "rank 2": (WORKERS[2], "selfplay-0"),
+        "rank 3": (WORKERS[3], "selfplay-1"),
+    }
+    found = [game for _, game, _ in games_in_segments(run)]
+    assert len(found) == len(set(found))
+    assert games <= set(found)
+    assert len(find_files(run.experience, "selfplay-*/*/*.npz")) > before
+    assert check_learner(run) > 0
+    assert run.models.latest()
+    # What ranks print is there for each try.
+    tries = sorted((pods.runs / "minigo-mpirun").iterdir())
+    assert len(tries) == 2
+    said = [path.read_text() for path in tries[-1].rglob("rank.0/stdout")]
+    assert any("rank 3 on minigo-worker-3: selfplay-1" in text for text in said)

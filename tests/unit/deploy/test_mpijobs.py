@@ -1,0 +1,231 @@
+"""The MPIJobs of the MLPerf minigo benchmark: who is where, what their scripts do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts import check_manifests
+from scripts.manifests import single
+from scripts.manifests.checks.mpi import planned
+from scripts.manifests.checks.ray import nodes_of_pods
+from scripts.manifests.checks.sizes import pod_limits
+from scripts.manifests.commands import (
+    config_of,
+    container_commands,
+    entrypoint_commands,
+)
+from scripts.manifests.overlay import K8S, ROOT, Overlay
+from scripts.manifests.render import load_all
+
+from tengen.launch.cluster.table import check_fits, filled
+from tengen.launch.cluster.table import table_of as table_of_ray
+from tengen.launch.ranks.table import Placed
+from tests.unit.deploy.overlays import rendered
+
+OVERLAYS = ("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu")
+PAGE = ROOT / "docs" / "mlperf.md"
+DATA = K8S / "minigo" / "data"
+
+
+def table_of(overlay: Overlay) -> list[Placed]:
+    (typed,) = container_commands(overlay)
+    config = config_of(typed)
+    assert config is not None
+    return planned(typed.document, config)
+
+
+def hosts_of(table: list[Placed], role: str) -> list[str]:
+    return [one.host for one in table if role == one.worker.given_as]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_learners"), [("mpijob-4gpu-64cpu", 2), ("mpijob-8gpu-128cpu", 4)]
+)
+def test_each_rank_has_the_role_that_the_page_says(
+    name: str, num_learners: int
+) -> None:
+    overlay = rendered(name)
+    table = table_of(overlay)
+    workers = [f"minigo-worker-{index}" for index in range(2 * num_learners)]
+    assert hosts_of(table, "learn") == workers[:num_learners]
+    assert hosts_of(table, "selfplay") == workers[num_learners:]
+    assert hosts_of(table, "export") == hosts_of(table, "gate") == workers[:1]
+    threads = {one.worker.name: one.worker.num_threads for one in table}
+    assert (threads["learn"], threads["learn-1"], threads["selfplay-0"]) == (12, 12, 16)
+    # All processes of a pod see its one GPU.
+    assert {one.devices for one in table} == {None}
+    shown = [f"`{one.worker.name}`" for one in table if one.worker.name != "rate"]
+    assert all(one in PAGE.read_text() for one in shown)
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_threads_follow_the_one_number_of_a_worker(name: str) -> None:
+    overlay = rendered(name)
+    (worker,) = [pod for pod in overlay.pods() if pod.replica == "Worker"]
+    resources = worker.spec["containers"][0]["resources"]
+    text = (K8S / "minigo" / "mpijob" / "mpijob.yaml").read_text()
+    assert len(re.findall('cpu: "16"', text)) == 1
+    for part in ("requests", "limits"):
+        resources[part]["cpu"] = "20"
+    threads = {one.worker.name: one.worker.num_threads for one in table_of(overlay)}
+    assert threads["selfplay-0"] == 20
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_it_is_as_large_as_its_name_says(name: str) -> None:
+    overlay = rendered(name)
+    (worker,) = [pod for pod in overlay.pods() if pod.replica == "Worker"]
+    limits = pod_limits(worker)
+    total = {key: int(value * worker.replicas) for key, value in limits.items()}
+    named = f"mpijob-{total['nvidia.com/gpu']}gpu-{total['cpu']}cpu"
+    assert named == name
+    memory = total["memory"] // 2**30
+    row = f"{total['cpu']} cores, {memory} GiB, {total['nvidia.com/gpu']} GPUs"
+    assert row in PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_what_ranks_print_is_on_the_claim(name: str) -> None:
+    launcher = next(pod for pod in rendered(name).pods() if pod.replica == "Launcher")
+    (container,) = launcher.spec["containers"]
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    folder = variables["LOGS_FOLDER"]
+    claims = {
+        one["name"]
+        for one in launcher.spec["volumes"]
+        if "persistentVolumeClaim" in one
+    }
+    mounts = [one for one in container["volumeMounts"] if one["name"] in claims]
+    assert [folder.startswith(f"{one['mountPath']}/") for one in mounts] == [True]
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_its_file_is_its_render(name: str) -> None:
+    path = single.file_of(name)
+    assert path is not None
+    assert load_all(path.read_text()) == [*rendered(name).documents.values()]
+    assert f"/{name}:" in path.read_text().splitlines()[0]
+
+
+def test_the_files_are_written_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def elsewhere(name: str) -> Path | None:
+        path = single.file_of(name)
+        return None if path is None else tmp_path / path.name
+
+    monkeypatch.setattr(check_manifests, "file_of", elsewhere)
+    assert check_manifests.main([*OVERLAYS, "rayjob-go9", "--write"]) == 0
+    written = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert written == ["job_4GPU_64CPU.yaml", "job_8GPU_128CPU.yaml"]
+    for name in written:
+        assert (tmp_path / name).read_text() == (K8S / name).read_text()
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = set(
+        re.findall(r"(?:deploy|docs|scripts|tests)/[\w./-]*\w", PAGE.read_text())
+    )
+    assert len(named) > 8
+    assert [one for one in sorted(named) if not (ROOT / one).exists()] == []
+
+
+def test_on_ray_one_pod_learns_and_each_other_has_a_process_that_plays() -> None:
+    overlay = rendered("rayjob-minigo")
+    (typed,) = entrypoint_commands(overlay)
+    config = config_of(typed)
+    assert config is not None
+    pods = [pod for pod in overlay.pods() if pod.ray_params is not None]
+    nodes = nodes_of_pods(pods, most=False)
+    assert [node.num_gpus for node in nodes].count(1) == 1
+    config = filled(config, nodes)
+    assert config.launch.of("selfplay").count == 4
+    asked = {one.worker.name: one for one in table_of_ray(config, nodes)}
+    assert (asked["learn"].num_cpus, asked["learn"].num_gpus) == (12, 1)
+    assert (asked["selfplay-3"].num_cpus, asked["selfplay-3"].num_gpus) == (14, 0)
+    check_fits(config, list(asked.values()), nodes)
+
+
+def run(
+    script: str, *words: str, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    searched = os.environ["PATH"]
+    return subprocess.run(
+        ["bash", DATA / script, *words],
+        env={"PATH": f"{path}:{searched}" if path else searched, "PAUSE_S": "0.05"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+
+
+def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
+    file = tmp_path / "READY"
+    done = run("wait.sh", str(file), "1", "job/minigo-data")
+    assert done.returncode == 1
+    rule = f"data ({file}) must be there after 1 s; look at job/minigo-data\n"
+    assert done.stderr == rule
+    first = done.stdout.splitlines()[0]
+    assert first == f"waits for {file} of job/minigo-data, 0 s of 1"
+    file.touch()
+    done = run("wait.sh", str(file), "1", "job/minigo-data")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Stand-ins: python3 fetches what there is, tengen makes what it is asked for."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    log = tmp_path / "log"
+    archive = tmp_path / "archive"
+    (archive / "ck" / "work_dir").mkdir(parents=True)
+    (archive / "ck" / "selfplay" / "000017").mkdir(parents=True)
+    for number in (9, 10):
+        (archive / "ck" / "work_dir" / f"model-{number}.index").touch()
+    fetch = f'tar -czf "$2/checkpoint.tar.gz" -C {archive} ck\n'
+    make = f'echo "$*" >> {log}\nmkdir -p "$6"\n'
+    for name, text in (("python3", fetch), ("tengen", make)):
+        (folder / name).write_text(f"#!/bin/bash\n{text}")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -> None:
+    data = tmp_path / "data"
+    done = run("fetch.sh", str(data), path=programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    fetched = f"{data}/fetched"
+    told = (tmp_path / "log").read_text().splitlines()
+    assert told == [
+        f"data import-minigo --checkpoint {fetched}/target --out {data}/target",
+        f"data import-minigo --checkpoint {fetched}/unpacked/ck/work_dir/model-10 "
+        f"--out {data}/checkpoint",
+        f"data import-minigo --examples {fetched}/unpacked/ck/selfplay "
+        f"--out {data}/examples",
+    ]
+    assert (data / "READY").exists()
+    # Another time it makes nothing.
+    assert "is there already" in run("fetch.sh", str(data), path=programs).stdout
+    assert (tmp_path / "log").read_text().splitlines() == told
+
+
+def test_data_that_cannot_be_made_is_not_ready(tmp_path: Path, programs: Path) -> None:
+    (programs / "tengen").write_text("#!/bin/bash\nexit 1\n")
+    data = tmp_path / "data"
+    assert run("fetch.sh", str(data), path=programs).returncode == 1
+    assert not (data / "READY").exists()
+    nothing = 'tar -czf "$2/checkpoint.tar.gz" -T /dev/null'
+    (programs / "python3").write_text(f"#!/bin/bash\n{nothing}\n")
+    other = tmp_path / "other"
+    done = run("fetch.sh", str(other), path=programs)
+    assert done.returncode == 1
+    rule = "must have a checkpoint and generations of games; remove it"
+    assert done.stderr == f"data ({other}/fetched/unpacked) {rule}\n"
