@@ -26,6 +26,7 @@ __all__ = [
     "INT8_FILE",
     "ONNX_FILE",
     "OpenVinoBackend",
+    "compile_graph",
     "float_precision",
     "is_installed",
     "require_precision",
@@ -128,6 +129,23 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
             for name in output.names:
                 chunks.setdefault(name, []).append(answers[output].copy())
     return {name: np.concatenate(parts) for name, parts in chunks.items()}
+
+
+def compile_graph(path: Path, num_threads: int) -> tuple[Any, Any, str]:
+    """Returns a float graph, the same compiled in float32, and the library's build.
+
+    Args:
+        path: The file.
+        num_threads: Threads that will evaluate at the same time.
+
+    Raises:
+        UsageError: OpenVINO is not installed.
+        RuntimeError: It refuses the file.
+    """
+    core = _core()
+    graph = core.read_model(str(path))
+    compiled = core.compile_model(graph, "CPU", _settings("fp32", num_threads))
+    return graph, compiled, str(core.get_versions("CPU")["CPU"].build_number)
 
 
 def _streams_own_cores(num_threads: int) -> bool:

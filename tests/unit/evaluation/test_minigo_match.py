@@ -9,7 +9,11 @@ import pytest
 
 from tengen import _core, games
 from tengen.search import SearchConfig
-from tests.oracle.slow_minigo_games import evaluate_planes, pass_alive_of, slow_match_game
+from tests.oracle.slow_minigo_games import (
+    evaluate_planes,
+    pass_alive_of,
+    slow_match_game,
+)
 
 NAME = "go/5/nosuicide"
 

@@ -19,6 +19,8 @@ from tengen.experience import (
     GenerationWindow,
     Manifest,
 )
+from tengen.minigo.records import Examples
+from tengen.minigo.rows import ImportedRows, rows_name, write_rows
 
 B = 8
 CONFIG = GenerationsConfig(num_generations=3, min_games=6, share=0.4)
@@ -286,3 +288,83 @@ def test_bad_settings_are_refused() -> None:
     for name, value in {"num_generations": 0, "min_games": 0, "share": 0.0}.items():
         with pytest.raises(UsageError, match=rf"{name} \({value}\)"):
             GenerationsConfig(**{name: value})  # type: ignore[arg-type]
+
+
+TASK = "go/5/nosuicide/planes=minigo"
+
+
+def write_imported(folder: Path, generation: int, num_games: int) -> None:
+    """Writes a generation of examples, each row's planes full of its own number."""
+    rng = np.random.default_rng(generation)
+    games = []
+    for _ in range(num_games):
+        num = int(rng.integers(1, 6))
+        policy = rng.random((num, 26)).astype(np.float32)
+        games.append(
+            Examples(
+                planes=rng.integers(0, 2, (num, 13, 5, 5)).astype(np.uint8),
+                policy=policy / policy.sum(1, keepdims=True),
+                outcome=rng.choice([-1, 1], num).astype(np.int8),
+            )
+        )
+    folder.mkdir(exist_ok=True)
+    write_rows(folder / rows_name(generation), games, 5, generation, "a test")
+
+
+def test_imported_generations_come_before_the_runs_own(tmp_path: Path) -> None:
+    for generation in (15, 16, 17):
+        write_imported(tmp_path / "imported", generation, 9)
+    config = GenerationsConfig(
+        num_generations=3, min_games=6, share=0.5, imported=str(tmp_path / "imported")
+    )
+
+    def opened(state: Any = None) -> GenerationWindow:
+        return GenerationWindow(TASK, tmp_path / "experience", config, 7, B, state)
+
+    window = opened()
+    # The newest imported generation has games enough, before any was played.
+    rows = [ImportedRows(tmp_path / "imported" / rows_name(n)) for n in (15, 16, 17)]
+    firsts = np.cumsum([0, *(one.num_rows for one in rows)])
+    counted = [np.flatnonzero(one.games < 6) for one in rows]
+    size = sum(round(0.5 * len(one)) for one in counted)
+    assert window.available() == size // B * B > 0
+    batches = drawn(window)
+    allowed = {int(f + r) for f, one in zip(firsts, counted, strict=False) for r in one}
+    keys = keys_of(batches)
+    assert set(keys) <= allowed
+    assert len(set(keys)) == len(keys)
+    for batch in batches:
+        for place, key in enumerate(batch.keys.tolist()):
+            part = int(np.searchsorted(firsts, key, side="right")) - 1
+            row = np.array([key - firsts[part]])
+            outcome = rows[part].columns(row, np.zeros(1, np.uint8))["outcome"]
+            np.testing.assert_array_equal(batch.columns["outcome"][place], outcome[0])
+    # The run's own generation takes the place of the oldest.
+    with ExperienceWriter(tmp_path / "experience" / "selfplay-0", 1) as writer:
+        segment = writer.open_games(1, TASK)
+        for index in range(6):
+            record = random_game(TASK, index, 1)
+            record.model = 0
+            segment.sink.put(record)
+        segment.close()
+        writer.seal(1)
+    window.refresh()
+    state = json.loads(json.dumps(window.state()))
+    keys = keys_of(drawn(window))
+    assert min(keys) >= firsts[1]
+    assert max(keys) >= firsts[-1]
+    mixed = drawn(opened(state))
+    assert keys_of(mixed) == keys
+    assert mixed[0].columns["planes"].shape == (B, 14, 5, 5)
+
+
+def test_imported_generations_of_another_board_are_refused(tmp_path: Path) -> None:
+    write_imported(tmp_path / "imported", 3, 2)
+    for task, folder, why in (
+        ("go/7/nosuicide/planes=minigo", "imported", "must be of go/7"),
+        ("go/5", "imported", "must be of go/5, not of go/5/nosuicide"),
+        (TASK, "nothing", "must have files of imported generations"),
+    ):
+        config = GenerationsConfig(imported=str(tmp_path / folder))
+        with pytest.raises(UsageError, match=why):
+            GenerationWindow(task, tmp_path, config, 7, B)

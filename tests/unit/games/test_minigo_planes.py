@@ -14,7 +14,13 @@ from tengen.errors import UsageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_go import SlowGo, choose
-from slow_minigo_planes import captures, in_reach, liberties_of, minigo_planes, planes_of
+from slow_minigo_planes import (
+    captures,
+    in_reach,
+    liberties_of,
+    minigo_planes,
+    planes_of,
+)
 
 PART = "/planes=minigo"
 # Boards with how many games of at most how many plies.

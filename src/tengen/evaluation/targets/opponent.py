@@ -19,12 +19,16 @@ from tengen.evaluation.players import (
 )
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.games import open_game
+from tengen.inference.foreign_graph import ForeignGraph
 from tengen.models import ModelDir
+from tengen.nets import board_of
+from tengen.run import file_sha256
 from tengen.search import PlayConfig
 
 __all__ = ["checked_opponent", "open_opponent", "opponent_digest"]
 
 _NAME = "agent.target.opponent"
+_ONNX = "onnx:"
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
@@ -38,6 +42,11 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
         UsageError: There is no such opponent, or it cannot play the task.
     """
     word = config.opponent
+    if word.startswith(_ONNX):
+        path = Path(word.removeprefix(_ONNX)).resolve()
+        check(path.is_file(), _NAME, word, "must name a file; check the path")
+        _open_graph(path, task, 1)
+        return dataclasses.replace(config, opponent=f"{_ONNX}{path}")
     try:
         found = find_player(word)
     except UsageError as error:
@@ -68,6 +77,9 @@ def open_opponent(
         RunError: The backend refuses the model.
     """
     word = config.opponent
+    if word.startswith(_ONNX):
+        graph = _open_graph(Path(word.removeprefix(_ONNX)), task, num_threads)
+        return ModelPlayer(name=word, task=task, backend=graph, play=play)
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
@@ -83,13 +95,23 @@ def opponent_digest(config: TargetConfig) -> str:
     Raises:
         UsageError: It is gone.
     """
-    found = find_player(config.opponent)
     text = config.opponent
+    if text.startswith(_ONNX):
+        return file_sha256(Path(text.removeprefix(_ONNX)))
+    found = find_player(text)
     if isinstance(found, ModelDir):
         text = " ".join(
             f"{name}={found.meta.sha256[name]}" for name in sorted(found.meta.sha256)
         )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _open_graph(path: Path, task: str, num_threads: int) -> ForeignGraph:
+    signature = board_of(open_game(task)).signature
+    try:
+        return ForeignGraph(path, signature, num_threads)
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
 
 
 def _check_game(model: ModelDir, word: str, task: str) -> None:

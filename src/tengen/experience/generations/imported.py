@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import UsageError
-from tengen.experience.generations.imported_rows import ImportedRows
 from tengen.experience.generations_config import GenerationsConfig
+from tengen.games import open_game
+from tengen.minigo.records import NUM_FEATURES
+from tengen.minigo.rows import ImportedRows
 from tengen.run import find_files
 
 __all__ = ["ImportedGenerations"]
@@ -42,7 +44,7 @@ class ImportedGenerations:
                     f"import-minigo --examples"
                 )
             newest = sorted(paths)[-config.num_generations :]
-            self._parts = [ImportedRows(path, game) for path in newest]
+            self._parts = [_opened(path, game) for path in newest]
         self._firsts = np.cumsum([0, *(part.num_rows for part in self._parts)])
 
     @property
@@ -61,7 +63,8 @@ class ImportedGenerations:
     def rows(self, generation: int, num_games: int) -> NDArray[np.int64]:
         """Returns the row numbers ``[R] int64`` of a generation's first games."""
         first = self._firsts[len(self._parts) + generation]
-        return first + self._parts[generation].rows_of_first(num_games)
+        is_first = self._parts[generation].games < num_games
+        return first + np.flatnonzero(is_first).astype(np.int64)
 
     def columns(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
@@ -89,3 +92,15 @@ class ImportedGenerations:
     def close(self) -> None:
         """Frees the rows. A second call does nothing."""
         self._parts = []
+
+
+def _opened(path: Path, game: str) -> ImportedRows:
+    rows, rules = ImportedRows(path), open_game(game)
+    wanted = (rows.side, rows.side, NUM_FEATURES + 1)
+    if (rules.height, rules.width, rules.num_planes) != wanted:
+        raise UsageError(
+            f"store.imported ({path}) must be of {game}, not of "
+            f"go/{rows.side}/nosuicide/planes=minigo; choose another --out, or leave "
+            f"it out"
+        )
+    return rows

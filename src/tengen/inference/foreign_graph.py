@@ -1,0 +1,153 @@
+"""An ONNX network of another program, with the planes of MLPerf's minigo.
+
+Legend: N rows of a port, n rows of one batch, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.config import check
+from tengen.errors import RunError, UsageError
+from tengen.inference.backend import NO_STATE, Arrays, check_arrays
+from tengen.inference.config import BatchShape, Precision
+from tengen.inference.openvino_backend import compile_graph
+from tengen.tensors import Signature
+
+__all__ = ["ForeignGraph"]
+
+_NUM_FEATURES = 13
+# Of tengen's planes, behind that of the board: ones if Black is to move.
+_BLACK_PLANE = 9
+_LEAST = 1e-30
+
+
+class ForeignGraph:
+    """A ``Backend`` over a file as a converter makes it of minigo's frozen graph.
+
+    Its input is ``[n, 13, H, W]``, float32, bool or uint8. Of its outputs the one of A
+    numbers is the policy, probabilities where a Softmax makes them and else logits; the
+    one of one number is the value, in [-1, 1] for Black.
+
+    Attributes:
+        name: ``openvino``.
+        version: The library's build.
+        precision: ``fp32``.
+        batch_shape: ``dynamic``.
+        signature: Policy and value of a board.
+    """
+
+    name = "openvino"
+    precision: Precision = "fp32"
+    batch_shape: BatchShape = "dynamic"
+
+    def __init__(self, path: Path, signature: Signature, num_threads: int) -> None:
+        """Compiles the graph.
+
+        Args:
+            path: The file.
+            signature: Of a game with the planes of minigo.
+            num_threads: Threads that will call runners at the same time.
+
+        Raises:
+            UsageError: OpenVINO is not installed, the file cannot be read, or its
+                shapes are others.
+            RunError: OpenVINO refuses the graph.
+        """
+        self.signature = signature
+        self._shape = signature.inputs["planes"].shape
+        num_actions = signature.outputs["policy"].shape[0]
+        has_planes = self._shape[0] == _NUM_FEATURES + 1
+        rule = "reads the planes of go/N/planes=minigo; choose such a task"
+        check(has_planes, "graph", path, rule)
+        try:
+            graph, self._model, self.version = compile_graph(path, num_threads)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise RunError(
+                f"graph ({path}) is refused by OpenVINO: {reason}"
+            ) from error
+        self._dtype = _input_dtype(path, graph, self._shape[1:])
+        self._policy, self._value = _outputs(path, graph, num_actions)
+        node = graph.output(self._policy).get_node().input_value(0).get_node()
+        self._is_softmax = node.get_type_name() == "Softmax"
+
+    def bind(
+        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
+    ) -> _ForeignRunner:
+        """Returns a runner over these arrays; see ``Backend.bind``."""
+        check_arrays(self.signature, inputs, outputs, state)
+        request = self._model.create_infer_request()
+        places = (self._policy, self._value)
+        return _ForeignRunner(
+            request, inputs, outputs, places, self._dtype, self._is_softmax
+        )
+
+
+class _ForeignRunner:
+    """A ``Runner``, which copies: such networks only play against others."""
+
+    def __init__(
+        self,
+        request: Any,
+        inputs: Arrays,
+        outputs: Arrays,
+        places: tuple[int, int],
+        dtype: Any,
+        is_softmax: bool,
+    ) -> None:
+        self._request = request
+        self._inputs = inputs
+        self._outputs = outputs
+        self._places = places
+        self._dtype = dtype
+        self._is_softmax = is_softmax
+
+    def run(self, num_rows: int) -> None:
+        """See ``Runner.run``."""
+        planes = self._inputs["planes"][:num_rows]
+        self._request.infer({0: np.ascontiguousarray(planes[:, 1:], self._dtype)})
+        policy, value = (
+            self._request.get_output_tensor(place).data for place in self._places
+        )
+        if self._is_softmax:
+            policy = np.log(np.maximum(policy, _LEAST))
+        self._outputs["policy"][:num_rows] = policy
+        sign = 2.0 * planes[:, _BLACK_PLANE].max(axis=(1, 2)) - 1.0
+        self._outputs["value"][:num_rows] = value.reshape(num_rows) * sign
+
+
+def _input_dtype(path: Path, graph: Any, board: tuple[int, ...]) -> Any:
+    wanted = (_NUM_FEATURES, *board)
+    shapes = [list(_sides(one)) for one in graph.inputs]
+    fits = len(shapes) == 1 and _sides(graph.inputs[0]) == wanted
+    rule = f"must have one input of rows {list(wanted)}, not {shapes}"
+    advice = "export it for this board, channels first"
+    check(fits, "graph", path, f"{rule}; {advice}")
+    dtype = graph.inputs[0].get_element_type().to_dtype()
+    known = dtype in (np.float32, np.bool_, np.uint8)
+    rule = f"must read float32, bool or uint8, not {dtype}; export it so"
+    check(known, "graph", path, rule)
+    return dtype
+
+
+def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
+    """Returns the places of policy and value among the outputs."""
+    sizes = [int(np.prod(_sides(one), dtype=np.int64)) for one in graph.outputs]
+    policies = [place for place, size in enumerate(sizes) if size == num_actions]
+    values = [place for place, size in enumerate(sizes) if size == 1]
+    if len(policies) != 1 or len(values) != 1:
+        raise UsageError(
+            f"graph ({path}) must have an output of {num_actions} numbers and one of "
+            f"1, not of {sizes}; export policy and value alone"
+        )
+    return policies[0], values[0]
+
+
+def _sides(one: Any) -> tuple[int, ...]:
+    """Returns the lengths of the axes but the first; -1 for one that is open."""
+    axes = list(one.partial_shape)[1:]
+    return tuple(-1 if axis.is_dynamic else axis.get_length() for axis in axes)

@@ -1,0 +1,165 @@
+"""An ONNX network of another program against its source and against tengen's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from tengen import games
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import TargetConfig, play_match
+from tengen.evaluation.players import RandomPlayer
+from tengen.evaluation.targets.opponent import (
+    checked_opponent,
+    open_opponent,
+    opponent_digest,
+)
+from tengen.inference import allocate
+from tengen.inference.foreign_graph import ForeignGraph
+from tengen.nets import board_of
+from tengen.nets.minigo import MinigoConfig
+from tengen.search import PlayConfig, SearchConfig
+
+TASK = "go/5/nosuicide/planes=minigo"
+
+pytest.importorskip("openvino")
+
+
+def write_graph(path: Path, dtype: int = onnx.TensorProto.FLOAT, side: int = 5) -> None:
+    """A graph in the form of minigo's: probabilities, and the value of Black.
+
+    The policy's logits are the sums of weights over the planes, the value the tanh of
+    another sum.
+    """
+    rng = np.random.default_rng(3)
+    num_actions = side * side + 1
+    weights = {
+        "policy_weights": rng.normal(size=(13 * side * side, num_actions)),
+        "value_weights": rng.normal(size=(13 * side * side, 1)),
+    }
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Cast", ["pos_tensor"], ["x"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Flatten", ["x"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "policy_weights"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["policy_output"], axis=1),
+        helper.make_node("MatMul", ["flat", "value_weights"], ["sum"]),
+        helper.make_node("Tanh", ["sum"], ["value_output"]),
+    ]
+    initial = [
+        onnx.numpy_helper.from_array(0.1 * array.astype(np.float32), name)
+        for name, array in weights.items()
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "minigo",
+        [helper.make_tensor_value_info("pos_tensor", dtype, ["n", 13, side, side])],
+        [
+            helper.make_tensor_value_info("value_output", 1, ["n", 1]),
+            helper.make_tensor_value_info("policy_output", 1, ["n", num_actions]),
+        ],
+        initial,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 9
+    onnx.save(model, str(path))
+
+
+def answers(path: Path, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    signature = board_of(games.open_game(TASK)).signature
+    backend = ForeignGraph(path, signature, 1)
+    inputs = allocate(signature.inputs, len(planes))
+    outputs = allocate(signature.outputs, len(planes))
+    inputs["planes"][:] = planes
+    backend.bind(inputs, outputs).run(len(planes))
+    return outputs["policy"], outputs["value"]
+
+
+@pytest.fixture
+def planes() -> np.ndarray:
+    return games.random_positions(games.open_game(TASK), 40, 3)
+
+
+@pytest.mark.parametrize("dtype", [onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL])
+def test_it_answers_for_the_side_to_move(
+    tmp_path: Path, planes: np.ndarray, dtype: int
+) -> None:
+    path = tmp_path / "target.onnx"
+    write_graph(path, dtype)
+    policy, value = answers(path, planes)
+    graph = onnx.load(str(path)).graph
+    weights = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
+    flat = planes[:, 1:].reshape(len(planes), -1)
+    wanted = np.exp(flat @ weights["policy_weights"])
+    wanted /= wanted.sum(1, keepdims=True)
+    found = np.exp(policy)
+    np.testing.assert_allclose(found / found.sum(1, keepdims=True), wanted, rtol=1e-4)
+    black = np.tanh(flat @ weights["value_weights"])[:, 0]
+    is_black = planes[:, 9, 0, 0] == 1
+    assert 0 < is_black.sum() < len(planes)
+    sign = np.where(is_black, 1, -1)
+    np.testing.assert_allclose(value, black * sign, rtol=1e-4, atol=1e-6)
+
+
+def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> None:
+    """A network of our own, exported by torch with minigo's inputs and outputs."""
+    net = MinigoConfig(num_blocks=1, num_channels=8, fc_width=8).build(
+        board_of(games.open_game(TASK)).signature
+    )
+    with torch.no_grad():
+        wanted, _ = net.eval()(torch.from_numpy(planes))
+
+    class Foreign(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            planes = torch.cat([torch.ones_like(x[:, :1]), x], dim=1)
+            policy, outcome = net(planes)
+            share = outcome.softmax(1)
+            return policy, (share[:, 0] - share[:, 2]) * (2 * x[:, 8, 0, 0] - 1)
+
+    path = tmp_path / "own.onnx"
+    pytest.importorskip("onnxscript")
+    program = torch.onnx.export(
+        Foreign(), (torch.from_numpy(planes[:2, 1:]),), dynamo=True, verbose=False
+    )
+    program.save(str(path))
+    with pytest.raises((UsageError, RunError)):
+        answers(path, planes)  # of two rows and no other number
+    policy, _ = answers(path, planes[:2])
+    np.testing.assert_allclose(policy, wanted[:2].numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_other_shapes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "target.onnx"
+    config = TargetConfig(opponent=f"onnx:{path}")
+    with pytest.raises(UsageError, match="must name a file"):
+        checked_opponent(config, TASK)
+    path.write_bytes(b"no graph")
+    with pytest.raises(RunError, match="refused by OpenVINO"):
+        checked_opponent(config, TASK)
+    write_graph(path, side=7)
+    with pytest.raises(UsageError, match=r"one input of rows \[13, 5, 5\]"):
+        checked_opponent(config, TASK)
+    write_graph(path)
+    with pytest.raises(UsageError, match=r"planes of go/N/planes=minigo"):
+        checked_opponent(config, "go/5")
+    write_graph(path, onnx.TensorProto.INT64)
+    with pytest.raises(UsageError, match="must read float32, bool or uint8"):
+        checked_opponent(config, TASK)
+
+
+def test_it_plays_as_a_target(tmp_path: Path) -> None:
+    path = tmp_path / "target.onnx"
+    write_graph(path)
+    config = checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
+    play = PlayConfig(search=SearchConfig(policy="minigo"))
+    player = open_opponent(config, TASK, play, 1)
+    game = games.open_game(TASK)
+    report = play_match(
+        game, player, RandomPlayer(), num_games=4, num_simulations=8, opening_plies=0
+    )
+    assert report.tally.num_games == 4
+    assert len(opponent_digest(config)) == 64
