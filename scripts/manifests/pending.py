@@ -20,7 +20,7 @@ _COMMANDS = ("data",)
 
 def is_pending(words: Sequence[str]) -> bool:
     """Returns whether a command line is of a command that is to come."""
-    known = {one.name for one in COMMANDS}
+    known = {one.name.split()[0] for one in COMMANDS}
     return bool(words) and words[0] in _COMMANDS and words[0] not in known
 
 
