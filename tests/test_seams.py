@@ -18,7 +18,7 @@ PROBING = {"hasattr", "getattr"}
 # What a config and a role call a member of a family.
 MEMBERS = {"agent", "net", "nets", "store", "experience"}
 # Words of a family's members that are other things' too.
-COMMON_KINDS = {"table", "window"}
+COMMON_KINDS = {"table", "window", "minigo"}
 
 
 def own_folder(path: Path) -> str:

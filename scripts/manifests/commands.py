@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from scripts.manifests.overlay import Overlay
-from scripts.manifests.pending import is_pending, stand_in
 
 from tengen.cli import parse_command
 from tengen.errors import UsageError
@@ -75,18 +74,17 @@ def _taken(words: tuple[str, ...]) -> tuple[argparse.Namespace, RunConfig | None
     command, args = parse_command(words)
     if command.name != "train":
         return args, None
-    recipe, settings = stand_in(args.recipe, args.settings)
     config = new_config(
         args.task,
         agent=args.agent,
-        recipe=recipe,
+        recipe=args.recipe,
         launch=args.launch,
         actors=args.actors,
         minutes=args.minutes,
         games=args.games,
         frames=args.frames,
         seed=args.seed,
-        settings=settings,
+        settings=args.settings,
     )
     if args.launch is not None:
         check_launch(args.launch, config)
@@ -198,5 +196,5 @@ def _of_words(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
             continue
         rest = words[place + 1 :]
         end = next((i for i, one in enumerate(rest) if one in _OPERATORS), len(rest))
-        if rest[:end] and not is_pending(rest):
+        if rest[:end]:
             yield tuple(rest[:end])

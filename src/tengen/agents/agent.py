@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.agents.stages import History
-from tengen.evaluation import AcceptAllGate, GateConfig, LadderConfig
+from tengen.evaluation import (
+    AcceptAllGate,
+    GateConfig,
+    LadderConfig,
+    TargetConfig,
+)
 from tengen.nets import NetConfig
 from tengen.open_config import OpenConfig
 from tengen.search import PlayConfig
@@ -94,6 +99,8 @@ class Agent(OpenConfig, package="tengen.agents"):
         keeps_models: Whether experience names the models that made it, so that they
             stay.
         rating: How models are rated on the way; None where nothing plays them.
+        target: Whom all models meet in order, once training has ended, where there is
+            somebody.
         play: How models play, where they do.
         book: The file of a book of openings, or its digest where the run has it; empty
             for none.
@@ -110,6 +117,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     gate: GateConfig = AcceptAllGate()
     keeps_models: ClassVar[bool] = False
     rating: LadderConfig | None = None
+    target: TargetConfig = TargetConfig()
     play: PlayConfig = PlayConfig()
     book: str = ""
     learn_from: str = ""

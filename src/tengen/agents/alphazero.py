@@ -243,7 +243,7 @@ class AlphaZero(Agent):
                 "export",
                 "gate",
             ),
-            rating="rate",
+            rating="rate" if self.rating.time_share > 0 else "",
             closing="eval" if self.target.opponent else "",
             games_per_turn=self.actor.games_per_generation,
         )

@@ -6,7 +6,6 @@ import argparse
 import sys
 from typing import Any
 
-from tengen.agents.alphazero import AlphaZero
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.games import check_typed
 from tengen.roles import RoleContext, StopListener, make_role, read_config
@@ -28,8 +27,7 @@ def has_target(where: str) -> bool:
     run = RunDirectory(where)
     if run.is_new:
         return False
-    agent = read_config(run).agent
-    return isinstance(agent, AlphaZero) and bool(agent.target.opponent)
+    return bool(read_config(run).agent.target.opponent)
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:

@@ -51,10 +51,10 @@ class _Small:
 
 SMALL_BOARDS = {
     5: _Small(
-        num_blocks=2, num_channels=32, iterations=20, min_games=128, target_games=64
+        num_blocks=2, num_channels=32, iterations=12, min_games=128, target_games=64
     ),
     7: _Small(
-        num_blocks=3, num_channels=32, iterations=30, min_games=128, target_games=64
+        num_blocks=3, num_channels=32, iterations=20, min_games=128, target_games=64
     ),
     9: _Small(
         num_blocks=4, num_channels=48, iterations=60, min_games=256, target_games=64
@@ -109,7 +109,8 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             batch_size=4096,
             # Above what a pass has, so that each ends with one model.
             epoch_samples=1_000_000_000,
-            num_shards=32,
+            # Norms see the whole batch of each learner, as in the reference.
+            num_shards=1,
             optimizer=_optimizer((0.016, 0.16, 0.016, 0.0016), (128, 10_000, 20_000)),
         ),
     )

@@ -19,8 +19,8 @@ def checked_target(config: RunConfig) -> RunConfig:
     Raises:
         UsageError: There is no such opponent, or it cannot play the task.
     """
-    agent = config.agent
-    if not isinstance(agent, AlphaZero) or not agent.target.opponent:
+    if not config.agent.target.opponent:
         return config
+    agent = AlphaZero.of(config, "eval")
     target = checked_opponent(agent.target, config.task)
     return dataclasses.replace(config, agent=dataclasses.replace(agent, target=target))

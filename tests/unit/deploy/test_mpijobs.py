@@ -58,7 +58,7 @@ def test_each_rank_has_the_role_that_the_page_says(
     assert (threads["learn"], threads["learn-1"], threads["selfplay-0"]) == (12, 12, 16)
     # All processes of a pod see its one GPU.
     assert {one.devices for one in table} == {None}
-    shown = [f"`{one.worker.name}`" for one in table if one.worker.name != "rate"]
+    shown = [f"`{one.worker.name}`" for one in table]
     assert all(one in PAGE.read_text() for one in shown)
 
 

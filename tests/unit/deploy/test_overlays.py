@@ -174,6 +174,7 @@ def test_bad_usage_is_one_line(
     [
         ("rayjob-go9", {"selfplay": 1, "learn": 1, "export": 1, "gate": 1, "rate": 1}),
         ("raycluster-atari", {"learn": 1, "inference": 1, "actor": 32}),
+        ("rayjob-minigo", {"selfplay": 1, "learn": 1, "export": 1, "gate": 1}),
     ],
 )
 def test_each_role_of_ray_has_the_cores_that_its_command_names(

@@ -108,9 +108,8 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
     folder = run.eval / "target"
     clock = read_clock(folder)
     if clock is None:
-        raise _no_benchmark(
-            run, "has no eval/target/clock.json, which comes once training has ended,"
-        )
+        what = "has no eval/target/clock.json, which comes once training has ended,"
+        raise _no_benchmark(run, what)
     found = BenchmarkRun(
         settings=settings,
         platform=_platform(run),

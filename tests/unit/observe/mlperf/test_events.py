@@ -259,5 +259,5 @@ def test_rates_and_boundaries_belong_together(tmp_path):
 def test_a_run_without_a_clock_is_refused(tmp_path):
     run = make_run(tmp_path)
     (run.eval / "target" / "clock.json").unlink()
-    with pytest.raises(UsageError, match=r"has no eval/clock\.json"):
+    with pytest.raises(UsageError, match=r"has no eval/target/clock\.json"):
         told(run)
