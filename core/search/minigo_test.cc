@@ -77,9 +77,10 @@ void check_worked_values() {
   other.play(5, scratch);
   TENGEN_CHECK(other.root_count().visits == 0 && near(other.root_count().value_sum, -0.3f));
   // Two moves before the next search: the second one is of the position after the first.
+  const Value later = [&](const auto& state) { return game.ply(state) == 2 ? 0.6f : 0.2f; };
   other.reset();
-  searched(other, root, 30, [&](const auto& at) { return game.ply(at) == 2 ? 0.6f : 0.2f; }, kEven);
-  for (const int move : {0, 1, 2}) other.play(move, scratch);
+  searched(other, root, 4, later, {20.0f, 15.0f, 0, 0, 0, 0, 0, 0, 0});
+  for (const int move : {0, 1, 8}) other.play(move, scratch);
   TENGEN_CHECK(other.root_count().visits == 0 && near(other.root_count().value_sum, -0.4f));
   // A root without its subtree keeps both, and is evaluated again.
   search.begin_anew(search.root_count());

@@ -48,7 +48,7 @@ from tengen.models import (
 )
 from tengen.nets import board_of, parse_net
 from tengen.run import RunDirectory, available_cores
-from tengen.search import MAX_SIMULATIONS
+from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
 
@@ -66,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--net", default="6x96", help="blocks x channels, or none (6x96)"
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
+    parser.add_argument(
+        "--policy", choices=("puct", "gumbel", "minigo"), default="puct"
+    )
     parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument(
         "--cheap-simulations", type=int, default=16, help="a cheap search (16)"
@@ -99,6 +102,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     _check_work(args)
     games.allow(args.game)
     rules = games.open_game(args.game)
+    SearchConfig(policy=args.policy).check_game(games.is_external(rules))
     check(
         cores == 1 or not games.is_external(rules),
         "game",
@@ -110,6 +114,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     config = SelfplayConfig(
         games_per_generation=_NUM_GAMES,
+        search=SearchConfig(policy=args.policy),
         full_simulations=args.simulations,
         cheap_simulations=args.cheap_simulations,
         full_probability=args.full_share,
@@ -137,6 +142,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "name": "selfplay",
         "game": args.game,
         "net": args.net,
+        "policy": args.policy,
         "cores": cores,
         "seconds": time.perf_counter() - start_s,
         "cpu_seconds": time.process_time() - start_cpu_s,

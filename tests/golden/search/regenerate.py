@@ -95,6 +95,13 @@ CASES = {
         "settings": {"policy": "gumbel"},
         "request": {"num_simulations": 64, "explore": True, "seed": 6},
     },
+    "go_5_minigo": {
+        "game": "go/5/nosuicide",
+        "moves": [12, 11, 7],
+        "settings": {"policy": "minigo", "noise_weight": 0.3},
+        "request": {"num_simulations": 60, "explore": True, "seed": 8},
+        "then": [8],
+    },
 }
 """Name of the file to what is searched."""
 
@@ -104,7 +111,9 @@ def search(case):
     request = _core.SearchRequest()
     for name, value in case["request"].items():
         setattr(request, name, value)
-    result, nodes = _core.hash_search(
+    is_minigo = case["settings"]["policy"] == "minigo"
+    hash_search = _core.minigo_hash_search if is_minigo else _core.hash_search
+    result, nodes = hash_search(
         case["game"],
         case["moves"],
         SearchConfig(**case["settings"]).to_native(),

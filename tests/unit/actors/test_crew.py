@@ -286,3 +286,18 @@ def test_stopping_the_queue_ends_it(tmp_path: Path) -> None:
         )
         segment.close()
     assert 3 < report.num_games < 1_000_000
+
+
+def test_games_by_minigo_are_those_of_threads(tmp_path: Path) -> None:
+    how: dict[str, Any] = {
+        "search": SearchConfig(policy="minigo", minigo_virtual_losses=3),
+        "full_probability": 0.5,
+        "cheap_simulations": 4,
+    }
+    alone, wanted = play(tmp_path / "a", "connect4", ThreadBackend(), 1, **how)
+    assert alone.batch_capacity == 12
+    assert 4 < alone.batch_rows <= 12
+    backend = FakeDevices(7, max_rows=8)
+    report, found = play(tmp_path / "b", "connect4", backend, 2, **how)
+    assert found == wanted
+    assert report.num_simulations == alone.num_simulations

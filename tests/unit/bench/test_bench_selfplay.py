@@ -54,6 +54,14 @@ def test_rows_are_known_where_games_end(bench):
     assert "note" not in report
 
 
+def test_minigo_has_some_leaves_of_each_game_in_a_batch(bench):
+    words = "--game gomoku/9 --slots 4 --policy minigo --json --cache-mib 0"
+    report = json.loads(bench(words))
+    assert report["policy"] == "minigo"
+    assert report["batch_capacity"] == 16
+    assert 8 < report["batch_rows"] <= 16
+
+
 @pytest.mark.parametrize(
     ("num_games", "note"),
     [

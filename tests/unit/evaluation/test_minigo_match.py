@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tengen import _core, games
-from tengen.search import SearchConfig
+from tengen.errors import UsageError
+from tengen.evaluation import play_match
+from tengen.search import PlayConfig, SearchConfig
 from tests.oracle.slow_minigo_games import (
     evaluate_planes,
     pass_alive_of,
@@ -112,3 +115,28 @@ def test_against_another_kind_of_player(place: int) -> None:
     players[place] = random
     found = play(players, 4, num_opening_plies=2)
     assert sum(game.value_of_player0 for game in found) == (-4 if place == 0 else 4)
+
+
+def test_a_match_of_models_is_a_function_of_its_seed(hash_player: Any) -> None:
+    play = PlayConfig(search=minigo())
+    a, b = (
+        dataclasses.replace(hash_player("go/4", salt=salt), play=play)
+        for salt in (0, 1)
+    )
+    rules = games.make("go/4")
+    found = [
+        play_match(
+            rules, a, b, num_games=6, num_simulations=12, seed=2, num_threads=threads
+        )
+        for threads in (1, 2)
+    ]
+    assert found[0] == found[1]
+    assert len({game.moves for game in found[0].games}) > 2
+
+
+def test_what_a_player_by_minigo_does_not_read_is_refused() -> None:
+    for field, value in (("keeps_tree", True), ("batch_rows", 4)):
+        with pytest.raises(UsageError, match=rf"{field} \({value}\) must stay"):
+            PlayConfig(search=minigo(), **{field: value})
+    with pytest.raises(UsageError, match=r"search\.minigo_noise_alpha \(0\.5\) is for"):
+        PlayConfig(search=minigo(minigo_noise_alpha=0.5))

@@ -112,3 +112,10 @@ def test_what_wants_one_thread_is_refused(searcher):
     gumbel = SearchConfig(policy="gumbel")
     with pytest.raises(UsageError, match=r"threads \(2\) must be 1 for a gumbel"):
         searcher("tictactoe", 2, 1, search=gumbel)
+
+
+def test_minigo_is_refused(searcher):
+    minigo = SearchConfig(policy="minigo")
+    for num_threads in (1, 2):
+        with pytest.raises(UsageError, match=r"search\.policy \(minigo\) must be puct"):
+            searcher("tictactoe", num_threads, 1, search=minigo)

@@ -214,3 +214,21 @@ def test_one_tree_by_several_threads_is_refused():
     game = games.make("own_games:TicTacToe")
     with pytest.raises(UsageError, match=r"threads \(2\) must be 1 for own_games:Tic"):
         Searcher(game, Neighbours(), SearchConfig(), num_threads=2)
+
+
+def test_minigo_searches_games_of_the_core_alone():
+    native = SelfplayConfig(search=SearchConfig(policy="minigo")).to_native()
+    source = games.core_game(games.make("own_games:TicTacToe"))
+    queue = _core.GameQueue(seed=0, generation=0, model=0, num_games=1)
+    line = (
+        r"search\.policy \(minigo\) must be puct or gumbel for a game that Python plays"
+    )
+    with pytest.raises(_core.CoreError, match=line):
+        _core.make_selfplay_worker(source, native, queue, _core.GameFrames())
+    player = _core.MatchPlayer()
+    player.kind = _core.PlayerKind.NETWORK
+    player.search = native.search
+    with pytest.raises(_core.CoreError, match=line):
+        _core.make_match(
+            source, player, player, queue, num_slots=1, num_opening_plies=0
+        )

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -223,3 +224,16 @@ def test_the_commands_that_play_take_devices(run, gpus, monkeypatch, capsys):
             (line,) = capsys.readouterr().err.splitlines()
             assert f"devices ({devices})" in line
             assert why in line
+
+
+def test_a_search_for_self_play_and_matches_is_refused(tmp_path, publish_run, capsys):
+    play = PlayConfig(search=SearchConfig(policy="minigo"))
+    run = publish_run(tmp_path / "run", "go/4", play=play)
+    line = "search.policy (minigo) must be puct or gumbel where positions are searched"
+    with pytest.raises(UsageError, match=re.escape(line)):
+        tengen.load(str(run.path))
+    for command in ("play", "gtp"):
+        assert cli.main([command, str(run.path)]) == 2
+        assert line in capsys.readouterr().err
+    with load_player(str(run.path), ["search.policy=puct"]) as player:
+        assert player.choose([5], simulations=8) != 5

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from tengen import games
+from tengen.actors import SelfplayConfig
 from tengen.agents import History, NetStage
 from tengen.config import to_dict
 from tengen.errors import UsageError
@@ -11,6 +13,7 @@ from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import change_config
+from tengen.search import PlayConfig, SearchConfig
 
 
 @pytest.fixture
@@ -210,3 +213,21 @@ def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
         UsageError, match=r"^agent\.actor\.lead_share .* gomoku/9, which has no"
     ):
         gomoku.agent.check_task(gomoku)
+
+
+def test_minigo_searches_games_of_the_core_alone():
+    minigo = SearchConfig(policy="minigo")
+    config = make_config("gomoku/9", None, None)
+    task = "tests.unit.games.own_games:TicTacToe"
+    games.allow(task)
+    own = make_config(task, None, None)
+    for change in (
+        {"actor": SelfplayConfig(search=minigo)},
+        {"play": PlayConfig(search=minigo)},
+    ):
+        agent = dataclasses.replace(config.agent, **change)
+        agent.check_task(config)
+        with pytest.raises(
+            UsageError, match=r"^search\.policy \(minigo\) must be puct"
+        ):
+            agent.check_task(own)

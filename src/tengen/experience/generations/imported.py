@@ -45,7 +45,8 @@ class ImportedGenerations:
                 )
             newest = sorted(paths)[-config.num_generations :]
             self._parts = [_opened(path, game) for path in newest]
-        self._firsts = np.cumsum([0, *(part.num_rows for part in self._parts)])
+        counts = [0, *(part.num_rows for part in self._parts)]
+        self._firsts: NDArray[np.int64] = np.cumsum(counts)
 
     @property
     def num_rows(self) -> int:
@@ -62,9 +63,10 @@ class ImportedGenerations:
 
     def rows(self, generation: int, num_games: int) -> NDArray[np.int64]:
         """Returns the row numbers ``[R] int64`` of a generation's first games."""
-        first = self._firsts[len(self._parts) + generation]
+        first = int(self._firsts[len(self._parts) + generation])
         is_first = self._parts[generation].games < num_games
-        return first + np.flatnonzero(is_first).astype(np.int64)
+        rows: NDArray[np.int64] = np.flatnonzero(is_first) + first
+        return rows
 
     def columns(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]

@@ -1,0 +1,127 @@
+"""Runs whose models meet a target: training ends, then the models play, in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.runs import (
+    SMALL,
+    run_command,
+    start_command,
+    train_command,
+    wait_for,
+    weights,
+)
+
+TARGET = (
+    *SMALL,
+    "agent.iterations=3",
+    "agent.target.opponent=mcts:3",
+    "agent.target.num_games=16",
+    "agent.target.chunk_games=4",
+    "agent.target.confirming_games=4",
+    "agent.target.num_simulations=4",
+    "agent.target.opening_plies=2",
+)
+
+
+def command(out: Path, *extra: str) -> list[str]:
+    words = train_command(out, 0, settings=TARGET)
+    place = words.index("--games")
+    return [*words[:place], *words[place + 2 :], *extra]
+
+
+def records(out: Path) -> dict[str, dict[str, Any]]:
+    """Returns what was published of the target, without its times."""
+    return {
+        path.name: {
+            name: value
+            for name, value in json.loads(path.read_text()).items()
+            if not name.endswith(("_at", "_s"))
+        }
+        for path in sorted((out / "eval" / "target").glob("*.json"))
+        if path.name not in ("calls.json", "clock.json", "began.json")
+    }
+
+
+@pytest.mark.slow
+def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run_command(command(out))
+    assert done.returncode == 0, done.stderr
+    assert len(weights(out)) == 4
+    found = records(out)
+    last = found["result.json"]["num_models"]
+    assert {f"{number:06d}.json" for number in range(1, last + 1)} <= found.keys()
+    result = json.loads((out / "eval" / "target" / "result.json").read_text())
+    if result["passed"] is not None:
+        assert result["passed"] == last
+        assert result["passed_after_s"] > 0
+        assert f"{last:06d}-confirm.json" in found
+    told = (out / "eval" / "target" / "generations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["model"] for line in told] == [1, 2, 3]
+    for line in told:
+        assert json.loads(line)["began_at"] <= json.loads(line)["ended_at"]
+    # A further call has nothing to do, and says what is there.
+    again = run_command(command(out))
+    assert again.returncode == 0
+    assert len(weights(out)) == 4
+    assert records(out) == found
+    shown = run_command([*command(out)[:3], "eval", str(out), "--json"])
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout.splitlines()[-1])["passed"] == result["passed"]
+
+
+@pytest.mark.slow
+def test_several_processes_share_the_games(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = command(out, "--launch", "local", "--set", "launch.roles.selfplay.count=2")
+    done = run_command(words)
+    assert done.returncode == 0, done.stderr
+    assert "result.json" in records(out)
+    assert {path.name for path in (out / "logs").glob("eval*")} == {
+        "eval.log",
+        "eval-1.log",
+    }
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert run_command(command(whole)).returncode == 0
+    folder = killed / "eval" / "target"
+    # In training, then among the games of a model, then between two models.
+    for sign in ("checkpoints/000002", "eval/target/*/*.jsonl", "eval/target/000001.*"):
+        process = start_command(command(killed))
+        wait_for(
+            lambda sign=sign, process=process: (
+                list(killed.glob(sign)) or process.poll() is not None
+            )
+        )
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    done = run_command(command(killed))
+    assert done.returncode == 0, done.stderr
+    assert weights(killed) == weights(whole)
+    assert records(killed) == records(whole)
+    calls = json.loads((folder / "calls.json").read_text())["calls_at"]
+    told = json.loads((folder / "clock.json").read_text())
+    assert len(calls) == 4
+    assert told["restarts_at"] == calls[1 : 1 + len(told["restarts_at"])]
+
+
+def test_a_target_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = command(out, "--set", "agent.target.opponent=nowhere")
+    refused = run_command(words)
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "agent.target.opponent (nowhere) cannot be used" in line
+    assert not out.exists()
