@@ -11,6 +11,7 @@ from tengen.cli import main
 from tengen.errors import UsageError
 from tengen.launch.crew import Crew
 from tengen.launch.workers import workers_at_once
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import read_config, write_config
 from tengen.run import RunDirectory
@@ -189,3 +190,24 @@ def test_what_it_refuses(run, text, line, capsys):
     assert scale(run, text) == 2
     assert line in capsys.readouterr().err
     assert run.read_run() == before
+
+
+def test_processes_of_the_closing_role_take_the_place_of_those_that_acted(tmp_path):
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = override(
+        make_config("tictactoe", None, None),
+        ["launch.roles.selfplay.count=2", "agent.target.opponent=random"],
+    )
+    write_config(run, config)
+    launcher = FakeLauncher()
+    crew = Crew(launcher, config, run, workers_at_once(config, 8))
+    for worker in crew.workers:
+        crew.handle(worker).stop()
+    closing = crew.begin_closing("eval")
+    assert [(one.name, one.index) for one in closing] == [("eval-0", 0), ("eval-1", 1)]
+    assert all(launcher.handles["selfplay", index].is_closed for index in range(2))
+    played = [one for one in launcher.started if one[0] == "selfplay"]
+    evaluated = [one for one in launcher.started if one[0] == "eval"]
+    assert [one[1:] for one in evaluated] == [one[1:] for one in played]
+    assert "selfplay" not in {one.roles[0] for one in crew.workers}
+    assert "learn" in {one.roles[0] for one in crew.workers}

@@ -8,7 +8,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.launch.ranks.devices import visible_devices
-from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
+from tengen.launch.ranks.table import RankInfo, check_alike, closing, filled, place
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
@@ -258,3 +258,21 @@ def test_versions_are_those_of_the_first_rank(field: str, line: str) -> None:
     check_alike([info(0), info(1, "b")])
     with pytest.raises(UsageError, match=line):
         check_alike([info(0), info(1), info(2, "b", **{field: "0.9"})])
+
+
+def test_the_closing_role_is_where_others_acted() -> None:
+    ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(4)]
+    made = filled(config("agent.target.opponent=random"), ranks)
+    table = place(made, ranks)
+    found = closing(made, table)
+    assert [(one.worker.roles, one.worker.index, one.rank) for one in found] == [
+        (("eval",), 0, 1),
+        (("eval",), 1, 2),
+        (("eval",), 2, 3),
+    ]
+    acted = [one for one in table if one.worker.roles == ("selfplay",)]
+    for one, other in zip(found, acted, strict=True):
+        assert one.worker.num_threads == other.worker.num_threads
+        assert (one.host, one.devices) == (other.host, other.devices)
+    # A run without a target has none.
+    assert closing(config(), place(filled(config(), ranks), ranks)) == []

@@ -134,6 +134,27 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     assert not any(number < 0 for number in fake._held)
 
 
+@pytest.mark.parametrize("lacks", [False, True])
+def test_the_closing_role_is_where_others_acted_and_the_run_is(
+    cluster: Cluster, run: RunDirectory, lacks: bool
+) -> None:
+    fake = cluster(home=(4, 0), far=(4, 0))
+    if lacks:
+        fake.lacking.add("far")
+    made = override(config(), [LISTENS, "agent.target.opponent=random"])
+    made = fit("ray", made, keeps_count=False)
+    launcher = ray_launcher(made, run)
+    actors = started(launcher, made)
+    for index in range(2):
+        asked = launcher._asked(("selfplay",), index)
+        found = launcher._asked(("eval",), index)
+        assert found.worker.roles == ("eval",)
+        assert (found.num_cpus, found.num_gpus) == (asked.num_cpus, asked.num_gpus)
+        host = actors[f"selfplay-{index}"].host
+        assert (found.node == asked.node) == (host == "home" or not lacks)
+    assert len({launcher._asked(("eval",), i).node for i in range(2)}) == 2 - lacks
+
+
 def test_what_listens_is_on_one_host_and_actors_are_anywhere(
     cluster: Cluster, run: RunDirectory
 ) -> None:

@@ -1,0 +1,126 @@
+"""The benchmark's recipes: what the closed division fixes, and what the small ones keep."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tengen.config import from_dict, to_dict
+from tengen.errors import UsageError
+from tengen.evaluation.targets.closed_division import FIXED, open_because
+from tengen.experience import GenerationsConfig
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.recipes.registry import recipe_of
+from tengen.recipes.resolve import new_config
+from tengen.roles import RunConfig
+from tengen.search import SearchConfig
+
+CLOSED = (
+    "learner.initial_model=/data/checkpoint",
+    "store.imported=/data/examples",
+    "agent.target.opponent=/data/target",
+)
+
+
+def config_of(task, recipe="mlperf_minigo", *settings):
+    return override(make_config(task, None, recipe), settings)
+
+
+def test_the_recipe_is_the_closed_division():
+    config = config_of("go/19", "mlperf_minigo", *CLOSED)
+    assert open_because(to_dict(config)) == []
+    assert from_dict(RunConfig, to_dict(config)) == config
+    # What the rules leave open stays open.
+    free = (
+        "learner.batch_size=8192",
+        "learner.optimizer.rates=[0.02, 0.3]",
+        "learner.optimizer.boundaries=[64]",
+        "launch.roles.learn.count=4",
+        "agent.actor.num_slots=64",
+        "agent.iterations=100",
+    )
+    assert open_because(to_dict(override(config, free))) == []
+
+
+@pytest.mark.parametrize("path", sorted(FIXED))
+def test_each_number_of_the_rules_is_looked_at(path):
+    content = to_dict(config_of("go/19", "mlperf_minigo", *CLOSED))
+    *folders, name = path.split(".")
+    place = content
+    for folder in folders:
+        place = place[folder]
+    assert place[name] == FIXED[path]
+    place[name] = "another"
+    (reason,) = open_because(content)
+    assert reason == f"{path} (another) is {FIXED[path]} in the closed division"
+
+
+def test_a_run_that_begins_with_itself_is_open():
+    reasons = open_because(to_dict(config_of("go/19")))
+    assert len(reasons) == 2
+    assert "learner.initial_model (empty) is the benchmark's checkpoint" in reasons[0]
+
+
+@pytest.mark.parametrize(("task", "soft"), [("go/5", 2), ("go/7", 4), ("go/9", 6)])
+def test_the_small_ones_have_the_same_rules(task, soft):
+    small = config_of(task, "mlperf_minigo_small")
+    whole = config_of("go/19")
+    assert small.task == f"{task}/nosuicide/planes=minigo"
+    actor = small.agent.actor
+    assert actor.soft_pick_plies == soft
+    # Noise of the same strength on all moves together.
+    points = int(task[3:]) ** 2
+    noise = actor.search.minigo_noise_alpha
+    assert noise * points == pytest.approx(0.03 * 361)
+    same = dataclasses.replace(
+        actor.search, minigo_noise_alpha=whole.agent.actor.search.minigo_noise_alpha
+    )
+    assert same == whole.agent.actor.search
+    for name in ("full_probability", "soft_pick_exponent", "restrict_pass_alive_after"):
+        assert getattr(actor, name) == getattr(whole.agent.actor, name)
+    assert small.agent.loss == whole.agent.loss
+    assert small.agent.gate == whole.agent.gate
+    assert isinstance(small.store, GenerationsConfig)
+    assert (small.store.num_generations, small.store.share) == (5, 0.3)
+    small.agent.check_task(small)
+
+
+def test_models_play_the_target_without_noise():
+    agent = config_of("go/19").agent
+    play = agent.play_against_target()
+    assert play.search == SearchConfig(policy="minigo")
+    assert make_config("go/9", None, None).agent.play_against_target() == (
+        make_config("go/9", None, None).agent.play
+    )
+
+
+def test_the_first_games_are_the_bootstraps():
+    agent = config_of("go/19").agent
+    assert agent.bootstrap is not None
+    played = agent.bootstrap.played(agent.actor)
+    assert (played.full_simulations, played.full_probability) == (80, 1.0)
+    assert (played.may_pass, played.resign_from) == (False, 0.99)
+    assert not played.switch_models
+    assert played.search == agent.actor.search
+
+
+def test_other_tasks_are_refused():
+    for task, recipe, why in (
+        ("go/9", "mlperf_minigo", "does not serve go/9"),
+        ("go/13", "mlperf_minigo_small", "does not serve go/13"),
+        ("gomoku/9", "mlperf_minigo", "does not serve gomoku/9"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            make_config(task, None, recipe)
+    with pytest.raises(UsageError, match=r"bootstrap .* needs agent.actor.search"):
+        new_config("go/9", settings=["agent.bootstrap.simulations=10"])
+
+
+def test_who_goes_on_need_not_name_the_recipe():
+    config = config_of("go/7", "mlperf_minigo_small")
+    assert recipe_of(config, "go/7") == "mlperf_minigo_small"
+    assert recipe_of(config, "go/9") is None
+    assert recipe_of(config, config.task) is None
+    assert recipe_of(make_config("go/7", None, None), "go/9") is None
