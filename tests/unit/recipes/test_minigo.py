@@ -1,4 +1,4 @@
-"""The benchmark's recipes: what the closed division fixes, and what the small ones keep."""
+"""The benchmark's recipes: what the closed division fixes, what small ones keep."""
 
 from __future__ import annotations
 
