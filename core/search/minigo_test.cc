@@ -133,6 +133,27 @@ void check_same_leaf() {
   TENGEN_CHECK(root.visits == 2 && !search.advance());
 }
 
+// Of equal scores the lowest action is taken, and not the one that was descended first.
+void check_equal_scores() {
+  const TicTacToe game;
+  SearchSettings settings = settings_of(1);
+  settings.minigo_c_init = 0.01f;
+  // 5 looks best and is lost; then come 3, 1 and the others, whose priors are too small to count.
+  const std::vector<float> logits = {-30, -25, -30, -20, -30, 0, -30, -30, -30};
+  const Value value = [&](const auto& state) {
+    if (game.ply(state) != 1) return game.ply(state) == 0 ? 0.5f : 0.0f;
+    return game.is_legal(state, 5) ? 0.1f : 1.0f;
+  };
+  MinigoSearch<TicTacToe> search(game, settings);
+  const SearchResult result = searched(search, game.initial_state(), 11, value, logits);
+  const Node& root = search.tree().node(search.tree().root());
+  const Edges edges = search.tree().edges(root);
+  TENGEN_CHECK(edges.legal_index[0] == 5 && edges.legal_index[1] == 3);
+  for (const ActionResult& a : result.actions) {
+    TENGEN_CHECK(a.visits == (a.action == 0 ? 2u : 1u));
+  }
+}
+
 // A finished game is backed up each time, at once, and never waits.
 void check_finished_game() {
   const TicTacToe game;
@@ -214,6 +235,7 @@ int main() {
   check_worked_values();
   check_virtual_losses();
   check_same_leaf();
+  check_equal_scores();
   check_finished_game();
   check_random_games();
   check_misuse();

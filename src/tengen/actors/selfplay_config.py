@@ -177,8 +177,8 @@ class SelfplayConfig:
     switch_models: bool = True
     """Whether a generation goes on with a model that is published meanwhile, where a
     role plays by itself: each game from its next full search on. With False it ends on
-    the model that it began on. Games in Python end on theirs where several processes
-    play them."""
+    the model that it began on, and by minigo where ``full_probability`` is 1. Games in
+    Python end on theirs where several processes play them."""
     num_slots: int = bounded(16, 1, MAX_SLOTS, "8 to 64 suits a CPU")
     """Games at once on one thread: the most rows of one batch, or with minigo so many
     times ``search.minigo_virtual_losses``; 1 to 4096. On devices at least so many that
@@ -220,6 +220,16 @@ class SelfplayConfig:
                 f"read it; leave it out"
             )
             check(value == default, field_.name, value, rule)
+
+    @property
+    def follows_models(self) -> bool:
+        """Whether a generation goes on with a model that is published meanwhile.
+
+        As ``switch_models`` says, where games can be gone on with: by minigo they can
+        at a full ply, but not where every ply is one and keeps the tree.
+        """
+        keeps_trees = self.search.policy == "minigo" and self.full_probability == 1
+        return self.switch_models and not keeps_trees
 
     def to_native(self) -> _core.SelfplaySettings:
         """Returns the same settings for the core; a fresh object."""

@@ -10,6 +10,8 @@ every position on the way back. Two policies select moves:
 * Gumbel, for a few: `tengen.search.reference_gumbel` (Danihelka et al. 2022, "Policy
   improvement by planning with Gumbel").
 
+The search of the benchmark minigo is another one, `tengen.search.reference_minigo`.
+
 Differs from the papers: results of finished games are proven up the tree. A position
 is won where one move is, and settled where every move is; a settled position has its
 exact value, is not searched further, and a move proven lost is not tried again.

@@ -181,3 +181,11 @@ def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
     }
     names = {field.name for field in dataclasses.fields(SelfplayConfig)}
     assert refused == names - shared - of_minigo - {"search", "variety"}
+
+
+def test_games_that_cannot_be_gone_on_with_follow_no_model() -> None:
+    minigo = SearchConfig(policy="minigo")
+    assert SelfplayConfig().follows_models
+    assert not SelfplayConfig(switch_models=False).follows_models
+    assert SelfplayConfig(search=minigo, full_probability=0.5).follows_models
+    assert not SelfplayConfig(search=minigo).follows_models

@@ -147,7 +147,7 @@ class PlayingThreads:
 
     def _newer(self, wanted: GamesOfGeneration) -> GamesOfGeneration | None:
         """Returns the games on the newest model, where it is newer and wanted."""
-        is_wanted = self._context.follow_models and wanted.config.switch_models
+        is_wanted = self._context.follow_models and wanted.config.follows_models
         now_s = time.monotonic()
         if not is_wanted or now_s - self._looked_s < _LOOK_S:
             return None
