@@ -20,7 +20,8 @@ class GenerationsConfig(ExperienceConfig):
 
     A game is of the generation of the last model that it was played with. Once a
     generation has ``min_games`` games there is one pass: over ``share`` of the rows of
-    the first ``min_games`` games of each of the newest ``num_generations``.
+    ``min_games`` games, drawn anew in each pass, of each of the newest
+    ``num_generations`` that have so many.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo).
     """
@@ -33,7 +34,7 @@ class GenerationsConfig(ExperienceConfig):
 
     min_games: int = bounded(8192, 1, _MAX_GAMES, "8192 is the benchmark's")
     """Games that a generation needs before it is learned from, at least 1, and games of
-    each that count, the first that arrived."""
+    each that a pass has."""
 
     share: float = bounded(0.3, 0, 1, "0.3 is the benchmark's", above=True)
     """Share of a generation's rows that a pass has, drawn evenly, in (0, 1]."""

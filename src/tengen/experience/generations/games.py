@@ -65,24 +65,21 @@ class GenerationGames:
             for game in games
         )
 
-    def num_rows(self, generation: int, num_games: int) -> int:
-        """Returns how many rows the first games of a generation have."""
-        return sum(game.num_rows for game in self._of(generation, None)[:num_games])
-
     def rows(
-        self, generation: int, num_games: int, num_segments: int
+        self, generation: int, num_segments: int, chosen: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Returns the rows of the first games of a generation.
+        """Returns the rows of some games of a generation.
 
         Args:
             generation: Which one.
-            num_games: Of its games, at most.
             num_segments: Segments whose games count, the first.
+            chosen: ``[G] int64``, places among these games.
 
         Returns:
-            ``[R] int64`` row numbers in the order of the games.
+            ``[R] int64`` row numbers in the order of ``chosen``.
         """
-        games = self._of(generation, num_segments)[:num_games]
+        known = self._of(generation, num_segments)
+        games = [known[place] for place in chosen.tolist()]
         ranges = [
             np.arange(game.first_row, game.first_row + game.num_rows) for game in games
         ]

@@ -61,11 +61,11 @@ class ImportedGenerations:
         """Returns how many games a generation has."""
         return self._parts[generation].num_games
 
-    def rows(self, generation: int, num_games: int) -> NDArray[np.int64]:
-        """Returns the row numbers ``[R] int64`` of a generation's first games."""
+    def rows(self, generation: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the row numbers ``[R] int64`` of some games of a generation."""
         first = int(self._firsts[len(self._parts) + generation])
-        is_first = self._parts[generation].games < num_games
-        rows: NDArray[np.int64] = np.flatnonzero(is_first) + first
+        is_chosen = np.isin(self._parts[generation].games, chosen)
+        rows: NDArray[np.int64] = np.flatnonzero(is_chosen) + first
         return rows
 
     def columns(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +9,10 @@ from numpy.typing import NDArray
 
 from tengen import _core
 
-__all__ = ["GenerationPass", "num_sampled", "sampled_rows"]
+__all__ = ["GenerationPass", "chosen_games", "sampled_rows"]
 
-_DRAWS_OF_PASS = 1024
-"""Draws that a pass may make: one of each generation, and its order."""
+_DRAWS_OF_PASS = 4096
+"""Draws that a pass may make: two of each generation, and its order."""
 
 
 class GenerationPass(NamedTuple):
@@ -49,41 +48,60 @@ class GenerationPass(NamedTuple):
         )
 
 
-def num_sampled(num_rows: int, share: float) -> int:
-    """Returns how many rows of a generation a pass has."""
-    return min(num_rows, round(num_rows * share))
-
-
-def sampled_rows(
-    seed: int, number: int, share: float, by_generation: Sequence[NDArray[np.int64]]
+def chosen_games(
+    seed: int, number: int, age: int, num_games: int, num_wanted: int
 ) -> NDArray[np.int64]:
-    """Returns the rows of a pass, not yet in its order; a pure function.
-
-    Differs from the benchmark: of each generation exactly the share is drawn, and not
-    each row with its probability.
+    """Returns which games of a generation a pass has, drawn anew in each pass.
 
     Args:
         seed: Of the run.
         number: Of the pass.
-        share: Of each generation.
-        by_generation: The rows of each, the newest first.
+        age: Of the generation, 0 the newest.
+        num_games: That the generation has.
+        num_wanted: At most so many are drawn.
 
     Returns:
-        ``[K] int64``, each row once.
+        ``[G] int64``, places among the generation's games, each once.
     """
-    chosen = [np.zeros(0, np.int64)]
-    for age, rows in enumerate(by_generation):
-        count = num_sampled(len(rows), share)
-        if count == 0:
-            continue
-        places, _ = _core.draw_rows_of_pass(
-            seed=seed,
-            number=number * _DRAWS_OF_PASS + 1 + age,
-            offset=0,
-            num_rows=count,
-            first_row=0,
-            size=len(rows),
-            num_symmetries=1,
-        )
-        chosen.append(rows[places])
-    return np.concatenate(chosen)
+    return _drawn(seed, number, 1 + 2 * age, num_games, num_wanted)
+
+
+def sampled_rows(
+    seed: int, number: int, age: int, share: float, rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Returns the rows of a generation that a pass has, each once.
+
+    Differs from the benchmark: exactly the share is drawn, and not each row with its
+    probability.
+
+    Args:
+        seed: Of the run.
+        number: Of the pass.
+        age: Of the generation, 0 the newest.
+        share: Of the rows.
+        rows: ``[R] int64``, those of the games that the pass has.
+    """
+    num_wanted = round(len(rows) * share)
+    chosen: NDArray[np.int64] = rows[
+        _drawn(seed, number, 2 + 2 * age, len(rows), num_wanted)
+    ]
+    return chosen
+
+
+def _drawn(
+    seed: int, number: int, draw: int, size: int, num_wanted: int
+) -> NDArray[np.int64]:
+    """Returns so many of the numbers below a size, in a random order, each once."""
+    count = min(size, num_wanted)
+    if count == 0:
+        return np.zeros(0, np.int64)
+    places, _ = _core.draw_rows_of_pass(
+        seed=seed,
+        number=number * _DRAWS_OF_PASS + draw,
+        offset=0,
+        num_rows=count,
+        first_row=0,
+        size=size,
+        num_symmetries=1,
+    )
+    return places

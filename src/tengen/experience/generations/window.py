@@ -21,7 +21,7 @@ from tengen.experience.generations.games import GenerationGames, last_models
 from tengen.experience.generations.imported import ImportedGenerations
 from tengen.experience.generations.passes import (
     GenerationPass,
-    num_sampled,
+    chosen_games,
     sampled_rows,
 )
 from tengen.experience.generations_config import GenerationsConfig
@@ -75,6 +75,8 @@ class GenerationWindow:
         self._pass: GenerationPass | None = None
         self._selected: NDArray[np.int64] = np.zeros(0, np.int64)
         self._offset = 0
+        # A pass that may begin, and its rows.
+        self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
         # Segments that the learners know which draw their parts of a batch.
         self._num_shared = 0
         held: list[int] = []
@@ -132,8 +134,8 @@ class GenerationWindow:
         """Returns how many samples the pass has left, or the next one if it is due."""
         if left := self._left():
             return left
-        due = self._due()
-        return 0 if due is None else self._whole(self._size(due))
+        place = self._next()
+        return 0 if place is None else self._whole(len(self._rows_of_pass(place)))
 
     def lacks(self, num_samples: int) -> str:
         """Returns what is missing for a batch; see ``Experience.lacks``."""
@@ -149,7 +151,7 @@ class GenerationWindow:
         if self._is_done(newest):
             return f"generation ({newest}) is learned from; play with the newer model"
         return (
-            f"rows of a pass ({self._size(newest)}) must be at least "
+            f"rows of a pass ({self.available()}) must be at least "
             f"learner.batch_size ({num_samples}); raise store.share or store.min_games"
         )
 
@@ -304,10 +306,9 @@ class GenerationWindow:
                 f"left; play more games"
             )
         if not self._left():
-            generation = self._due()
-            assert generation is not None
-            number = 0 if self._pass is None else self._pass.number + 1
-            self._begin(GenerationPass(number, generation, len(self._manifest)))
+            place = self._next()
+            assert place is not None
+            self._begin(place)
         assert self._pass is not None
         lease = self._leases.lend((self._pass, self._offset, num_samples))
         self._offset += num_samples
@@ -351,24 +352,42 @@ class GenerationWindow:
         return keys, columns
 
     def _begin(self, place: GenerationPass) -> None:
+        self._selected = self._rows_of_pass(place)
         self._pass = place
-        self._selected = sampled_rows(
-            self._seed,
-            place.number,
-            self.config.share,
-            [
-                self._rows_of(generation, place.num_segments)
-                for generation in self._window(place.generation)
-            ],
-        )
         self._offset = 0
         self._forget()
 
+    def _rows_of_pass(self, place: GenerationPass) -> NDArray[np.int64]:
+        """Returns the rows of a pass, not yet in its order."""
+        known = self._prepared
+        if known is not None and known[0] == place:
+            return known[1]
+        rows = [np.zeros(0, np.int64)]
+        for age, generation in enumerate(
+            self._window(place.generation, place.num_segments)
+        ):
+            chosen = chosen_games(
+                self._seed,
+                place.number,
+                age,
+                self._num_games(generation, place.num_segments),
+                self.config.min_games,
+            )
+            of_games = (
+                self._imported.rows(generation, chosen)
+                if generation < 0
+                else self._games.rows(generation, place.num_segments, chosen)
+            )
+            share = self.config.share
+            rows.append(sampled_rows(self._seed, place.number, age, share, of_games))
+        selected = np.concatenate(rows)
+        self._prepared = place, selected
+        return selected
+
     def _forget(self) -> None:
         """Frees the games that neither this pass nor a later one has."""
-        oldest = self._window(max(self._known_generations()))[-1]
         assert self._pass is not None
-        oldest = min(oldest, self._window(self._pass.generation)[-1])
+        oldest = self._window(self._pass.generation, self._pass.num_segments)[-1]
         if oldest < 0:
             return
         self._games.forget_before(oldest)
@@ -377,32 +396,32 @@ class GenerationWindow:
     def _known_generations(self) -> list[int]:
         return [*self._imported.generations(), *self._games.generations()]
 
-    def _window(self, newest: int) -> list[int]:
-        """Returns the generations of a pass, the newest first."""
-        known = [number for number in self._known_generations() if number <= newest]
-        return sorted(known, reverse=True)[: self.config.num_generations]
+    def _window(self, newest: int, num_segments: int) -> list[int]:
+        """Returns the generations of a pass, the newest first.
+
+        One that has too few games counts for nothing, as one whose model was soon
+        followed by another.
+        """
+        whole = [
+            number
+            for number in self._known_generations()
+            if number <= newest
+            and self._num_games(number, num_segments) >= self.config.min_games
+        ]
+        return sorted(whole, reverse=True)[: self.config.num_generations]
 
     def _num_games(self, generation: int, num_segments: int | None = None) -> int:
         if generation < 0:
             return self._imported.num_games(generation)
         return self._games.num_games(generation, num_segments)
 
-    def _rows_of(self, generation: int, num_segments: int) -> NDArray[np.int64]:
-        if generation < 0:
-            return self._imported.rows(generation, self.config.min_games)
-        return self._games.rows(generation, self.config.min_games, num_segments)
-
-    def _size(self, newest: int) -> int:
-        """Returns the rows of the pass that would begin now."""
-        return sum(
-            num_sampled(
-                len(self._imported.rows(generation, self.config.min_games))
-                if generation < 0
-                else self._games.num_rows(generation, self.config.min_games),
-                self.config.share,
-            )
-            for generation in self._window(newest)
-        )
+    def _next(self) -> GenerationPass | None:
+        """Returns the pass that would begin now, if one is due."""
+        generation = self._due()
+        if generation is None:
+            return None
+        number = 0 if self._pass is None else self._pass.number + 1
+        return GenerationPass(number, generation, len(self._manifest))
 
     def _is_done(self, generation: int) -> bool:
         return self._pass is not None and generation <= self._pass.generation
