@@ -151,6 +151,9 @@ class Turns:
 
     def run(self) -> None:
         """Turns until the budget is spent or something stops it."""
+        if self._run.checkpoints.latest() is None:
+            # The first model; what was imported may be learned from before any game.
+            self._learn()
         while not self._stop.event.is_set():
             self._learn()
             self._journal.end_generation()

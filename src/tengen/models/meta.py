@@ -49,9 +49,12 @@ class ModelOrigin:
     """Rows of these to learn from; None likewise."""
     window_rows: int | None = None
     """Rows that the learner drew from then, the newest; None likewise."""
+    pass_generation: int | None = None
+    """The newest generation that was learned from for it, named by the model that its
+    games ended on, or below 0 an imported one; None where experience does not go by
+    generations."""
     pass_games: int | None = None
-    """Games that the newest generation had when it was learned from, where experience
-    goes by generations; None elsewhere."""
+    """Games that this generation had when it was learned from; None likewise."""
     learned_from_at: float | None = None
     """When the steps began that no earlier model has, UNIX seconds; None in models of
     schema 4 and before."""

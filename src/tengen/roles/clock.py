@@ -102,7 +102,7 @@ def _generation(number: int, meta: ModelMeta) -> dict[str, Any]:
     """Returns what is known of the pass behind a model."""
     origin = meta.origin
     return {
-        "generation": number - 1,
+        "generation": None if origin is None else origin.pass_generation,
         "model": number,
         "num_games": None if origin is None else origin.pass_games,
         "num_sampled": None if origin is None else origin.window_rows,

@@ -42,7 +42,7 @@ _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
 # What a checkpoint tells the models made of it; window_bytes is a process's own.
-_DATA = ("num_games", "num_rows", "window_rows", "pass_games")
+_DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
 class LearnRole:
@@ -103,6 +103,10 @@ class LearnRole:
         self._idle_s = 0.0
         # Of the steps that no checkpoint has, UNIX seconds.
         self._times: dict[str, float] = {}
+        has_result = bool(self._schedule.closing)
+        # Before any data is touched; a run that bootstraps makes its own first games.
+        if has_result and learner.initial_model and self._number is None:
+            begin_clock(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
@@ -144,7 +148,7 @@ class LearnRole:
         self._learner.remaining = self._context.remaining
         self._learner.asked = self._context.asked
         start_s = time.monotonic()
-        if self._schedule.closing and self._learner.num_steps == 0:
+        if self._schedule.closing:
             begin_clock(self._run)
         self._times.setdefault("learned_from_at", round(time.time(), 3))
         self._is_whole = False

@@ -24,6 +24,8 @@ from tengen.minigo.rows import ImportedRows, rows_name, write_rows
 
 B = 8
 CONFIG = GenerationsConfig(num_generations=3, min_games=6, share=0.4)
+# Of each generation the rows of each game.
+Games = dict[int, list[set[int]]]
 
 
 class Played:
@@ -48,21 +50,34 @@ class Played:
             segment.close()
             writer.seal(self._number)
 
-    def rows(self, config: GenerationsConfig, newest: int) -> dict[int, list[int]]:
-        """Returns the row numbers that a pass may draw of each generation."""
-        generations = sorted({m for m, _ in self.games if m <= newest})[::-1]
-        found: dict[int, list[int]] = {
-            m: [] for m in generations[: config.num_generations]
-        }
-        taken = dict.fromkeys(found, 0)
+    def rows_of_games(self, config: GenerationsConfig, newest: int) -> Games:
+        """Returns the rows of each game of the generations that a pass may have."""
+        found: Games = {}
         row = 0
         for model, (record,) in self.games:
             count = num_rows(record)
-            if model in found and taken[model] < config.min_games:
-                taken[model] += 1
-                found[model] += range(row, row + count)
+            if model <= newest:
+                found.setdefault(model, []).append(set(range(row, row + count)))
             row += count
-        return found
+        whole = [m for m, games in found.items() if len(games) >= config.min_games]
+        return {m: found[m] for m in sorted(whole)[-config.num_generations :]}
+
+
+def check_pass(keys: list[int], games: Games) -> None:
+    """Holds the rows of a pass to what they are drawn from."""
+    assert len(set(keys)) == len(keys)
+    assert set(keys) <= set().union(*(one for of in games.values() for one in of))
+    num_left_out = 0
+    for of_generation in games.values():
+        drawn_from = [one for one in of_generation if one & set(keys)]
+        assert len(drawn_from) <= CONFIG.min_games
+        num_drawn = len(set(keys) & set().union(*of_generation))
+        # The share of games that are among the longest or the shortest.
+        sizes = sorted(len(one) for one in of_generation)
+        least, most = sum(sizes[: CONFIG.min_games]), sum(sizes[-CONFIG.min_games :])
+        assert num_drawn <= round(CONFIG.share * most)
+        num_left_out += max(0, round(CONFIG.share * least) - num_drawn)
+    assert num_left_out < B
 
 
 def open_window(played: Played, state: Any = None, seed: int = 7) -> GenerationWindow:
@@ -103,43 +118,59 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> No
         window.sample(B)
     played.seal([[0]])
     window.refresh()
-    wanted = played.rows(CONFIG, 0)
-    size = round(0.4 * len(wanted[0]))
+    games = played.rows_of_games(CONFIG, 0)
+    size = round(0.4 * sum(len(one) for one in games[0]))
     assert window.available() == size // B * B
     assert window.lacks(B) == ""
     keys = keys_of(drawn(window))
-    assert len(keys) == len(set(keys)) == size // B * B
-    assert set(keys) <= set(wanted[0])
+    assert len(keys) == size // B * B
+    check_pass(keys, games)
     assert (
         window.lacks(B) == "generation (0) is learned from; play with the newer model"
     )
 
 
-def test_games_belong_to_their_last_model_and_only_the_first_ones_count(
-    played: Played,
-) -> None:
+def test_games_belong_to_their_last_model(played: Played) -> None:
     window = open_window(played)
     played.seal([[0]] * 6)
     window.refresh()
     drawn(window)
-    # Ten games end on model 1, of which the first six count; one went on to model 2.
+    # Ten games end on model 1; one went on to model 2, which has too few so far.
     played.seal([[0, 1], [1], [1, 2], [1], [0, 1], *[[1]] * 6])
     window.refresh()
-    wanted = played.rows(CONFIG, 1)
-    assert set(wanted) == {0, 1}
-    batches = drawn(window)
-    keys = keys_of(batches)
-    sizes = {m: round(0.4 * len(rows)) for m, rows in wanted.items()}
-    assert len(keys) == sum(sizes.values()) // B * B
-    allowed = {row for rows in wanted.values() for row in rows}
-    assert set(keys) <= allowed
-    assert len(set(keys)) == len(keys)
-    # Of each generation its share, but for what does not fill a batch.
-    for model, rows in wanted.items():
-        num = len(set(keys) & set(rows))
-        assert sizes[model] - B < num <= sizes[model]
+    games = played.rows_of_games(CONFIG, 1)
+    assert {m: len(of) for m, of in games.items()} == {0: 6, 1: 10}
+    check_pass(keys_of(drawn(window)), games)
     assert window.describe()["pass_games"] == 10
     assert window.describe()["pass_generation"] == 1
+
+
+def test_which_games_a_pass_has_is_drawn_anew(played: Played) -> None:
+    window = open_window(played)
+    seen: set[int] = set()
+    played.seal([[0]] * 30)
+    for model in range(3):
+        window.refresh()
+        keys = set(keys_of(drawn(window)))
+        first = played.rows_of_games(CONFIG, model)[0]
+        chosen = {place for place, one in enumerate(first) if one & keys}
+        assert len(chosen) <= 6
+        seen |= chosen
+        played.seal([[model + 1]] * 6)
+    assert len(seen) > 10
+    assert max(seen) > 6
+
+
+def test_a_generation_of_few_games_counts_for_nothing(played: Played) -> None:
+    window = open_window(played)
+    for models in ([[0]] * 6, [[1]] * 2, [[2]] * 6, [[3]] * 7):
+        played.seal(models)
+        window.refresh()
+        games = played.rows_of_games(CONFIG, models[0][0])
+        assert 1 not in games
+        if window.available():
+            check_pass(keys_of(drawn(window)), games)
+    assert set(games) == {0, 2, 3}
 
 
 def test_the_oldest_generation_leaves(played: Played) -> None:
@@ -148,22 +179,25 @@ def test_the_oldest_generation_leaves(played: Played) -> None:
         played.seal([[model]] * 7)
         window.refresh()
         keys = keys_of(drawn(window))
-        wanted = played.rows(CONFIG, model)
-        assert len(wanted) == min(3, model + 1)
-        assert set(keys) <= {row for rows in wanted.values() for row in rows}
-        for rows in wanted.values():
-            assert set(keys) & set(rows)
+        games = played.rows_of_games(CONFIG, model)
+        assert len(games) == min(3, model + 1)
+        check_pass(keys, games)
+        for of_generation in games.values():
+            assert set(keys) & set().union(*of_generation)
     before = window.describe()["window_bytes"]
     window.close()
     assert window.describe()["window_bytes"] < before
 
 
 def test_a_restored_window_goes_on_with_the_same_rows(played: Played) -> None:
-    for model in range(4):
-        played.seal([[model]] * 7)
+    # Of generations that have too few games others of the window are not forgotten.
     straight, stopped = open_window(played), open_window(played)
-    for window in (straight, stopped):
-        window.refresh()
+    for models in ([[0]] * 7, [[1]] * 7, [[2]], [[3]], [[4]] * 7, [[5]] * 7, [[6]] * 2):
+        played.seal(models)
+        for window in (straight, stopped):
+            window.refresh()
+            if models[0] not in ([5], [6]):
+                drawn(window)
     num_batches = straight.available() // B
     assert num_batches >= 4
     for step in range(num_batches):
@@ -185,7 +219,7 @@ def test_a_restored_window_goes_on_with_the_same_rows(played: Played) -> None:
             break
         other.ack()
     # More games that came meanwhile change nothing of the pass that goes on.
-    played.seal([[3]] * 9)
+    played.seal([[5]] * 9)
     for window in (straight, stopped):
         window.refresh()
     for _ in range(num_batches - 2):
@@ -325,14 +359,16 @@ def test_imported_generations_come_before_the_runs_own(tmp_path: Path) -> None:
     # The newest imported generation has games enough, before any was played.
     rows = [ImportedRows(tmp_path / "imported" / rows_name(n)) for n in (15, 16, 17)]
     firsts = np.cumsum([0, *(one.num_rows for one in rows)])
-    counted = [np.flatnonzero(one.games < 6) for one in rows]
-    size = sum(round(0.5 * len(one)) for one in counted)
-    assert window.available() == size // B * B > 0
+    assert window.available() > 0
     batches = drawn(window)
-    allowed = {int(f + r) for f, one in zip(firsts, counted, strict=False) for r in one}
     keys = keys_of(batches)
-    assert set(keys) <= allowed
     assert len(set(keys)) == len(keys)
+    for part, one in enumerate(rows):
+        own = [
+            key - firsts[part] for key in keys if firsts[part] <= key < firsts[part + 1]
+        ]
+        assert 0 < len(set(one.games[own])) <= 6
+        assert len(own) <= one.num_rows / 2 + 1
     for batch in batches:
         for place, key in enumerate(batch.keys.tolist()):
             part = int(np.searchsorted(firsts, key, side="right")) - 1

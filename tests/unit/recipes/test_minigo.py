@@ -44,6 +44,51 @@ def test_the_recipe_is_the_closed_division():
     assert open_because(to_dict(override(config, free))) == []
 
 
+# By the flags of the reference (ml_perf/flags/19) and the rules of v2.1, written down
+# apart from the table of the code.
+RULES = {
+    "task": "go/19/nosuicide/planes=minigo",
+    "net.num_blocks": 6,
+    "net.num_channels": 64,
+    "net.fc_width": 64,
+    "agent.actor.full_simulations": 800,
+    "agent.actor.cheap_simulations": 80,
+    "agent.actor.full_probability": 1 - 0.75,
+    "agent.actor.soft_pick_plies": 361 // 12 // 2 * 2,
+    "agent.actor.soft_pick_exponent": 0.98,
+    "agent.actor.resign_from": 0.9,
+    "agent.actor.restrict_pass_alive_after": 4,
+    "agent.actor.switch_models": True,
+    "agent.actor.search.policy": "minigo",
+    "agent.actor.search.minigo_virtual_losses": 4,
+    "agent.actor.search.minigo_value_penalty": 0.2,
+    "agent.actor.search.minigo_noise_alpha": 0.03,
+    "agent.actor.search.minigo_c_base": 19652.0,
+    "agent.actor.search.minigo_c_init": 1.25,
+    "agent.actor.search.noise_weight": 0.3,
+    "agent.loss.value_cost": 0.5,
+    "agent.gate.kind": "accept_all",
+    "agent.target.num_games": 256,
+    "agent.target.num_simulations": 100,
+    "agent.target.win_rate": 0.5,
+    "store.num_generations": 5,
+    "store.share": 0.3,
+    "store.min_games": 8192,
+    "learner.optimizer.momentum": 0.9,
+    "learner.optimizer.weight_decay": 1e-4,
+    "learner.epoch_samples": 1_000_000_000,
+    "learner.num_shards": 1,
+}
+
+
+def test_the_table_has_what_the_rules_say():
+    assert {path: FIXED.get(path) for path in RULES} == RULES
+    config = config_of("go/19")
+    assert config.learner.batch_size == 4096
+    assert config.learner.optimizer.rates == (0.016, 0.16, 0.016, 0.0016)
+    assert config.learner.optimizer.boundaries == (128, 10_000, 20_000)
+
+
 @pytest.mark.parametrize("path", sorted(FIXED))
 def test_each_number_of_the_rules_is_looked_at(path):
     content = to_dict(config_of("go/19", "mlperf_minigo", *CLOSED))
@@ -59,8 +104,12 @@ def test_each_number_of_the_rules_is_looked_at(path):
 
 def test_a_run_that_begins_with_itself_is_open():
     reasons = open_because(to_dict(config_of("go/19")))
-    assert len(reasons) == 2
+    assert len(reasons) == 3
     assert "learner.initial_model (empty) is the benchmark's checkpoint" in reasons[0]
+    for opponent in ("random", "mcts:100", "gtp:gnugo --mode gtp"):
+        made = [*CLOSED[:2], f"agent.target.opponent={opponent}"]
+        (reason,) = open_because(to_dict(config_of("go/19", "mlperf_minigo", *made)))
+        assert reason.startswith(f"agent.target.opponent ({opponent})")
 
 
 @pytest.mark.parametrize(("task", "soft"), [("go/5", 2), ("go/7", 4), ("go/9", 6)])

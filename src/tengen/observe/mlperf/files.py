@@ -70,7 +70,7 @@ class TrainedGeneration:
     """A line of ``generations.jsonl``: a generation that was learned from."""
 
     generation: int
-    """Its number."""
+    """Its number; below 0 of games that were imported."""
     model: int
     """The model that was made."""
     num_games: int
@@ -81,7 +81,8 @@ class TrainedGeneration:
     """When it ended."""
 
     def __post_init__(self) -> None:
-        for name in ("generation", "model", "num_games"):
+        check_range("generation", self.generation, -_MOST, _MOST)
+        for name in ("model", "num_games"):
             check_range(name, getattr(self, name), 0, _MOST)
         check_range("began_at", self.began_at, 0, _MOST_S)
         check_range("ended_at", self.ended_at, self.began_at, _MOST_S)

@@ -1,0 +1,249 @@
+"""The games of passes over generations: the run's own, and imported ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import from_dict, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.generations.games import GenerationGames, last_models
+from tengen.experience.generations.imported import ImportedGenerations
+from tengen.experience.generations.passes import (
+    GenerationPass,
+    chosen_games,
+    sampled_rows,
+)
+from tengen.experience.generations_config import GenerationsConfig
+from tengen.experience.rows.derived_rows import DerivedRows
+
+__all__ = ["GenerationStock"]
+
+
+class GenerationStock:
+    """Games by generation, and the rows of a pass. Not thread-safe.
+
+    Rows are numbered over what was imported and then over the run's own games. Of a
+    stock that was restored the numbers are others.
+
+    Args:
+        game: The run's.
+        experience: ``RUN/experience``.
+        config: Which generations, and how much of them.
+        seed: Of the draws.
+
+    Raises:
+        UsageError: The game is unknown, or what was imported is of another.
+        RunError: An imported generation is damaged.
+    """
+
+    def __init__(
+        self, game: str, experience: Path, config: GenerationsConfig, seed: int
+    ) -> None:
+        self._game = game
+        self._config = config
+        self._seed = seed
+        self._manifest = Manifest(experience)
+        self._imported = ImportedGenerations(game, config)
+        self._games = GenerationGames()
+        self._rows = DerivedRows(game, False, self._imported.num_rows)
+        # The newest generation that a game of each segment is of.
+        self._newest: list[int] = []
+        self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
+
+    @property
+    def segments(self) -> list[SegmentEntry]:
+        """The segments of the run, in their order."""
+        return list(self._manifest)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all segments so far, and of what was imported."""
+        return self._imported.num_rows + self._manifest.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the run's own games that are held."""
+        return self._rows.num_bytes
+
+    @property
+    def num_symmetries(self) -> int:
+        """Symmetries of the board."""
+        return self._rows.num_symmetries
+
+    def refresh(self) -> int:
+        """Takes in the segments that were sealed; returns how many rows they have.
+
+        Raises:
+            UsageError: A segment is of a newer schema or of another game.
+            RunError: A segment is damaged.
+        """
+        return self._load_all(self._manifest.discover())
+
+    def take_in(self, segments: Sequence[Mapping[str, Any]]) -> None:
+        """Takes in segments that another learner met, in its order.
+
+        Args:
+            segments: As they are in its state.
+
+        Raises:
+            RunError: As ``refresh``.
+            UsageError: As ``refresh``.
+        """
+        entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
+        self._manifest.append(entries)
+        self._load_all(entries)
+
+    def begins(self, segments: Sequence[Mapping[str, Any]]) -> bool:
+        """Returns whether another learner's segments begin with all of these."""
+        own = [to_dict(entry) for entry in self._manifest]
+        return list(segments[: len(own)]) == own
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values for ``restore``."""
+        return {"manifest": self._manifest.to_dict(), "newest": list(self._newest)}
+
+    def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
+        """Takes a state, and loads the games of these generations and newer ones.
+
+        Args:
+            state: What ``state`` returned.
+            oldest: The first generation that is needed.
+
+        Returns:
+            The places of segments that somebody has set aside since.
+
+        Raises:
+            RunError: A segment that is needed is missing or damaged.
+            LookupError: The state is no such; also TypeError, ValueError.
+        """
+        self._manifest = Manifest.from_dict(
+            self._manifest.experience, state["manifest"]
+        )
+        newest = [int(number) for number in state["newest"]]
+        aside = self._manifest.set_aside()
+        self._newest = [n for place, n in enumerate(newest) if place not in aside]
+        for place, entry in enumerate(self._manifest):
+            if self._newest[place] >= oldest:
+                self._load(place, entry)
+        return sorted(aside)
+
+    def generations(self) -> list[int]:
+        """Returns the numbers of all that have games; imported ones are below 0."""
+        return [*self._imported.generations(), *self._games.generations()]
+
+    def num_games(self, generation: int, num_segments: int | None = None) -> int:
+        """Returns how many games of a generation the first segments have; None: all."""
+        if generation < 0:
+            return self._imported.num_games(generation)
+        return self._games.num_games(generation, num_segments)
+
+    def window(self, newest: int, num_segments: int) -> list[int]:
+        """Returns the generations of a pass, the newest first.
+
+        One that has too few games counts for nothing, as one whose model was soon
+        followed by another.
+        """
+        whole = [
+            number
+            for number in self.generations()
+            if number <= newest
+            and self.num_games(number, num_segments) >= self._config.min_games
+        ]
+        return sorted(whole, reverse=True)[: self._config.num_generations]
+
+    def rows_of_pass(self, place: GenerationPass) -> NDArray[np.int64]:
+        """Returns the rows of a pass, not yet in its order: a pure function."""
+        if self._prepared is not None and self._prepared[0] == place:
+            return self._prepared[1]
+        rows = [np.zeros(0, np.int64)]
+        window = self.window(place.generation, place.num_segments)
+        for age, generation in enumerate(window):
+            chosen = chosen_games(
+                self._seed,
+                place.number,
+                age,
+                self.num_games(generation, place.num_segments),
+                self._config.min_games,
+            )
+            of_games = (
+                self._imported.rows(generation, chosen)
+                if generation < 0
+                else self._games.rows(generation, place.num_segments, chosen)
+            )
+            share = self._config.share
+            rows.append(sampled_rows(self._seed, place.number, age, share, of_games))
+        selected = np.concatenate(rows)
+        self._prepared = place, selected
+        return selected
+
+    def forget(self, place: GenerationPass) -> int:
+        """Frees the games that neither a pass nor a later one has.
+
+        Returns:
+            The oldest of the run's own generations that stays.
+        """
+        # Where segments were set aside there may be none.
+        oldest = min(self.window(place.generation, place.num_segments), default=-1)
+        if oldest >= 0:
+            self._games.forget_before(oldest)
+            self._rows.drop_before(self._games.first_row(oldest))
+        return max(0, oldest)
+
+    def derive(
+        self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
+    ) -> dict[str, NDArray[Any]]:
+        """Returns the arrays of rows, as ``DerivedRows.derive``.
+
+        Args:
+            keys: ``[R] int64``, row numbers.
+            symmetries: ``[R] uint8``, one for each.
+        """
+        is_imported = keys < self._imported.num_rows
+        if not is_imported.any():
+            return self._rows.derive(keys, symmetries)
+        own = self._rows.derive(keys[~is_imported], symmetries[~is_imported])
+        theirs = self._imported.columns(keys[is_imported], symmetries[is_imported])
+        columns = {}
+        for name, column in own.items():
+            joined = np.empty((len(keys), *column.shape[1:]), column.dtype)
+            joined[~is_imported] = column
+            joined[is_imported] = theirs[name]
+            columns[name] = joined
+        return columns
+
+    def close(self) -> None:
+        """Frees the games that are held. A second call does nothing."""
+        self._rows.drop_before(self._rows.num_rows)
+        self._imported.close()
+
+    def _load_all(self, entries: Sequence[SegmentEntry]) -> int:
+        before = self._rows.num_rows
+        first = len(self._manifest) - len(entries)
+        for place, entry in enumerate(entries, first):
+            self._newest.append(self._load(place, entry))
+        return self._rows.num_rows - before
+
+    def _load(self, place: int, entry: SegmentEntry) -> int:
+        """Loads a segment; returns the newest generation of its games."""
+        with entry.open(self._manifest.experience) as reader:
+            if reader.meta["game"] != self._game:
+                raise UsageError(
+                    f"segment ({reader.path}) must be of {self._game}, not of "
+                    f"{reader.meta['game']}; choose another --out"
+                )
+            try:
+                columns = reader.game_columns()
+                first_row = self._rows.num_rows
+                self._rows.add(columns)
+                self._games.add(place, first_row, columns)
+                return int(last_models(columns).max(initial=0))
+            except RunError as error:
+                raise RunError(
+                    f"segment ({reader.path}) is refused: {error}"
+                ) from error
