@@ -85,11 +85,14 @@ def publish_history(run: RunDirectory) -> None:
     ]
     calls = _calls(files)
     first_model_at = metas[0][1].made_at if metas else None
+    clock_at = read_clock(run)
+    # A run that learns from imported games publishes its first model by the clock.
+    ends = [at for at in (first_model_at, clock_at) if at is not None]
     clock = {
         "schema": _SCHEMA,
         "init_at": calls[0] if calls else first_model_at,
-        "init_ended_at": first_model_at,
-        "clock_at": read_clock(run),
+        "init_ended_at": min(ends, default=None),
+        "clock_at": clock_at,
         "restarts_at": calls[1:],
     }
     publish_json(files.folder / _CLOCK, clock)

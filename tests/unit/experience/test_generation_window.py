@@ -394,12 +394,13 @@ def test_imported_generations_come_before_the_runs_own(tmp_path: Path) -> None:
     assert mixed[0].columns["planes"].shape == (B, 14, 5, 5)
 
 
-def test_imported_generations_of_another_board_are_refused(tmp_path: Path) -> None:
+def test_imported_generations_that_cannot_serve_are_refused(tmp_path: Path) -> None:
     write_imported(tmp_path / "imported", 3, 2)
     for task, folder, why in (
         ("go/7/nosuicide/planes=minigo", "imported", "must be of go/7"),
         ("go/5", "imported", "must be of go/5, not of go/5/nosuicide"),
         (TASK, "nothing", "must have files of imported generations"),
+        (TASK, "imported", r"of store.min_games \(8192\) games, its largest has 2"),
     ):
         config = GenerationsConfig(imported=str(tmp_path / folder))
         with pytest.raises(UsageError, match=why):

@@ -29,7 +29,8 @@ class ImportedGenerations:
         config: Names the folder, and says how many generations are needed.
 
     Raises:
-        UsageError: The folder has no such files, or they are of another board.
+        UsageError: The folder has no such files, they are of another board, or too
+            few games are in each.
         RunError: A file is damaged.
     """
 
@@ -45,6 +46,13 @@ class ImportedGenerations:
                 )
             newest = sorted(paths)[-config.num_generations :]
             self._parts = [_opened(path, game) for path in newest]
+            most = max(part.num_games for part in self._parts)
+            if most < config.min_games:
+                raise UsageError(
+                    f"store.imported ({config.imported}) must have a generation of "
+                    f"store.min_games ({config.min_games}) games, its largest has "
+                    f"{most}; lower store.min_games, or leave it out"
+                )
         counts = [0, *(part.num_rows for part in self._parts)]
         self._firsts: NDArray[np.int64] = np.cumsum(counts)
 
