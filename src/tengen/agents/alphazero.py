@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tengen import games
 from tengen.actors import BootstrapConfig, SelfplayConfig
+from tengen.agents import alphazero_experience
 from tengen.agents.agent import Agent, Schedule, StoreWay
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.stages import History, NetStage, growing_stages, num_begun
@@ -35,13 +36,11 @@ from tengen.evaluation import (
 from tengen.experience import (
     GameWindow,
     GenerationPart,
-    GenerationsConfig,
     GenerationWindow,
     ShuffledPart,
     ShuffledRows,
     WindowConfig,
     WindowPart,
-    check_window_memory,
 )
 from tengen.games import Game, GoVariety
 from tengen.inference import search_outputs
@@ -128,21 +127,13 @@ class AlphaZero(Agent):
 
     def check(self, config: RunConfig) -> None:
         """See ``Agent.check``."""
-        store = config.store
-        check(
-            isinstance(store, WindowConfig | GenerationsConfig),
-            "store.kind",
-            store.kind,
-            "must be window or generations with agent alphazero; leave it out",
-        )
+        alphazero_experience.check_store(config)
         check(
             config.inference.precision != "int8" or config.net.can_quantise,
             "inference.precision",
             config.inference.precision,
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
-        if isinstance(store, WindowConfig):
-            self._check_batches(config.learner.batch_size, store)
         self._check_book()
         check(
             self.bootstrap is None or self.actor.search.policy == "minigo",
@@ -238,7 +229,7 @@ class AlphaZero(Agent):
         return Schedule(
             acting="" if self.learn_from else "selfplay",
             learning=(
-                *(("shuffle",) if _is_shuffled(config) else ()),
+                *(("shuffle",) if alphazero_experience.is_shuffled(config) else ()),
                 "learn",
                 "export",
                 "gate",
@@ -257,61 +248,13 @@ class AlphaZero(Agent):
         net: NetDoor | None = None,
     ) -> GameWindow | GenerationWindow | ShuffledRows:
         """See ``Agent.open_experience``; games lie in files, which all may read."""
-        if _is_shuffled(config):
-            return ShuffledRows(config.task, run.shuffled, state)
-        if isinstance(config.store, GenerationsConfig):
-            return self._open_generations(config, run, state)
-        return self.open_window(config, run, state)
+        return alphazero_experience.open_games(config, run, state)
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
     ) -> ShuffledPart | GenerationPart | WindowPart:
         """See ``Agent.open_part``; games lie in files, which all may read."""
-        if _is_shuffled(config):
-            return ShuffledPart(
-                lambda state: ShuffledRows(config.task, run.shuffled, state)
-            )
-        if isinstance(config.store, GenerationsConfig):
-            return GenerationPart(
-                lambda state: self._open_generations(config, run, state)
-            )
-        return WindowPart(
-            lambda state: self.open_window(config, run, state), config.seed
-        )
-
-    def open_window(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        state: Mapping[str, Any] | None,
-    ) -> GameWindow:
-        """Returns the window of games, restored to a state; see ``open_experience``."""
-        window = config.store
-        assert isinstance(window, WindowConfig)
-        check_window_memory(config.task, run.experience, window, state)
-        board = board_of(games.open_game(config.task))
-        return GameWindow(
-            config.task,
-            run.experience,
-            window,
-            config.seed,
-            state,
-            auxiliary=bool(config.net.targets(board)),
-        )
-
-    @staticmethod
-    def _open_generations(
-        config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
-    ) -> GenerationWindow:
-        assert isinstance(config.store, GenerationsConfig)
-        return GenerationWindow(
-            config.task,
-            run.experience,
-            config.store,
-            config.seed,
-            config.learner.batch_size,
-            state,
-        )
+        return alphazero_experience.open_part(config, run)
 
     def make_update(self, config: RunConfig, net: Net) -> AlphaZeroUpdate:
         """See ``Agent.make_update``."""
@@ -400,25 +343,3 @@ class AlphaZero(Agent):
                 f"agent.book ({self.book}) must be for something; set "
                 f"agent.actor.book_share, agent.rating.book or agent.gate.book"
             )
-
-    @staticmethod
-    def _check_batches(batch_size: int, store: WindowConfig) -> None:
-        most = store.limiter.max_samples
-        check(
-            batch_size <= most,
-            "learner.batch_size",
-            batch_size,
-            f"must be at most store.limiter.max_samples, {most:g}; lower it",
-        )
-        check(
-            store.with_replacement or batch_size <= store.min_rows,
-            "learner.batch_size",
-            batch_size,
-            f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
-            f"without replacement; lower it",
-        )
-
-
-def _is_shuffled(config: RunConfig) -> bool:
-    store = config.store
-    return isinstance(store, WindowConfig) and store.drawn_by == "shuffle"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import partial
 
 from tengen.agents.alphazero import AlphaZero
+from tengen.agents.alphazero_experience import open_window
 from tengen.errors import RunError, UsageError
 from tengen.experience import Shuffler, ShufflingStopped
 from tengen.experience.rows.shuffled_files import read_turn
@@ -36,8 +38,8 @@ class ShuffleRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self._agent = AlphaZero.of(config, "shuffle")
-        if "shuffle" not in self._agent.schedule(config).learning:
+        agent = AlphaZero.of(config, "shuffle")
+        if "shuffle" not in agent.schedule(config).learning:
             raise UsageError(
                 "role (shuffle) has nothing to do where the learner draws for itself; "
                 "begin the run with --set store.drawn_by=shuffle"
@@ -94,7 +96,7 @@ class ShuffleRole:
     def _open(self) -> Shuffler:
         return Shuffler(
             self._run.shuffled,
-            lambda state: self._agent.open_window(self._config, self._run, state),
+            partial(open_window, self._config, self._run),
             self._config.learner.batch_size,
             self._context.num_threads,
             first_turn=self._learner_turns()[1] + 1,

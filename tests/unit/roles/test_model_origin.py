@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ def test_a_model_says_what_it_was_trained_on(tmp_path: Path) -> None:
     )
     assert origin_after(config, run) == wanted
     role = make_role("learn", config, run, RoleContext())
+    # A model's times are rounded to milliseconds.
+    before = time.time() - 0.001
     for generation in (1, 2):
         write_generation(run.experience, generation, 24)
         report = role.turn()
@@ -76,7 +79,14 @@ def test_a_model_says_what_it_was_trained_on(tmp_path: Path) -> None:
     }
     assert table.keys() == {"num_games", "num_rows", "window_rows"}
     assert table["num_games"] == 48
-    assert found == dataclasses.replace(wanted, checkpoint=2, **table)
+    assert found is not None
+    begun, ended = found.learned_from_at, found.learned_to_at
+    assert begun is not None
+    assert ended is not None
+    assert before <= begun <= ended <= time.time() + 0.001
+    assert found == dataclasses.replace(
+        wanted, checkpoint=2, learned_from_at=begun, learned_to_at=ended, **table
+    )
 
 
 def test_a_model_names_what_its_run_began_with(tmp_path: Path) -> None:

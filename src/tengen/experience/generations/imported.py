@@ -67,7 +67,8 @@ class ImportedGenerations:
 
     def num_games(self, generation: int) -> int:
         """Returns how many games a generation has."""
-        return self._parts[generation].num_games
+        num_games: int = self._parts[generation].num_games
+        return num_games
 
     def rows(self, generation: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the row numbers ``[R] int64`` of some games of a generation."""
