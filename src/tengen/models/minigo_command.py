@@ -6,6 +6,7 @@ See docs/mlperf_data.md.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,14 +67,38 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
         ``num_steps``; of examples ``generations``, ``num_games`` and ``num_rows``.
 
     Raises:
-        UsageError: There is nothing to import, or ``--out`` exists or cannot be made.
-        RunError: A file is damaged or of another kind, or the disk refuses.
+        UsageError: An argument names nothing to import, a model's ``--out`` exists, or
+            ``--out`` lies behind a file. Nothing is written.
+        RunError: A file is damaged, cannot be read or is of another kind, or the disk
+            refuses.
     """
+    _check_out(args.out)
     if args.examples is not None:
         return _import_examples(args)
     if args.checkpoint is not None:
+        index = f"{args.checkpoint}.index"
+        check(
+            os.path.isfile(index),
+            "checkpoint",
+            args.checkpoint,
+            f"must be a path without .index, and {index} is no file; check the path",
+        )
         return _import_model(args, Checkpoint(args.checkpoint))
+    is_file = os.path.isfile(args.graph)
+    check(is_file, "graph", args.graph, "must name a file; check the path")
     return _import_model(args, FrozenGraph(args.graph))
+
+
+def _check_out(out: Path) -> None:
+    """Refuses a folder that cannot be made because a file is in its place or way."""
+    path = out.absolute()
+    nearest = next(p for p in (path, *path.parents) if os.path.lexists(p))
+    check(
+        os.path.isdir(nearest),
+        "out",
+        out,
+        f"must be a folder, and {nearest} is none; choose another folder",
+    )
 
 
 def _import_model(args: argparse.Namespace, file: TensorFile) -> dict[str, Any]:

@@ -3,101 +3,84 @@
 
 ::
 
-    pip install tensorflow-cpu==2.21.0
+    pip install tensorflow-cpu==2.21.0 tf-keras==2.21.0
     python tests/golden/minigo/make.py
 
 The tests read the files and need no TensorFlow. They are of a board of side 5: a
-network of one block and eight channels after a step of training, as checkpoint and as
-frozen graph, its answers to some positions, and examples of games.
+network of two blocks and eight channels after some steps of training, as checkpoint
+and as frozen graph, its answers to some positions, and examples of games.
 
-The layers are those of MLPerf training v2.1, minigo, under the names that TensorFlow
-gives them there. TensorFlow convolves on CPUs with the channels last, so that planes
-and what the heads see are transposed.
+The network is that of MLPerf training v2.1, minigo, ``dual_net.py``, of layers of
+``tf.layers`` that are made in its order. TensorFlow gives them their names, computes
+their norms, saves and freezes them; nothing here writes a name of a layer. Planes lie
+one after the other, as there, which TensorFlow computes on CPUs by oneDNN only.
 """
 
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+# tf.layers is in Keras 2 only.
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 FOLDER = Path(__file__).parent
-SIDE, NUM_BLOCKS, NUM_CHANNELS, FC_WIDTH = 5, 1, 8, 6
+SIDE, NUM_BLOCKS, NUM_CHANNELS, FC_WIDTH = 5, 2, 8, 6
 NUM_CELLS = SIDE * SIDE
 NUM_ROWS = 6
-FIRST_STEP = 12344
+LAST_STEP = 12345
+# Of the norms' first statistics 0.95 is left at each step, 13 % at the end.
+NUM_STEPS = 40
+NUM_TRAINED_ROWS = 32
 
 
-class Layers:
-    """Makes layers and numbers them by kind, as TensorFlow's do."""
+def network(planes, is_training: bool):
+    """Returns logits and probabilities of the actions, and Black's value.
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+    Args:
+        planes: ``[B, 13, 5, 5]``.
+        is_training: Norms see the batch's statistics, and update their own.
+    """
 
-    def scope(self, kind: str):
-        index = self.counts.get(kind, 0)
-        self.counts[kind] = index + 1
-        return tf.variable_scope(f"{kind}_{index}" if index else kind)
+    def conv_norm(x, num_outputs: int, side: int, is_scaled: bool):
+        y = tf.layers.conv2d(
+            x,
+            num_outputs,
+            side,
+            padding="same",
+            data_format="channels_first",
+            use_bias=False,
+        )
+        return tf.layers.batch_normalization(
+            y,
+            axis=1,
+            momentum=0.95,
+            epsilon=1e-5,
+            center=is_scaled,
+            scale=is_scaled,
+            fused=True,
+            training=is_training,
+        )
 
-    def conv(self, x, side: int, num_outputs: int):
-        with self.scope("conv2d"):
-            shape = (side, side, x.shape[3], num_outputs)
-            kernel = tf.get_variable("kernel", shape, initializer=drawn(0.3))
-            return tf.nn.conv2d(x, kernel, strides=1, padding="SAME")
-
-    def norm(self, x, has_scale: bool = True):
-        size = (x.shape[3],)
-        with self.scope("batch_normalization"):
-            if has_scale:
-                gamma = tf.get_variable("gamma", size, initializer=drawn(0.2, 1.0))
-                beta = tf.get_variable("beta", size, initializer=drawn(0.3))
-            mean = tf.get_variable(
-                "moving_mean", size, initializer=drawn(0.3), trainable=False
-            )
-            var = tf.get_variable(
-                "moving_variance", size, initializer=drawn(0.2, 1.5), trainable=False
-            )
-        y = (x - mean) / tf.sqrt(var + 1e-5)
-        return y * gamma + beta if has_scale else y
-
-    def dense(self, x, num_outputs: int):
-        with self.scope("dense"):
-            shape = (x.shape[1], num_outputs)
-            kernel = tf.get_variable("kernel", shape, initializer=drawn(0.4))
-            bias = tf.get_variable("bias", (num_outputs,), initializer=drawn(0.3))
-            return tf.matmul(x, kernel) + bias
-
-
-def drawn(deviation: float, mean: float = 0.0):
-    draws.append(0)
-    # Never below 0.1 of the mean, so that a variance is one.
-    return tf.truncated_normal_initializer(mean, deviation, seed=len(draws))
-
-
-draws: list[int] = []
-
-
-def network(planes):
-    """Returns policy logits and Black's value before its tanh."""
-    layers = Layers()
-    x = tf.transpose(planes, (0, 2, 3, 1))
-    x = tf.nn.relu(layers.norm(layers.conv(x, 3, NUM_CHANNELS)))
+    x = tf.nn.relu(conv_norm(planes, NUM_CHANNELS, 3, is_scaled=True))
     for _ in range(NUM_BLOCKS):
-        y = tf.nn.relu(layers.norm(layers.conv(x, 3, NUM_CHANNELS)))
-        y = layers.norm(layers.conv(y, 3, NUM_CHANNELS))
-        x = tf.nn.relu(x + y)
+        y = tf.nn.relu(conv_norm(x, NUM_CHANNELS, 3, is_scaled=True))
+        x = tf.nn.relu(x + conv_norm(y, NUM_CHANNELS, 3, is_scaled=True))
 
     def head(num_outputs: int):
-        y = tf.nn.relu(layers.norm(layers.conv(x, 1, num_outputs), has_scale=False))
-        return tf.reshape(tf.transpose(y, (0, 3, 1, 2)), (-1, num_outputs * NUM_CELLS))
+        y = tf.nn.relu(conv_norm(x, num_outputs, 1, is_scaled=False))
+        return tf.reshape(y, (-1, num_outputs * NUM_CELLS))
 
-    policy = layers.dense(head(2), NUM_CELLS + 1)
-    hidden = tf.nn.relu(layers.dense(head(1), FC_WIDTH))
-    return policy, layers.dense(hidden, 1)
+    logits = tf.layers.dense(head(2), NUM_CELLS + 1)
+    policy = tf.nn.softmax(logits, name="policy_output")
+    hidden = tf.nn.relu(tf.layers.dense(head(1), FC_WIDTH))
+    value = tf.reshape(tf.layers.dense(hidden, 1), (-1,))
+    return logits, policy, tf.tanh(value, name="value_output")
 
 
 def positions(rng: np.random.Generator, num_rows: int) -> np.ndarray:
@@ -115,31 +98,52 @@ def positions(rng: np.random.Generator, num_rows: int) -> np.ndarray:
     return planes
 
 
-def write_network(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def train_network(prefix: str) -> None:
+    """Writes the checkpoint of a network that was trained on random targets."""
+    rng = np.random.default_rng(8)
+    planes = positions(rng, NUM_TRAINED_ROWS)
+    wanted = rng.dirichlet(np.full(NUM_CELLS + 1, 0.1), NUM_TRAINED_ROWS)
+    black = rng.integers(0, 2, NUM_TRAINED_ROWS) * 2.0 - 1.0
+    with tf.Graph().as_default():
+        # Keras draws the seeds of first weights there.
+        random.seed(7)
+        logits, _, value = network(tf.constant(planes, tf.float32), is_training=True)
+        loss = tf.reduce_mean(
+            tf.nn.softmax_cross_entropy_with_logits_v2(wanted, logits)
+        ) + tf.reduce_mean(tf.square(value - black))
+        step = tf.train.get_or_create_global_step()
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            train = tf.train.MomentumOptimizer(0.02, 0.9).minimize(loss, step)
+        with tf.Session(config=one_thread()) as session:
+            session.run(tf.global_variables_initializer())
+            session.run(tf.assign(step, LAST_STEP - NUM_STEPS))
+            for _ in range(NUM_STEPS):
+                session.run(train)
+            tf.train.Saver().save(
+                session, prefix, write_meta_graph=False, write_state=False
+            )
+
+
+def freeze_network(prefix: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Writes the frozen graph of a checkpoint, and returns what it answers."""
     planes = positions(rng, NUM_ROWS)
-    given = tf.placeholder(tf.float32, (None, 13, SIDE, SIDE), "planes")
-    policy, value = network(given)
-    policy = tf.identity(policy, "policy_logits")
-    value = tf.tanh(tf.reshape(value, (-1,)), "value_output")
-    step = tf.train.get_or_create_global_step()
-    loss = tf.reduce_mean(tf.square(policy)) + tf.reduce_mean(tf.square(value - 0.5))
-    train = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss, step)
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        session.run(tf.assign(step, FIRST_STEP))
-        session.run(train, {given: planes})
-        tf.train.Saver().save(
-            session,
-            str(FOLDER / "model.ckpt"),
-            write_meta_graph=False,
-            write_state=False,
-        )
-        answers = session.run([policy, value], {given: planes})
+    with tf.Graph().as_default(), tf.Session(config=one_thread()) as session:
+        given = tf.placeholder(tf.float32, (None, 13, SIDE, SIDE), "pos_tensor")
+        logits, policy, value = network(given, is_training=False)
+        tf.train.Saver().restore(session, prefix)
+        answers = session.run([logits, value], {given: planes})
         frozen = tf.graph_util.convert_variables_to_constants(
-            session, session.graph_def, ["policy_logits", "value_output"]
+            session, session.graph_def, [policy.op.name, value.op.name]
         )
-    (FOLDER / "frozen.pb").write_bytes(frozen.SerializeToString())
+    (FOLDER / "frozen.pb").write_bytes(frozen.SerializeToString(deterministic=True))
     return {"planes": planes, "policy_logits": answers[0], "value": answers[1]}
+
+
+def one_thread() -> tf.ConfigProto:
+    """Returns what sums numbers in the same order each time."""
+    return tf.ConfigProto(
+        intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
+    )
 
 
 def write_game(
@@ -171,7 +175,7 @@ def write_game(
                     features=tf.train.Features(
                         feature={k: feature(v) for k, v in features.items()}
                     )
-                ).SerializeToString()
+                ).SerializeToString(deterministic=True)
             )
     return {"planes": planes, "policy": policy, "black": np.full(num_rows, black)}
 
@@ -188,7 +192,9 @@ def main() -> None:
     tf.disable_eager_execution()
     tf.disable_resource_variables()
     rng = np.random.default_rng(7)
-    expected = {f"network_{k}": v for k, v in write_network(rng).items()}
+    prefix = str(FOLDER / "model.ckpt")
+    train_network(prefix)
+    expected = {f"network_{k}": v for k, v in freeze_network(prefix, rng).items()}
     games = {
         "a": ("selfplay/000003/node-0/00/game-2.tfrecord.zz", 4),
         "b": ("selfplay/000003/node-1/00/game-1.tfrecord.zz", 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_a_model_answers_what_tensorflow_answers(
     assert report(capsys, option, path, "--out", out) == {
         "out": str(out),
         "task": TASK,
-        "net": "1x8",
+        "net": "2x8",
         "num_steps": num_steps,
     }
     model = resolve_model(out)
@@ -101,8 +102,20 @@ def test_examples_become_a_file_a_generation(
         (["--checkpoint", "a", "--graph", "b", "--out", "x"], 2, "not allowed with"),
         (["--checkpoint", PREFIX], 2, "required: --out"),
         (["--checkpoint", PREFIX, "--out", GOLDEN], 2, "must be new; choose another"),
-        (["--checkpoint", "none", "--out", "x"], 1, "checkpoint (none.index) cannot"),
-        (["--graph", "none.pb", "--out", "x"], 1, "graph (none.pb) cannot be read, no"),
+        (
+            ["--checkpoint", "none", "--out", "x"],
+            2,
+            "checkpoint (none) must be a path without .index, and none.index is no",
+        ),
+        (["--checkpoint", f"{PREFIX}.index", "--out", "x"], 2, ".index.index is no"),
+        (["--graph", "none.pb", "--out", "x"], 2, "graph (none.pb) must name a file"),
+        (["--graph", GOLDEN, "--out", "x"], 2, "must name a file; check the path"),
+        (["--graph", GRAPH, "--out", GRAPH / "x"], 2, "frozen.pb is none; choose"),
+        (
+            ["--examples", GOLDEN / "selfplay", "--out", GRAPH],
+            2,
+            "must be a folder, and",
+        ),
         (["--graph", __file__, "--out", "x"], 1, "is damaged or of another kind"),
         (["--examples", "none", "--out", "x"], 2, "examples (none) must be a folder"),
         (
@@ -127,3 +140,15 @@ def test_what_cannot_be_imported_is_one_line(
     assert err.count("\n") == 1
     assert told in err
     assert not list(tmp_path.rglob("*.npz")) + list(tmp_path.rglob("*.json"))
+    assert code == 1 or not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_without_its_numbers_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(f"{PREFIX}.index", tmp_path)
+    words = ("--checkpoint", tmp_path / PREFIX.name, "--out", tmp_path / "x")
+    code, _, err = run(capsys, *words)
+    assert code == 1
+    assert "data-00000-of-00001) cannot be read, no such file" in err
+    assert not (tmp_path / "x").exists()

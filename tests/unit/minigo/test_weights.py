@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import RunError, TengenError
@@ -42,28 +44,54 @@ def copied(folder: Path) -> Path:
     return folder / PREFIX.name
 
 
-@pytest.mark.parametrize("kind", ["checkpoint", "graph"])
-def test_answers_are_tensorflows(kind: str) -> None:
-    weights = read_weights(opened(kind))
-    assert weights.side == 5
-    assert weights.config == MinigoConfig(num_blocks=1, num_channels=8, fc_width=6)
-    # A frozen graph says nothing of steps.
-    assert weights.num_steps == (12345 if kind == "checkpoint" else 0)
-    net = weights.config.build(board_of(open_game(TASK)).signature).eval()
+def answers(
+    config: MinigoConfig, tensors: dict[str, NDArray[np.float32]]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Returns logits and Black's value of TensorFlow's positions, by a network here."""
+    net = config.build(board_of(open_game(TASK)).signature).eval()
     net.load_state_dict(
-        {name: torch.from_numpy(x.copy()) for name, x in weights.tensors.items()}
+        {name: torch.from_numpy(x.copy()) for name, x in tensors.items()}
     )
-    wanted = expected()
-    given = wanted["network_planes"]
+    given = expected()["network_planes"]
     planes = np.concatenate([np.ones_like(given[:, :1]), given], axis=1)
     with torch.inference_mode():
         policy, outcome = net(torch.from_numpy(planes).float())
     share = outcome.softmax(1)
-    black = (share[:, 0] - share[:, 2]).numpy() * (2.0 * given[:, 8, 0, 0] - 1.0)
-    assert set(given[:, 8, 0, 0]) == {0, 1}
+    turn = 2.0 * given[:, 8, 0, 0] - 1.0
+    return policy.numpy(), (share[:, 0] - share[:, 2]).numpy() * turn
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "graph"])
+def test_answers_are_tensorflows(kind: str) -> None:
+    weights = read_weights(opened(kind))
+    assert weights.side == 5
+    assert weights.config == MinigoConfig(num_blocks=2, num_channels=8, fc_width=6)
+    # A frozen graph says nothing of steps.
+    assert weights.num_steps == (12345 if kind == "checkpoint" else 0)
+    policy, black = answers(weights.config, weights.tensors)
+    wanted = expected()
+    assert set(wanted["network_planes"][:, 8, 0, 0]) == {0, 1}
     assert wanted["network_value"].std() > 0.05
     np.testing.assert_allclose(policy, wanted["network_policy_logits"], atol=1e-4)
     np.testing.assert_allclose(black, wanted["network_value"], atol=1e-4)
+
+
+def test_answers_tell_tensors_of_one_shape_apart() -> None:
+    """One under the name of another is noticed: each name's place in order counts."""
+    weights = read_weights(Checkpoint(PREFIX))
+    wanted = expected()["network_policy_logits"]
+    pairs = [
+        (a, b)
+        for a, b in itertools.combinations(weights.tensors, 2)
+        if weights.tensors[a].shape == weights.tensors[b].shape
+        and a.rpartition(".")[2] == b.rpartition(".")[2]
+    ]
+    # Four convolutions of blocks, and the four parts of five norms.
+    assert len(pairs) == 6 + 4 * 10
+    for a, b in pairs:
+        swapped = {a: weights.tensors[b], b: weights.tensors[a]}
+        policy, _ = answers(weights.config, {**weights.tensors, **swapped})
+        assert np.abs(policy - wanted).max() > 1e-3, (a, b)
 
 
 def test_a_last_number_stands_for_all_that_follow(tmp_path: Path) -> None:
