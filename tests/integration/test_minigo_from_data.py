@@ -13,7 +13,7 @@ from tests.integration.runs import run_command
 from tests.unit.minigo.golden import GOLDEN, PREFIX
 
 SETTINGS = (
-    "net.num_blocks=1",
+    "net.num_blocks=2",
     "net.num_channels=8",
     "net.fc_width=6",
     "agent.iterations=2",
