@@ -46,7 +46,7 @@ def records(out: Path) -> dict[str, dict[str, Any]]:
             if not name.endswith(("_at", "_s"))
         }
         for path in sorted((out / "eval" / "target").glob("*.json"))
-        if path.name not in ("calls.json", "clock.json", "began.json")
+        if path.name not in ("clock.json", "terms.json")
     }
 
 
@@ -55,6 +55,8 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run_command(command(out))
     assert done.returncode == 0, done.stderr
+    told = "to reach 0.5 against mcts:3" if "first to reach" in done.stdout else "no "
+    assert told in done.stdout
     assert len(weights(out)) == 4
     found = records(out)
     last = found["result.json"]["num_models"]
@@ -68,6 +70,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     assert [json.loads(line)["model"] for line in told] == [1, 2, 3]
     for line in told:
         assert json.loads(line)["began_at"] <= json.loads(line)["ended_at"]
+    assert not [path for path in (out / "eval" / "target").iterdir() if path.is_dir()]
     # A further call has nothing to do, and says what is there.
     again = run_command(command(out))
     assert again.returncode == 0
@@ -76,6 +79,42 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     shown = run_command([*command(out)[:3], "eval", str(out), "--json"])
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout.splitlines()[-1])["passed"] == result["passed"]
+    status = run_command([*command(out)[:3], "status", str(out), "--json"])
+    target = json.loads(status.stdout.splitlines()[-1])["target"]
+    assert (target["has_result"], target["passed"]) == (True, result["passed"])
+    for words, rule in (
+        (["eval", str(out), "--episodes", "5"], "--episodes (5) is of episodes"),
+        (
+            [*command(out)[3:], "--set", "agent.target.num_games=20"],
+            "agent.target.num_games (20) must be 16, by which models were played",
+        ),
+    ):
+        refused = run_command([*command(out)[:3], *words])
+        assert (refused.returncode, rule in refused.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start_command(command(out))
+    wait_for(lambda: (out / "models" / "000001").exists())
+    stopped = run_command([*command(out)[:3], "stop", str(out)])
+    assert stopped.returncode == 0, stopped.stderr
+    process.communicate(timeout=120)
+    num_models = len(weights(out))
+    assert num_models < 4
+    early = run_command([*command(out)[:3], "eval", str(out)])
+    assert early.returncode == 1
+    rule = f"models ({num_models - 1}) must be agent.iterations (3) for a result"
+    assert rule in early.stderr
+    names = set(records(out))
+    assert names >= {f"{number:06d}.json" for number in range(1, num_models)}
+    assert "result.json" not in names
+    # The same command ends training, and goes on with the models.
+    done = run_command(command(out))
+    assert done.returncode == 0, done.stderr
+    assert len(weights(out)) == 4
+    assert records(out)["result.json"]["iterations"] == 3
 
 
 @pytest.mark.slow
@@ -111,10 +150,11 @@ def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert weights(killed) == weights(whole)
     assert records(killed) == records(whole)
-    calls = json.loads((folder / "calls.json").read_text())["calls_at"]
+    calls = json.loads((folder.parent / "calls.json").read_text())["calls"]
     told = json.loads((folder / "clock.json").read_text())
     assert len(calls) == 4
-    assert told["restarts_at"] == calls[1 : 1 + len(told["restarts_at"])]
+    later = [call["at"] for call in calls[1:]]
+    assert told["restarts_at"] == later[: len(told["restarts_at"])]
 
 
 def test_a_target_that_is_not_there_is_one_line(tmp_path: Path) -> None:

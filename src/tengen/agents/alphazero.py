@@ -141,6 +141,13 @@ class AlphaZero(Agent):
             "given",
             "needs agent.actor.search.policy=minigo; leave it out",
         )
+        check(
+            self.iterations > 0 or not self.target.opponent,
+            "agent.iterations",
+            self.iterations,
+            "must be at least 1 with agent.target.opponent, whom models meet once all "
+            "are made; set it",
+        )
         for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
             try:
                 pair[0].check_grows(pair[1])

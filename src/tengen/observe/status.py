@@ -15,6 +15,7 @@ from typing import Any
 from tengen.errors import RunError, UsageError
 from tengen.observe.events import read_gate, read_progress
 from tengen.observe.hosts import Hosts, read_hosts
+from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.progress import Progress
 from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.view import describe
@@ -77,7 +78,8 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     decides), ``num_rejected``, ``learn_from`` (the run whose games it learns from, or
     None for its own), ``experience_bytes`` (of the games that it learns from),
     ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
-    being played), ``gate`` (its last match, see ``read_gate``), ``free_bytes`` (of its
+    being played), ``gate`` (its last match, see ``read_gate``), ``target`` (of models
+    that meet one, see ``observe.mlperf.progress.read_target``), ``free_bytes`` (of its
     disk), ``progress`` (the last ``Progress``, or None), ``places`` (where the
     processes of a call on several hosts are, see ``observe.Place``, while it runs),
     ``lost`` (what became of them, lines, also of the last call), and of roles that run
@@ -109,6 +111,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "experience_bytes": _size_bytes(source.experience),
         "unfinished": _unfinished(run),
         "gate": read_gate(run),
+        "target": read_target(run),
         "free_bytes": shutil.disk_usage(run.path).free,
         "places": [asdict(one) for one in hosts.places] if running and hosts else [],
         "lost": list(hosts.lost) if hosts else [],
@@ -248,6 +251,9 @@ def _text(report: dict[str, Any]) -> str:
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
+    # An older host of a mirror says nothing of it.
+    if report.get("target") is not None:
+        rows.append(("target", target_line(report["target"])))
     if report["num_candidates"]:
         waiting = _waiting(report["num_candidates"], report["gate_too_slow"])
         rows.append(("waiting", waiting))

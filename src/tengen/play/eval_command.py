@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +32,16 @@ __all__ = ["add_arguments", "evaluate"]
 _MAX_EPISODES = 1_000_000
 # A batch that a processor is quick at. Another number would play other episodes.
 _MAX_COPIES = 16
+_OF_EPISODES = (
+    "episodes",
+    "seed",
+    "step_timeout",
+    "max_steps",
+    "protocol",
+    "act",
+    "epsilon",
+    "video",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +112,10 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
             cannot be written.
     """
     if has_target(args.model):
+        rule = "is of episodes, and models meet a target here; leave it out"
+        _check_left_out(args, _OF_EPISODES, rule)
         return evaluate_models(args)
+    _check_left_out(args, ("threads",), "is of runs with a target; leave it out")
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
     check_range("max-steps", args.max_steps, 1, 2**31)
@@ -124,6 +138,16 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     finally:
         if films is not None:
             films.close()
+
+
+def _check_left_out(args: argparse.Namespace, names: Sequence[str], rule: str) -> None:
+    """Refuses options that do not apply."""
+    usual = argparse.ArgumentParser()
+    add_arguments(usual)
+    for name in names:
+        value = getattr(args, name)
+        shown = name.replace("_", "-")
+        check(value == usual.get_default(name), f"--{shown}", value, rule)
 
 
 def _evaluate(

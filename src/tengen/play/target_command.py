@@ -6,8 +6,11 @@ import argparse
 import sys
 from typing import Any
 
+from tengen.config import check
 from tengen.evaluation.targets.records import TargetFiles
+from tengen.evaluation.targets.result import current_result, result_lines
 from tengen.games import check_typed
+from tengen.observe.roles import of_agent
 from tengen.roles import RoleContext, StopListener, make_role, read_config
 from tengen.roles.role import Report
 from tengen.run import RunDirectory, check_no_mirror, usable_threads
@@ -21,13 +24,14 @@ def has_target(where: str) -> bool:
     """Returns whether an argument names a run whose models meet a target.
 
     Raises:
-        UsageError: The run is of a newer schema, or its config is not known here.
+        UsageError: The run is of a newer schema.
         RunError: ``run.json`` is damaged.
     """
     run = RunDirectory(where)
     if run.is_new:
         return False
-    return bool(read_config(run).agent.target.opponent)
+    target = of_agent(run.read_run().get("config", {}), "target") or {}
+    return bool(target.get("opponent"))
 
 
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
@@ -39,10 +43,11 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         args: ``model``, the run; ``threads``; ``task``, typed of a game in Python.
 
     Returns:
-        What ``RUN/eval/target/result.json`` has, and ``exit_code``.
+        What ``RUN/eval/target/result.json`` has, and ``exit_code``, 1 without a result.
 
     Raises:
-        UsageError: The target is gone, or the folder is a mirror.
+        UsageError: The target is gone or another one than models met, the folder is a
+            mirror, or the run was asked to stop and goes on no more.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -50,6 +55,14 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     check_no_mirror(run)
     config = read_config(run)
     check_typed(config.task, args.task, run.path)
+    if run.stop_requested():
+        check(
+            run.lock_holder("train") is None,
+            "run",
+            args.model,
+            "is about to stop; wait until it has",
+        )
+        run.clear_stop()
     with StopListener(run) as listener:
         context = RoleContext(
             num_threads=num_threads, stop=listener.event, progress=_show
@@ -65,12 +78,14 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         finally:
             role.close()
             _show({"stage": ""})
-        result = TargetFiles(run).result()
+        result = current_result(TargetFiles(run), config.agent.iterations)
     if result is None:
-        code = _INTERRUPTED if listener.reason == "interrupted" else 0
+        why = role.waits_for or "not all models are played; the same command goes on"
+        print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)
+        code = _INTERRUPTED if listener.reason == "interrupted" else 1
         return {"run": str(run.path), "exit_code": code}
     if not args.json:
-        print(_text(result))
+        print("\n".join(result_lines(result)))
     return {"run": str(run.path), **result, "exit_code": 0}
 
 
@@ -89,24 +104,3 @@ def _tell(report: Report) -> None:
         f"{report['draws']} drawn, {report['losses']} lost, {report['win_rate']:.3f}",
         flush=True,
     )
-
-
-def _text(result: dict[str, Any]) -> str:
-    if result["passed"] is None:
-        return (
-            f"no model of {result['num_models']} has reached {result['win_rate']:g} "
-            f"against {result['target']}"
-        )
-    lines = [
-        f"model {result['passed']:06d} is the first to reach {result['win_rate']:g} "
-        f"against {result['target']}"
-    ]
-    if result["passed_after_s"] is not None:
-        lines[0] += f", {result['passed_after_s']:,.1f} s after training began"
-    if result["smoothed_after_s"] is not None:
-        lines.append(f"by all results smoothed {result['smoothed_after_s']:,.1f} s")
-    if (further := result["confirmation"]) is not None:
-        lines.append(
-            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
-        )
-    return "\n".join(lines)

@@ -31,6 +31,7 @@ from tengen.observe import (
     open_charts,
     read_progress,
 )
+from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.roles import needed_roles
 from tengen.observe.wandb_run import check_wandb
 from tengen.recipes.finale import final_match, match_line
@@ -168,7 +169,7 @@ def train_task(
         check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
-        config = checked_target(config)
+        config = checked_target(config, run, known)
         config, book = checked_book(config, run)
         # Elsewhere each role looks for its GPUs when it begins.
         is_here = not only_makes and not is_on_cluster(launch)
@@ -203,14 +204,19 @@ def train_task(
         run.clear_stop()
         if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
-        if config.agent.schedule(config).closing:
-            note_call(run)
+        if config.agent.iterations:
+            note_call(run, to_dict(config))
         models = config.agent.iterations or None
         if minutes is None and games is None and frames is None and models is None:
             minutes = config.minutes
         budget = Budget(minutes=minutes, games=games, frames=frames, models=models)
         if room:
             print(room)
+        if config.agent.iterations and not config.agent.target.opponent:
+            print(
+                "agent.target.opponent is empty, so that models are trained and meet "
+                "nobody; set it now, or in a later call"
+            )
         return _train(run, config, budget, num_threads, launch)
 
 
@@ -333,6 +339,9 @@ def _farewell(
         lines.append(
             f"{reason}; everything is saved, the same command goes on from here"
         )
+    if (target := read_target(run)) is not None:
+        goes_on = "" if target["has_result"] else "; the same command goes on"
+        lines.append(f"{target_line(target)}{goes_on}")
     words = f"{run.path}{task_words(config.task)}"
     if run.models.latest() is not None and config.agent.rating is not None:
         lines.append(f"play against it: tengen play {words}")

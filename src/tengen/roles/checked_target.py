@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from tengen.agents.alphazero import AlphaZero
 from tengen.evaluation.targets.opponent import checked_opponent
+from tengen.evaluation.targets.records import TargetFiles
+from tengen.evaluation.targets.terms import check_terms
 from tengen.roles.config import RunConfig
+from tengen.run import RunDirectory
 
 __all__ = ["checked_target"]
 
 
-def checked_target(config: RunConfig) -> RunConfig:
+def checked_target(
+    config: RunConfig, run: RunDirectory, known: RunConfig | None
+) -> RunConfig:
     """Returns the config with ``agent.target.opponent`` as the full path of a model.
 
-    A RUN becomes its newest model, as of now.
+    A RUN becomes its newest model, as of the first call that names it: the same command
+    goes on against the same model.
+
+    Args:
+        config: Of this call.
+        run: The run.
+        known: The run's config before this call; None for a new run.
 
     Raises:
-        UsageError: There is no such opponent, or it cannot play the task.
+        UsageError: There is no such opponent, it cannot play the task, or models were
+            played by other settings already.
     """
-    if not config.agent.target.opponent:
+    target = config.agent.target
+    if not target.opponent:
         return config
     agent = AlphaZero.of(config, "eval")
-    target = checked_opponent(agent.target, config.task)
-    return dataclasses.replace(config, agent=dataclasses.replace(agent, target=target))
+    kept = "" if known is None else known.agent.target.opponent
+    if _is_model_of(kept, target.opponent):
+        target = dataclasses.replace(target, opponent=kept)
+    target = checked_opponent(target, config.task)
+    agent = dataclasses.replace(agent, target=target)
+    check_terms(TargetFiles(run), target, agent.play_against_target())
+    return dataclasses.replace(config, agent=agent)
+
+
+def _is_model_of(path: str, word: str) -> bool:
+    """Returns whether a path is that of a model of the run that a word names."""
+    return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()

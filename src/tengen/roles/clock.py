@@ -1,23 +1,40 @@
 """When what of a run happened, of runs whose result is a time.
 
-``RUN/eval/target/calls.json`` says when each call of ``tengen train`` began,
-``began.json`` when the learner did. Once training has ended ``clock.json`` and
-``generations.jsonl`` are made of them and of the models, for the log of the run.
+``RUN/eval/calls.json`` says when each call of ``tengen train`` began and what it had
+that MLPerf's closed division forbids, ``RUN/eval/began.json`` when the learner began.
+Once training has ended ``RUN/eval/target/clock.json`` and ``generations.jsonl`` are
+made of them and of the models, for the log of the run.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from tengen.errors import RunError
+from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.models import ModelMeta
 from tengen.models.load import read_meta
-from tengen.run import RunDirectory, publish_file, publish_json, read_object
+from tengen.run import (
+    RunDirectory,
+    publish_file,
+    publish_json,
+    read_object,
+    storage_error,
+)
 
-__all__ = ["begin_clock", "has_history", "note_call", "publish_history", "read_clock"]
+__all__ = [
+    "begin_clock",
+    "has_history",
+    "note_call",
+    "publish_history",
+    "read_clock",
+    "run_open_because",
+]
 
 _SCHEMA = 1
 _CALLS, _BEGAN = "calls.json", "began.json"
@@ -25,17 +42,20 @@ _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
 _ADVICE = "restore it from a copy; without it the run has no result"
 
 
-def note_call(run: RunDirectory) -> None:
+def note_call(run: RunDirectory, config: Mapping[str, Any]) -> None:
     """Notes that a call of ``tengen train`` begins, which holds the run's lock.
+
+    Args:
+        run: The run.
+        config: Its config in this call, as JSON values.
 
     Raises:
         UsageError: The file is of a newer schema.
         RunError: It is damaged, or the disk refuses.
     """
-    files = TargetFiles(run)
-    files.make()
-    calls = [*_calls(files), round(time.time(), 3)]
-    publish_json(files.folder / _CALLS, {"schema": _SCHEMA, "calls_at": calls})
+    call = {"at": round(time.time(), 3), "open_because": open_because(config)}
+    calls = [*_calls(run), call]
+    _publish(run, _CALLS, {"calls": calls})
 
 
 def begin_clock(run: RunDirectory) -> None:
@@ -44,31 +64,57 @@ def begin_clock(run: RunDirectory) -> None:
     Raises:
         RunError: The disk refuses.
     """
-    files = TargetFiles(run)
-    path = files.folder / _BEGAN
-    if path.exists():
-        return
-    files.make()
-    began = {"schema": _SCHEMA, "clock_at": round(time.time(), 3)}
-    publish_json(path, began)
+    if not (run.eval / _BEGAN).exists():
+        _publish(run, _BEGAN, {"clock_at": round(time.time(), 3)})
 
 
 def read_clock(run: RunDirectory) -> float | None:
-    """Returns when learning began, UNIX seconds; None before it did.
+    """Returns when learning began, UNIX seconds; None where nobody noted it.
 
     Raises:
         UsageError: The file is of a newer schema.
         RunError: It is damaged.
     """
-    path = TargetFiles(run).folder / _BEGAN
+    path = run.eval / _BEGAN
     if not path.exists():
         return None
-    return _number(read_object(path, "clock", schema=_SCHEMA, advice=_ADVICE), path)
+    content = read_object(path, "clock", schema=_SCHEMA, advice=_ADVICE)
+    try:
+        return float(content["clock_at"])
+    except (LookupError, TypeError, ValueError):
+        raise RunError(f"clock ({path}) is damaged; {_ADVICE}") from None
+
+
+def run_open_because(run: RunDirectory) -> list[str]:
+    """Returns what any call had that makes the run one of the open division.
+
+    Whom models meet is for the last call to say: it is the same for all of them.
+
+    Raises:
+        UsageError: A file is of a newer schema.
+        RunError: It is damaged.
+    """
+    found = [
+        reason
+        for call in _calls(run)
+        for reason in call["open_because"]
+        if not reason.startswith("agent.target.")
+    ]
+    if read_clock(run) is None:
+        found.append(
+            "agent.iterations (0) was set only after training began, so that nobody "
+            "kept the time"
+        )
+    return list(dict.fromkeys(found))
 
 
 def has_history(run: RunDirectory) -> bool:
-    """Returns whether ``publish_history`` was done."""
-    return (TargetFiles(run).folder / _GENERATIONS).exists()
+    """Returns whether ``publish_history`` was done for all models that there are."""
+    path = TargetFiles(run).folder / _CLOCK
+    if not path.exists():
+        return False
+    kept = read_object(path, "clock", schema=_SCHEMA, advice="remove it")
+    return bool(kept.get("last_model") == run.models.latest())
 
 
 def publish_history(run: RunDirectory) -> None:
@@ -83,51 +129,64 @@ def publish_history(run: RunDirectory) -> None:
         (number, read_meta(run.models.entry(number), error=RunError))
         for number in run.models.numbers()
     ]
-    calls = _calls(files)
+    lines = [
+        _generation(number, meta, before)
+        for (_, before), (number, meta) in itertools.pairwise(metas)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    publish_file(files.folder / _GENERATIONS, text.encode())
+    calls = [float(call["at"]) for call in _calls(run)]
     first_model_at = metas[0][1].made_at if metas else None
     clock_at = read_clock(run)
     # A run that learns from imported games publishes its first model by the clock.
     ends = [at for at in (first_model_at, clock_at) if at is not None]
     clock = {
         "schema": _SCHEMA,
+        "last_model": metas[-1][0] if metas else None,
         "init_at": calls[0] if calls else first_model_at,
         "init_ended_at": min(ends, default=None),
         "clock_at": clock_at,
         "restarts_at": calls[1:],
     }
     publish_json(files.folder / _CLOCK, clock)
-    lines = [_generation(number, meta) for number, meta in metas[1:]]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    publish_file(files.folder / _GENERATIONS, text.encode())
 
 
-def _generation(number: int, meta: ModelMeta) -> dict[str, Any]:
-    """Returns what is known of the pass behind a model."""
+def _generation(number: int, meta: ModelMeta, before: ModelMeta) -> dict[str, Any]:
+    """Returns what is known of the pass between two models."""
     origin = meta.origin
     return {
         "generation": None if origin is None else origin.pass_generation,
         "model": number,
         "num_games": None if origin is None else origin.pass_games,
+        "num_rows": None if origin is None else origin.num_rows,
         "num_sampled": None if origin is None else origin.window_rows,
-        "num_steps": meta.num_steps,
+        "num_steps": meta.num_steps - before.num_steps,
         "began_at": None if origin is None else origin.learned_from_at,
         "ended_at": None if origin is None else origin.learned_to_at,
     }
 
 
-def _calls(files: TargetFiles) -> list[float]:
-    path = files.folder / _CALLS
+def _calls(run: RunDirectory) -> list[dict[str, Any]]:
+    path = run.eval / _CALLS
     if not path.exists():
         return []
     content = read_object(path, "calls", schema=_SCHEMA, advice=_ADVICE)
     try:
-        return [float(at) for at in content["calls_at"]]
+        return [
+            {
+                "at": float(call["at"]),
+                "open_because": [str(reason) for reason in call["open_because"]],
+            }
+            for call in content["calls"]
+        ]
     except (LookupError, TypeError, ValueError):
         raise RunError(f"calls ({path}) are damaged; {_ADVICE}") from None
 
 
-def _number(content: dict[str, Any], path: Any) -> float:
+def _publish(run: RunDirectory, name: str, content: dict[str, Any]) -> None:
+    path = run.eval / name
     try:
-        return float(content["clock_at"])
-    except (LookupError, TypeError, ValueError):
-        raise RunError(f"clock ({path}) is damaged; {_ADVICE}") from None
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    publish_json(path, {"schema": _SCHEMA, **content})

@@ -103,9 +103,10 @@ class LearnRole:
         self._idle_s = 0.0
         # Of the steps that no checkpoint has, UNIX seconds.
         self._times: dict[str, float] = {}
-        has_result = bool(self._schedule.closing)
+        # Of a run that has learned already nobody knows when that began.
+        self._keeps_time = config.agent.iterations > 0 and not self._number
         # Before any data is touched; a run that bootstraps makes its own first games.
-        if has_result and learner.initial_model and self._number is None:
+        if self._keeps_time and learner.initial_model:
             begin_clock(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
@@ -148,7 +149,7 @@ class LearnRole:
         self._learner.remaining = self._context.remaining
         self._learner.asked = self._context.asked
         start_s = time.monotonic()
-        if self._schedule.closing:
+        if self._keeps_time:
             begin_clock(self._run)
         self._times.setdefault("learned_from_at", round(time.time(), 3))
         self._is_whole = False

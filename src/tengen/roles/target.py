@@ -25,20 +25,30 @@ from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.opponent import open_opponent, opponent_digest
 from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
-from tengen.evaluation.targets.result import target_result
+from tengen.evaluation.targets.result import current_result, target_result
+from tengen.evaluation.targets.terms import check_terms, keep_terms
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
 from tengen.models.load import read_meta
-from tengen.roles.clock import has_history, publish_history, read_clock
+from tengen.roles.clock import (
+    has_history,
+    publish_history,
+    read_clock,
+    run_open_because,
+)
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
-from tengen.run import NumberedFolder, RunDirectory, WriterLock
+from tengen.run import NumberedFolder, RunDirectory, WriterLock, storage_error
 
 __all__ = ["EvalRole"]
 
 _LOOK_S = 0.2
 _AHEAD = 2
 """Matches that a process plays at besides the first one that is open."""
+_NAMES = 64
+"""Of claims. Two parts that have one name are played one after the other."""
+_MAX_DISPUTED = 0.02
+"""Share of a match's games; the rest decides."""
 
 
 class EvalRole:
@@ -46,7 +56,8 @@ class EvalRole:
 
     Any number of processes may, which share the games of a match by parts. Whoever
     finds the last part publishes the match's record. Who finds every part of the first
-    open match taken plays at the next ones meanwhile.
+    open match taken plays at the next ones meanwhile. While the run is to have more
+    models those that are there are played, and there is no result.
 
     Args:
         config: The run's config.
@@ -54,7 +65,7 @@ class EvalRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no target.
+        UsageError: The run has no target, or another one than games were played by.
     """
 
     def __init__(
@@ -68,12 +79,15 @@ class EvalRole:
             )
         self._config = config
         self._target = agent.target
+        self._iterations = agent.iterations
         precision = config.inference.precision
-        self._play = agent.play_against_target().in_precision(precision)
+        self._searches = agent.play_against_target()
+        self._play = self._searches.in_precision(precision)
         self._run = run
         self._context = context
         self._files = TargetFiles(run)
         self._files.make()
+        check_terms(self._files, self._target, self._searches)
         self._game = games.open_game(config.task)
         self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
@@ -83,15 +97,25 @@ class EvalRole:
         """Plays a part of a match, or publishes what came of one; None at the end."""
         while True:
             self.waits_for = ""
-            if not has_history(self._run):
+            models = self._run.models.numbers()
+            newest = max(models, default=0)
+            is_trained = newest >= self._iterations
+            if is_trained and not has_history(self._run):
                 with self._claimed("history") as is_mine:
                     if is_mine:
                         self._context.write(lambda: publish_history(self._run))
-            if self._files.result() is not None:
+            if current_result(self._files, self._iterations) is not None:
+                # What others played ahead, or a kill left.
+                self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
-            models = self._run.models.numbers()
             matches = open_matches(models, self._files, self._target)
+            if not matches and not is_trained:
+                self.waits_for = (
+                    f"models ({newest}) must be agent.iterations ({self._iterations}) "
+                    f"for a result; go on with tengen train"
+                )
+                return None
             if not matches:
                 return self._publish_result(models)
             for match in matches[: 1 + _AHEAD]:
@@ -113,10 +137,11 @@ class EvalRole:
             if not self._files.has_games(match.name, chunk)
         ]
         if not missing:
-            with self._claimed(match.name) as is_mine:
+            with self._claimed(f"record-{match.model % _NAMES:02d}") as is_mine:
                 return self._publish_record(match, len(chunks)) if is_mine else None
         for chunk in missing:
-            with self._claimed(f"{match.name}-{chunk:04d}") as is_mine:
+            place = (match.model * len(chunks) + chunk) % _NAMES
+            with self._claimed(f"{place:02d}") as is_mine:
                 if is_mine and not self._is_there(match, chunk):
                     return self._play_chunk(match, chunk, chunks[chunk])
         return None
@@ -141,6 +166,9 @@ class EvalRole:
                 lock.release()
 
     def _play_chunk(self, match: TargetMatch, chunk: int, num_games: int) -> Report:
+        self._context.write(
+            lambda: keep_terms(self._files, self._target, self._searches)
+        )
         began_at = time.time()
         what = "confirming" if match.confirms else "against the target"
 
@@ -178,13 +206,23 @@ class EvalRole:
             return None
         parts = [self._files.games(match.name, chunk) for chunk in range(num_chunks)]
         played = _numbered([game for found, _ in parts for game in found])
+        if len(played) != match.num_games:
+            raise RunError(
+                f"games ({len(played)} of model {match.model}) must be "
+                f"{match.num_games}; remove {self._files.folder / match.name}, they "
+                f"are played again"
+            )
         scores = [game.score_a for game in played]
         tally = Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
-        if tally.num_games == 0:
+        disputed = len(played) - tally.num_games
+        if disputed > _MAX_DISPUTED * len(played):
             raise RunError(
-                f"games ({len(played)} of model {match.model}) must not all be "
-                f"disputed; give the target the rules of {self._config.task}"
+                f"games ({disputed} disputed of {len(played)} of model {match.model}) "
+                f"must be disputed in {_MAX_DISPUTED:.0%} at most; give the target "
+                f"the rules of {self._config.task}"
             )
+        # Perhaps somebody has replaced it since the first game.
+        check_terms(self._files, self._target, self._searches)
         meta = read_meta(self._run.models.entry(match.model), error=RunError)
         record = TargetRecord(
             model=match.model,
@@ -192,6 +230,7 @@ class EvalRole:
             target=self._target.opponent,
             target_digest=opponent_digest(self._target),
             num_games=len(played),
+            disputed=disputed,
             wins=tally.wins,
             draws=tally.draws,
             losses=tally.losses,
@@ -217,7 +256,10 @@ class EvalRole:
         """Keeps the games for people, in ``RUN/games/target``."""
         name = "target-confirm" if match.confirms else "target"
         folder = NumberedFolder(self._run.games / name)
-        folder.path.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(folder.path, error) from error
         # A kill may have come between this and the record.
         if folder.entry(match.model).exists():
             return
@@ -231,12 +273,21 @@ class EvalRole:
 
     def _publish_result(self, models: list[int]) -> Report | None:
         with self._claimed("result") as is_mine:
-            if not is_mine or self._files.result() is not None:
+            if not is_mine:
+                return None
+            if current_result(self._files, self._iterations) is not None:
                 return None
             clock_at = read_clock(self._run)
             because = open_because(to_dict(self._config))
+            because += [
+                one for one in run_open_because(self._run) if one not in because
+            ]
             result = target_result(models, self._files, self._target, clock_at)
-            result |= {"is_closed": not because, "open_because": because}
+            result |= {
+                "iterations": self._iterations,
+                "is_closed": not because,
+                "open_because": because,
+            }
             self._context.write(lambda: self._files.publish_result(result))
             return {**result, "is_result": True}
 

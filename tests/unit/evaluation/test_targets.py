@@ -32,6 +32,7 @@ def record(model: int, wins: int, num_games: int = 100) -> TargetRecord:
         target="random",
         target_digest="",
         num_games=num_games,
+        disputed=0,
         wins=wins,
         draws=0,
         losses=num_games - wins,

@@ -73,7 +73,7 @@ def test_each_role_tells_what_it_does(
         assert (selfplay["process"], selfplay["writer"]) == (HERE, "selfplay-3")
         logs["selfplay"].busy({"stage": "self-play", "num_games": 7, "seconds": 1.0})
         turn = {"generation": 4, "checkpoint": 2, "num_steps": 5, "total_steps": 20}
-        logs["learn"].turn({**turn, "table": {"num_rows": 250}}, 3.0)
+        logs["learn"].turn({**turn, "table": {"num_rows": 250}}, 60.0)
         logs["gate"].idle("there is no candidate; run tengen export first")
         assert states(run) == {
             "selfplay": "self-play, 7 games",

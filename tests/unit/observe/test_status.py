@@ -40,6 +40,7 @@ def test_a_fresh_run(run):
         "experience_bytes": 0,
         "unfinished": [],
         "gate": None,
+        "target": None,
         "places": [],
         "lost": [],
         "roles": [],

@@ -111,7 +111,8 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
     The curve is a logistic regression of the points on the time at which each model was
     made, by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear Models",
     chapter 4): a single match of 256 games has a standard deviation of 3 %, and the
-    first of many that passes is often lucky.
+    first of many that passes is often lucky. The curve is less so, but not free of it:
+    no model behind the first that passed is played.
 
     Args:
         records: In order.

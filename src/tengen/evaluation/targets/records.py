@@ -2,7 +2,7 @@
 
 ``000017.json`` is how a model did, ``000017-confirm.json`` how the one did that passed,
 in its further games; ``000017/0003.jsonl`` are games that one process played, gone once
-their record is there; ``result.json`` is what came of all.
+their record is there, or the result; ``result.json`` is what came of all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class TargetRecord:
     target_digest: str
     """Of the opponent's file: SHA-256, or its command."""
     num_games: int
-    """Games played; those that an engine disputes are in none of the next three."""
+    """Games played."""
+    disputed: int
+    """Games whose result an engine disputes, which are in none of the next three."""
     wins: int
     """Games that the model won."""
     draws: int
@@ -126,6 +128,12 @@ class TargetFiles:
         """Removes games whose record is there."""
         if (self.folder / name).exists():
             remove_directory(self.folder / name)
+
+    def clear_all_games(self) -> None:
+        """Removes all games, once the result is there: of matches played ahead too."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                remove_directory(path)
 
     def has_games(self, name: str, chunk: int) -> bool:
         """Returns whether the games of a part are there."""

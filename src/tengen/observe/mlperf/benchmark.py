@@ -108,7 +108,10 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
     folder = run.eval / "target"
     clock = read_clock(folder)
     if clock is None:
-        what = "has no eval/target/clock.json, which comes once training has ended,"
+        what = (
+            "has no eval/target/clock.json, which comes once models meet the target "
+            "(agent.target.opponent) after training,"
+        )
         raise _no_benchmark(run, what)
     found = BenchmarkRun(
         settings=settings,
@@ -169,6 +172,9 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
             f"result.json ({path}) has model {result.passed} as the first that passed, "
             f"and the evaluated models model {told}"
         )
+    if result.clock_at is None:
+        what = "began to train before agent.iterations was set, has no clock"
+        raise _no_benchmark(run, what)
     clock_at = found.clock.clock_at
     if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
         raise _disagrees(

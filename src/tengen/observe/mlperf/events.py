@@ -177,7 +177,7 @@ def _stop(run: BenchmarkRun) -> Iterator[Event]:
         ends = [each.ended_at for each in run.generations]
         made = [each.made_at for each in run.evaluated]
         yield Event(
-            time_ms=_ms(max([run.result.clock_at, *ends, *made])),
+            time_ms=_ms(max([run.clock.clock_at or 0.0, *ends, *made])),
             kind="end",
             key="run_stop",
             metadata={"status": "aborted"},

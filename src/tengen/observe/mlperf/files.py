@@ -117,8 +117,10 @@ class TargetResult:
 
     win_rate: float
     """What a model must reach, in [0, 1]."""
-    clock_at: float
-    """When the clock began."""
+    clock_at: float | None
+    """When the clock began; None where nobody noted it."""
+    iterations: int
+    """Models that the run was to have."""
     passed: int | None
     """The first model that reached it; None where none has."""
     passed_after_s: float | None
@@ -130,15 +132,17 @@ class TargetResult:
 
     def __post_init__(self) -> None:
         check_range("win_rate", self.win_rate, 0, 1)
-        check_range("clock_at", self.clock_at, 0, _MOST_S)
+        check_range("iterations", self.iterations, 0, _MOST)
+        if self.clock_at is not None:
+            check_range("clock_at", self.clock_at, 0, _MOST_S)
         if self.passed is not None:
             check_range("passed", self.passed, 0, _MOST)
         if self.passed_after_s is not None:
             check_range("passed_after_s", self.passed_after_s, 0, _MOST_S)
         has_time = self.passed_after_s is not None
-        rule = "must be there where a model passed, and only there"
+        rule = "must be there where a model passed by the clock, and only there"
         check(
-            has_time == (self.passed is not None),
+            has_time == (self.passed is not None and self.clock_at is not None),
             "passed_after_s",
             self.passed_after_s,
             rule,
