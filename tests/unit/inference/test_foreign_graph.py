@@ -105,11 +105,13 @@ def test_it_answers_for_the_side_to_move(
     np.testing.assert_allclose(value, black * sign, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> None:
     """A network of our own, exported by torch with minigo's inputs and outputs."""
     net = MinigoConfig(num_blocks=1, num_channels=8, fc_width=8).build(
         board_of(games.open_game(TASK)).signature
     )
+    net.requires_grad_(False)
     with torch.no_grad():
         wanted, _ = net.eval()(torch.from_numpy(planes))
 
@@ -121,14 +123,20 @@ def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> Non
             return policy, (share[:, 0] - share[:, 2]) * (2 * x[:, 8, 0, 0] - 1)
 
     path = tmp_path / "own.onnx"
-    pytest.importorskip("onnxscript")
-    program = torch.onnx.export(
-        Foreign(), (torch.from_numpy(planes[:2, 1:]),), dynamo=True, verbose=False
+    shown = (torch.from_numpy(planes[:2, 1:]),)
+    axes = {"planes": {0: "n"}}
+    torch.onnx.export(
+        *(Foreign(), shown, path),
+        dynamo=False,
+        input_names=["planes"],
+        dynamic_axes=axes,
     )
-    program.save(str(path))
-    # It was exported for two rows.
     policy, _ = answers(path, planes)
     np.testing.assert_allclose(policy, wanted.numpy(), rtol=1e-3, atol=1e-4)
+    # Without axes torch writes the two rows into the graph's midst.
+    torch.onnx.export(Foreign(), shown, path, dynamo=False)
+    with pytest.raises(UsageError, match="must answer any number of rows"):
+        checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
 
 
 def fix_rows(path: Path, num_rows: int) -> onnx.ModelProto:
