@@ -127,6 +127,9 @@ def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"the server answers {error.code}"
     inner = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(inner, OSError) and inner.strerror:
+        # The line has the path already, and no number helps.
+        inner = inner.strerror
     return " ".join(str(inner).split()) or type(inner).__name__
 
 
@@ -136,7 +139,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--from", dest="source", default=SOURCE, metavar="URL")
     args = parser.parse_args(argv)
-    args.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        args.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(
+            f"fetch_minigo: folder ({args.folder}) cannot be made, {_reason(error)}; "
+            f"choose another",
+            file=sys.stderr,
+        )
+        return 2
     problems = []
     for name in NAMES:
         problem = fetch(f"{args.source.rstrip('/')}/{name}", args.folder / name)

@@ -220,6 +220,10 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> None:
         index: Any = int(last) if isinstance(place, list) else last
         place[index]  # must be there
         place[index] = value
+    elif kind == "test":
+        found = place[int(last) if isinstance(place, list) else last]
+        if found != value:
+            raise ValueError(f"{value!r} there but {found!r}")
     elif kind == "remove":
         del place[int(last) if isinstance(place, list) else last]
     else:

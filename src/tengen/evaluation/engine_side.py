@@ -18,7 +18,7 @@ from tengen.games import Game, go_result, open_game
 from tengen.games.go_rules import rules_as_json
 from tengen.games.vertices import read_vertex, write_vertex
 
-__all__ = ["EngineReport", "EngineSide"]
+__all__ = ["EngineReport", "EngineSide", "check_engine"]
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,23 @@ class EngineSide(Side):
                 )
 
 
+def check_engine(player: GtpPlayer, task: str) -> None:
+    """Starts an engine, lets it set up a game, and ends it. Blocks.
+
+    Each of its answers may take ``answer_s``, as in a match.
+
+    Args:
+        player: The engine.
+        task: A game of Go.
+
+    Raises:
+        UsageError: It cannot be started, or is no engine of GTP version 2.
+        RunError: It does not answer, or refuses the game.
+    """
+    with GtpEngine(player.command, player.answer_s) as engine:
+        _Seat(open_game(task), engine).set_up()
+
+
 class _MoveRefused(Exception):
     """An engine refuses a legal move of its game."""
 
@@ -232,6 +249,10 @@ class _Seat:
         engine.ask(size)
         if "kata-set-rules" in engine.commands:
             engine.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
+
+    def set_up(self) -> None:
+        """Lets the engine begin a game."""
+        self._follow([])
 
     def choose(self, moves: list[int]) -> str:
         """Returns what the engine answers to genmove after ``moves``.

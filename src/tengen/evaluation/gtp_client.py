@@ -186,6 +186,9 @@ class GtpEngine:
             if end:
                 self._pending = rest
                 return answer.decode(errors="replace")
+            if self._pending[:1] not in (b"", b"=", b"?") and b"\n" in self._pending:
+                # No end of it follows where the program is none that speaks GTP.
+                return self._pending.decode(errors="replace")
             if len(self._pending) > _MAX_ANSWER_BYTES:
                 raise RunError(
                     f'engine ({self._command}) answered "{line}" without an end; '

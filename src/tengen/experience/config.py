@@ -17,3 +17,16 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
     def is_queue(self) -> bool:
         """Whether every item is used once, and none is kept for later."""
         return False
+
+    def checked(self, task: str) -> ExperienceConfig:
+        """Returns the config with files that it names as full paths, made sure of.
+
+        It is called before a run begins.
+
+        Args:
+            task: The run's.
+
+        Raises:
+            UsageError: They are not there, or cannot serve.
+        """
+        return self

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tengen.bounds import bounded, check_fields
+from tengen.errors import RunError, UsageError
 from tengen.experience.config import ExperienceConfig
 
 __all__ = ["GenerationsConfig"]
@@ -50,3 +53,25 @@ class GenerationsConfig(ExperienceConfig):
             UsageError: A field is out of its range.
         """
         check_fields(self)
+
+    def checked(self, task: str) -> GenerationsConfig:
+        """Returns the config with ``imported`` as a full path; see ExperienceConfig.
+
+        Of the files only what they say of themselves is read, as the data of a
+        benchmark is not to be touched before its clock begins.
+        """
+        if not self.imported:
+            return self
+        # A config imports nothing that is slow.
+        from tengen.experience.generations.imported import checked_files
+
+        path = str(Path(self.imported).resolve())
+        found = dataclasses.replace(self, imported=path)
+        try:
+            checked_files(task, found)
+        except RunError as error:
+            # Nothing runs yet: it is what was typed that is at fault.
+            raise UsageError(
+                f"store.imported ({path}) cannot be used: {error}"
+            ) from error
+        return found

@@ -12,9 +12,9 @@ import numpy as np
 
 from tengen.config import check
 from tengen.errors import RunError, UsageError
-from tengen.inference.backend import NO_STATE, Arrays, check_arrays
+from tengen.inference.backend import NO_STATE, Arrays, allocate, check_arrays
 from tengen.inference.config import BatchShape, Precision
-from tengen.inference.openvino_backend import compile_graph
+from tengen.inference.openvino_backend import compile_graph, read_graph
 from tengen.tensors import Signature
 
 __all__ = ["ForeignGraph"]
@@ -23,6 +23,9 @@ _NUM_FEATURES = 13
 # Of tengen's planes, behind that of the board: ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
+# Of the trial: more than one, and than the one or two that exporters are shown.
+_TRIAL_ROWS = 3
+_TOLERANCE = 1e-3
 
 
 class ForeignGraph:
@@ -30,7 +33,8 @@ class ForeignGraph:
 
     Its input is ``[n, 13, H, W]``, float32, bool or uint8. Of its outputs the one of A
     numbers is the policy, probabilities where a Softmax makes them and else logits; the
-    one of one number is the value, in [-1, 1] for Black.
+    one of one number is the value, in [-1, 1] for Black. A graph that was exported for
+    a fixed n gets any n where its graph allows it; ``check_rows`` says whether it does.
 
     Attributes:
         name: ``openvino``.
@@ -64,16 +68,49 @@ class ForeignGraph:
         rule = "reads the planes of go/N/planes=minigo; choose such a task"
         check(has_planes, "graph", path, rule)
         try:
-            graph, self._model, self.version = compile_graph(path, num_threads)
+            graph = read_graph(path)
+            self._dtype = _input_dtype(path, graph, self._shape[1:])
+            self._policy, self._value = _outputs(path, graph, num_actions)
+            _open_rows(path, graph)
+            self._model, self.version = compile_graph(graph, num_threads)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise RunError(
                 f"graph ({path}) is refused by OpenVINO: {reason}"
             ) from error
-        self._dtype = _input_dtype(path, graph, self._shape[1:])
-        self._policy, self._value = _outputs(path, graph, num_actions)
+        self._path = path
         node = graph.output(self._policy).get_node().input_value(0).get_node()
         self._is_softmax = node.get_type_name() == "Softmax"
+
+    def check_rows(self) -> None:
+        """Makes sure that any number of rows is answered, each as if it were alone.
+
+        A graph may have the number of rows that it was exported with in its midst,
+        which nothing but a trial shows.
+
+        Raises:
+            UsageError: It is not.
+        """
+        inputs = allocate(self.signature.inputs, _TRIAL_ROWS)
+        rng = np.random.default_rng(0)
+        inputs["planes"][:] = rng.integers(0, 2, inputs["planes"].shape)
+        # One row alone, and it is the last of several, too.
+        alone = {name: array[-1:] for name, array in inputs.items()}
+        try:
+            one, all_of_them = self._answers(alone), self._answers(inputs)
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"{_row_rule(self._path)} ({reason})") from error
+        for name, wanted in one.items():
+            found = all_of_them[name][-1:]
+            if not np.allclose(found, wanted, _TOLERANCE, _TOLERANCE):
+                raise UsageError(_row_rule(self._path))
+
+    def _answers(self, inputs: Arrays) -> Arrays:
+        num_rows = len(inputs["planes"])
+        outputs = allocate(self.signature.outputs, num_rows)
+        self.bind(inputs, outputs).run(num_rows)
+        return outputs
 
     def bind(
         self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
@@ -118,6 +155,32 @@ class _ForeignRunner:
         self._outputs["policy"][:num_rows] = policy
         sign = 2.0 * planes[:, _BLACK_PLANE].max(axis=(1, 2)) - 1.0
         self._outputs["value"][:num_rows] = value.reshape(num_rows) * sign
+
+
+def _row_rule(path: Path) -> str:
+    return (
+        f"graph ({path}) must answer any number of rows, each by itself; export it "
+        f"with a batch axis that is dynamic"
+    )
+
+
+def _open_rows(path: Path, graph: Any) -> None:
+    """Lets a graph of a fixed number of rows have any number.
+
+    Raises:
+        UsageError: It does not work with another number.
+    """
+    sides = list(graph.inputs[0].partial_shape)[1:]
+    try:
+        # Of known shapes OpenVINO makes sure; of open ones it would crash in a product
+        # of matrices that do not fit.
+        graph.reshape({0: [_TRIAL_ROWS, *sides]})
+        found = [list(one.partial_shape)[:1] for one in graph.outputs]
+        graph.reshape({0: [-1, *sides]})
+    except RuntimeError as error:
+        raise UsageError(_row_rule(path)) from error
+    if any(first != [_TRIAL_ROWS] for first in found):
+        raise UsageError(_row_rule(path))
 
 
 def _input_dtype(path: Path, graph: Any, board: tuple[int, ...]) -> Any:

@@ -29,6 +29,7 @@ __all__ = [
     "compile_graph",
     "float_precision",
     "is_installed",
+    "read_graph",
     "require_precision",
     "run_graph",
     "supported_precisions",
@@ -131,21 +132,29 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
     return {name: np.concatenate(parts) for name, parts in chunks.items()}
 
 
-def compile_graph(path: Path, num_threads: int) -> tuple[Any, Any, str]:
-    """Returns a float graph, the same compiled in float32, and the library's build.
-
-    Args:
-        path: The file.
-        num_threads: Threads that will evaluate at the same time.
+def read_graph(path: Path) -> Any:
+    """Returns a float graph of a file.
 
     Raises:
         UsageError: OpenVINO is not installed.
         RuntimeError: It refuses the file.
     """
+    return _core().read_model(str(path))
+
+
+def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
+    """Returns a float graph compiled in float32, and the library's build.
+
+    Args:
+        graph: Of ``read_graph``.
+        num_threads: Threads that will evaluate at the same time.
+
+    Raises:
+        RuntimeError: OpenVINO refuses the graph.
+    """
     core = _core()
-    graph = core.read_model(str(path))
     compiled = core.compile_model(graph, "CPU", _settings("fp32", num_threads))
-    return graph, compiled, str(core.get_versions("CPU")["CPU"].build_number)
+    return compiled, str(core.get_versions("CPU")["CPU"].build_number)
 
 
 def _streams_own_cores(num_threads: int) -> bool:

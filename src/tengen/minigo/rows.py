@@ -20,7 +20,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from tengen.minigo.files import reading
 from tengen.minigo.records import MAX_SIDE, NUM_FEATURES, Examples
 from tengen.run import newer_schema, publish_file
 
-__all__ = ["ROWS_SCHEMA", "ImportedRows", "rows_name", "write_rows"]
+__all__ = ["ROWS_SCHEMA", "ImportedRows", "RowsMeta", "rows_name", "write_rows"]
 
 ROWS_SCHEMA = 1
 """The version of the files written here, and the newest that is read."""
@@ -50,6 +52,34 @@ _MOST_GAMES = 1 << 31
 _MOST_ROWS = 1 << 40
 # The version of .npy files whose header has its length in two bytes.
 _NPY = (1, 0)
+
+
+@dataclass(frozen=True)
+class RowsMeta:
+    """What a file says of itself."""
+
+    side: int
+    """N."""
+    generation: int
+    """Of the games."""
+    num_games: int
+    """How many games; some may have no rows."""
+    num_rows: int
+    """R."""
+
+    @staticmethod
+    def read(path: Path) -> RowsMeta:
+        """Reads that of a file and none of its rows.
+
+        Args:
+            path: ``NNNNNN.rows.npz``.
+
+        Raises:
+            UsageError: It is of a newer schema.
+            RunError: It is missing or damaged.
+        """
+        with reading(_WHAT, path), _opened(path) as archive:
+            return _read_meta(path, archive)
 
 
 def rows_name(generation: int) -> str:
@@ -143,10 +173,10 @@ class ImportedRows:
         """
         with reading(_WHAT, path):
             meta, columns = _read(path)
-            self.side = meta["side"]
-            self.generation = meta["generation"]
-            self.num_games = meta["num_games"]
-            self.num_rows = meta["num_rows"]
+            self.side = meta.side
+            self.generation = meta.generation
+            self.num_games = meta.num_games
+            self.num_rows = meta.num_rows
             self.games = columns["game"]
             self._columns = columns
             self._check()
@@ -238,25 +268,33 @@ def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]
     return turned
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Opens a file, none of whose entries takes more memory than it has bytes.
+
+    Raises:
+        ValueError: It is damaged, also where that shows as the archive is read.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            kinds = {entry.compress_type for entry in entries.values()}
-            num_bytes = sum(entry.file_size for entry in entries.values())
-            # So that no entry takes more memory than the file has bytes.
+            kinds = {entry.compress_type for entry in archive.infolist()}
+            num_bytes = sum(entry.file_size for entry in archive.infolist())
             if kinds != {zipfile.ZIP_STORED} or num_bytes > path.stat().st_size:
                 raise ValueError("an entry of it is compressed or longer than the file")
-            meta = _read_meta(path, archive.read(entries["meta.json"]))
-            columns = {
-                name: _read_column(archive.read(entries[f"{name}.npy"]), name)
-                for name in _DTYPES
-            }
+            yield archive
     except KeyError as error:
         raise ValueError(f"it has no {error}") from error
     except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
         raise ValueError(str(error)) from error
-    num_rows, side = meta["num_rows"], meta["side"]
+
+
+def _read(path: Path) -> tuple[RowsMeta, dict[str, NDArray[Any]]]:
+    with _opened(path) as archive:
+        meta = _read_meta(path, archive)
+        columns = {
+            name: _read_column(archive.read(f"{name}.npy"), name) for name in _DTYPES
+        }
+    num_rows, side = meta.num_rows, meta.side
     shapes: dict[str, tuple[int, ...]] = {
         "planes": (num_rows, -(-NUM_FEATURES * side * side // 8)),
         "policy_begin": (num_rows + 1,),
@@ -271,8 +309,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return meta, columns
 
 
-def _read_meta(path: Path, data: bytes) -> dict[str, Any]:
-    meta = json.loads(data)
+def _read_meta(path: Path, archive: zipfile.ZipFile) -> RowsMeta:
+    meta = json.loads(archive.read("meta.json"))
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if type(schema) is not int or schema < 1:
         raise ValueError("its meta.json has no schema number")
@@ -287,7 +325,7 @@ def _read_meta(path: Path, data: bytes) -> dict[str, Any]:
         value = meta.get(name)
         if type(value) is not int or not low <= value <= high:
             raise ValueError(f"its meta.json has no {name} in {low} to {high}")
-    return dict(meta)
+    return RowsMeta(**{one.name: meta[one.name] for one in fields(RowsMeta)})
 
 
 def _read_column(data: bytes, name: str) -> NDArray[Any]:

@@ -54,6 +54,7 @@ from tengen.roles import (
     change_config,
     check_devices,
     checked_book,
+    checked_imported,
     checked_initial_model,
     checked_source,
     checked_target,
@@ -169,6 +170,7 @@ def train_task(
         check_budget(config, games, frames)
         config = checked_source(config)
         config = checked_initial_model(config, run)
+        config = checked_imported(config)
         config = checked_target(config, run, known)
         config, book = checked_book(config, run)
         # Elsewhere each role looks for its GPUs when it begins.

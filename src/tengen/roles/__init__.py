@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.book import checked_book, keep_book, run_book
+from tengen.roles.checked_imported import checked_imported
 from tengen.roles.checked_target import checked_target
 from tengen.roles.clock import note_call
 from tengen.roles.config import (
@@ -47,6 +48,7 @@ __all__ = [
     "check_doors",
     "check_room",
     "checked_book",
+    "checked_imported",
     "checked_initial_model",
     "checked_source",
     "checked_target",

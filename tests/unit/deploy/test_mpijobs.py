@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from scripts import check_manifests
 from scripts.manifests import single
 from scripts.manifests.checks.mpi import planned
@@ -19,8 +21,9 @@ from scripts.manifests.commands import (
     entrypoint_commands,
 )
 from scripts.manifests.overlay import K8S, ROOT, Overlay
-from scripts.manifests.render import load_all
+from scripts.manifests.render import load_all, render
 
+from tengen.errors import UsageError
 from tengen.launch.cluster.table import check_fits, filled
 from tengen.launch.cluster.table import table_of as table_of_ray
 from tengen.launch.ranks.table import Placed
@@ -152,6 +155,49 @@ def test_on_ray_one_pod_learns_and_each_other_has_a_process_that_plays() -> None
     check_fits(config, list(asked.values()), nodes)
 
 
+INDEXED = re.compile(r"/args/[0-9]+$")
+
+
+def test_an_argument_is_changed_only_where_it_is_the_one_that_is_meant(
+    tmp_path: Path,
+) -> None:
+    """Another argument before the number of ranks moves all others by one."""
+    shutil.copytree(K8S, tmp_path / "k8s")
+    base = tmp_path / "k8s" / "minigo" / "mpijob" / "mpijob.yaml"
+    overlay = tmp_path / "k8s" / "overlays" / "mpijob-8gpu-128cpu"
+    assert render(overlay) == rendered("mpijob-8gpu-128cpu").documents
+    whole = base.read_text()
+    first = "                - mpirun\n"
+    for changed in (
+        whole.replace(first, f"{first}                - --verbose\n"),
+        whole.replace("learn.count=2", "learn.count=1"),
+        whole.replace("replicas: 4", "replicas: 2"),
+    ):
+        assert changed != whole
+        base.write_text(changed)
+        with pytest.raises(UsageError, match="must fit MPIJob/minigo, which has no"):
+            render(overlay)
+        if shutil.which("kubectl") is not None:
+            done = subprocess.run(
+                ["kubectl", "kustomize", overlay], capture_output=True, check=False
+            )
+            assert done.returncode != 0
+
+
+def test_each_argument_that_is_replaced_is_tested_first() -> None:
+    num_seen = 0
+    for path in K8S.rglob("kustomization.yaml"):
+        for patch in yaml.safe_load(path.read_text()).get("patches", ()):
+            tested = set()
+            for operation in yaml.safe_load(patch["patch"]):
+                if operation["op"] == "test":
+                    tested.add(operation["path"])
+                elif INDEXED.search(operation["path"]):
+                    assert operation["path"] in tested
+                    num_seen += 1
+    assert num_seen == 3
+
+
 def run(
     script: str, *words: str, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -179,6 +225,17 @@ def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def told(num_generations: int, num_games: int) -> str:
+    """What the import prints, as a line of a script; there is one small one, too."""
+    lines = ["000009: 8191 games, 3 rows"]
+    lines += [
+        f"{number:06d}: {num_games} games, 99 rows"
+        for number in range(10, 10 + num_generations)
+    ]
+    words = " ".join(f'"{line}"' for line in lines)
+    return f"[[ $3 != --examples ]] || printf '%s\\n' {words}\n"
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """Stand-ins: python3 fetches what there is, tengen makes what it is asked for."""
@@ -187,11 +244,13 @@ def programs(tmp_path: Path) -> Path:
     log = tmp_path / "log"
     archive = tmp_path / "archive"
     (archive / "ck" / "work_dir").mkdir(parents=True)
-    (archive / "ck" / "selfplay" / "000017").mkdir(parents=True)
+    # Holdout games sort before those of self-play, and are not learned from.
+    for name in ("holdout", "selfplay"):
+        (archive / "ck" / "data" / name / "000017").mkdir(parents=True)
     for number in (9, 10):
         (archive / "ck" / "work_dir" / f"model-{number}.index").touch()
     fetch = f'tar -czf "$2/checkpoint.tar.gz" -C {archive} ck\n'
-    make = f'echo "$*" >> {log}\nmkdir -p "$6"\n'
+    make = f'echo "$*" >> {log}\nmkdir -p "$6"\n{told(5, 8192)}'
     for name, text in (("python3", fetch), ("tengen", make)):
         (folder / name).write_text(f"#!/bin/bash\n{text}")
         (folder / name).chmod(0o755)
@@ -203,18 +262,18 @@ def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -
     done = run("fetch.sh", str(data), path=programs)
     assert (done.returncode, done.stderr) == (0, "")
     fetched = f"{data}/fetched"
-    told = (tmp_path / "log").read_text().splitlines()
-    assert told == [
+    asked = (tmp_path / "log").read_text().splitlines()
+    assert asked == [
         f"data import-minigo --checkpoint {fetched}/target --out {data}/target",
         f"data import-minigo --checkpoint {fetched}/unpacked/ck/work_dir/model-10 "
         f"--out {data}/checkpoint",
-        f"data import-minigo --examples {fetched}/unpacked/ck/selfplay "
+        f"data import-minigo --examples {fetched}/unpacked/ck/data/selfplay "
         f"--out {data}/examples",
     ]
     assert (data / "READY").exists()
     # Another time it makes nothing.
     assert "is there already" in run("fetch.sh", str(data), path=programs).stdout
-    assert (tmp_path / "log").read_text().splitlines() == told
+    assert (tmp_path / "log").read_text().splitlines() == asked
 
 
 def test_data_that_cannot_be_made_is_not_ready(tmp_path: Path, programs: Path) -> None:
@@ -229,3 +288,35 @@ def test_data_that_cannot_be_made_is_not_ready(tmp_path: Path, programs: Path) -
     assert done.returncode == 1
     rule = "must have a checkpoint and generations of games; remove it"
     assert done.stderr == f"data ({other}/fetched/unpacked) {rule}\n"
+
+
+def test_games_of_two_folders_are_refused_by_name(
+    tmp_path: Path, programs: Path
+) -> None:
+    data, ck = tmp_path / "data", tmp_path / "archive" / "ck"
+    (ck / "old" / "selfplay" / "000003").mkdir(parents=True)
+    done = run("fetch.sh", str(data), path=programs)
+    unpacked = f"{data}/fetched/unpacked"
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"data ({unpacked}) must have one folder of generations, not "
+        f"{unpacked}/ck/data/selfplay and {unpacked}/ck/old/selfplay; remove the "
+        f"others\n",
+    )
+    assert not (data / "READY").exists()
+
+
+@pytest.mark.parametrize(("num_generations", "num_games"), [(4, 8192), (9, 8191)])
+def test_data_of_too_few_games_is_not_ready(
+    tmp_path: Path, programs: Path, num_generations: int, num_games: int
+) -> None:
+    make = f'mkdir -p "$6"\n{told(num_generations, num_games)}'
+    (programs / "tengen").write_text(f"#!/bin/bash\n{make}")
+    data = tmp_path / "data"
+    done = run("fetch.sh", str(data), path=programs)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    num_whole = num_generations if num_games >= 8192 else 0
+    rule = f"must have 5 generations of at least 8192 games, not {num_whole}; look at"
+    assert line.startswith(f"data ({data}/fetched/unpacked/ck/data/selfplay) {rule}")
+    assert not (data / "READY").exists()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tengen import cli
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import PlayedGame, TargetConfig
 from tengen.evaluation.targets.opponent import checked_opponent, opponent_digest
@@ -203,6 +206,41 @@ def test_opponents_are_refused_before_anything_starts(tmp_path: Path) -> None:
     config = TargetConfig(opponent="mcts:10")
     assert checked_opponent(config, "go/7") == config
     assert opponent_digest(config) != opponent_digest(TargetConfig(opponent="mcts:20"))
+
+
+SLOW = Path(__file__).parents[2] / "oracle" / "slow_gtp.py"
+
+
+def test_a_program_is_started_before_anything_starts() -> None:
+    engine = f"gtp:{sys.executable} {SLOW}"
+    config = TargetConfig(opponent=engine)
+    assert checked_opponent(config, "go/7") == config
+    began = time.monotonic()
+    for word, why in {
+        "gtp:cat": '"protocol_version" by protocol_version, which is no GTP',
+        "gtp:false": 'ended when it was asked "protocol_version"',
+        f"{engine} version": "must speak GTP 2, not 3",
+        f"{engine} commands": "must know genmove",
+    }.items():
+        with pytest.raises(UsageError) as refused:
+            checked_opponent(TargetConfig(opponent=word), "go/7")
+        line = str(refused.value)
+        assert line.startswith(f"agent.target.opponent ({word}) cannot be used: ")
+        assert why in line
+        assert "\n" not in line
+    assert time.monotonic() - began < 20
+
+
+def test_a_run_without_a_program_that_answers_is_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for program in ("cat", "false"):
+        out = tmp_path / program
+        words = ["train", "go/5", "--recipe", "mlperf_minigo_small", "--out", str(out)]
+        words += ["--games", "1", "--set", f"agent.target.opponent=gtp:{program}"]
+        assert cli.main(words) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+        assert not out.exists()
 
 
 def test_bad_settings_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tengen import games
-from tengen.errors import RunError, UsageError
+from tengen.errors import UsageError
 from tengen.evaluation import TargetConfig, play_match
 from tengen.evaluation.players import RandomPlayer
 from tengen.evaluation.targets.opponent import (
@@ -105,11 +105,13 @@ def test_it_answers_for_the_side_to_move(
     np.testing.assert_allclose(value, black * sign, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> None:
     """A network of our own, exported by torch with minigo's inputs and outputs."""
     net = MinigoConfig(num_blocks=1, num_channels=8, fc_width=8).build(
         board_of(games.open_game(TASK)).signature
     )
+    net.requires_grad_(False)
     with torch.no_grad():
         wanted, _ = net.eval()(torch.from_numpy(planes))
 
@@ -121,15 +123,72 @@ def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> Non
             return policy, (share[:, 0] - share[:, 2]) * (2 * x[:, 8, 0, 0] - 1)
 
     path = tmp_path / "own.onnx"
-    pytest.importorskip("onnxscript")
-    program = torch.onnx.export(
-        Foreign(), (torch.from_numpy(planes[:2, 1:]),), dynamo=True, verbose=False
+    shown = (torch.from_numpy(planes[:2, 1:]),)
+    axes = {"planes": {0: "n"}}
+    torch.onnx.export(
+        *(Foreign(), shown, path),
+        dynamo=False,
+        input_names=["planes"],
+        dynamic_axes=axes,
     )
-    program.save(str(path))
-    with pytest.raises((UsageError, RunError)):
-        answers(path, planes)  # of two rows and no other number
-    policy, _ = answers(path, planes[:2])
-    np.testing.assert_allclose(policy, wanted[:2].numpy(), rtol=1e-3, atol=1e-4)
+    policy, _ = answers(path, planes)
+    np.testing.assert_allclose(policy, wanted.numpy(), rtol=1e-3, atol=1e-4)
+    # Without axes torch writes the two rows into the graph's midst.
+    torch.onnx.export(Foreign(), shown, path, dynamo=False)
+    with pytest.raises(UsageError, match="must answer any number of rows"):
+        checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
+
+
+def fix_rows(path: Path, num_rows: int) -> onnx.ModelProto:
+    """Gives a graph a fixed number of rows, as torch's export does by itself."""
+    model = onnx.load(str(path))
+    for one in (*model.graph.input, *model.graph.output):
+        one.type.tensor_type.shape.dim[0].dim_value = num_rows
+    onnx.save(model, str(path))
+    return model
+
+
+@pytest.mark.parametrize("num_rows", [1, 2])
+def test_a_graph_of_a_fixed_batch_answers_any(
+    tmp_path: Path, planes: np.ndarray, num_rows: int
+) -> None:
+    path = tmp_path / "target.onnx"
+    write_graph(path)
+    wanted = answers(path, planes)
+    fix_rows(path, num_rows)
+    config = checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
+    for found, right in zip(answers(path, planes), wanted, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+    player = open_opponent(config, TASK, PlayConfig(), 1)
+    report = play_match(
+        games.open_game(TASK), player, RandomPlayer(), num_games=4, num_simulations=4
+    )
+    assert report.tally.num_games == 4
+
+
+def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "target.onnx"
+    config = TargetConfig(opponent=f"onnx:{path}")
+    rule = r"opponent .* must answer any number of rows, each by itself; export it"
+    # Its sides are written down, as where a view of one row was traced.
+    write_graph(path)
+    model = fix_rows(path, 1)
+    shape = onnx.numpy_helper.from_array(np.array([1, -1], np.int64), "shape")
+    model.graph.initializer.append(shape)
+    flatten = next(node for node in model.graph.node if node.op_type == "Flatten")
+    flatten.op_type = "Reshape"
+    flatten.input.append("shape")
+    onnx.save(model, str(path))
+    with pytest.raises(UsageError, match=rule):
+        checked_opponent(config, TASK)
+    # All rows are in each other's answer.
+    write_graph(path)
+    model = onnx.load(str(path))
+    softmax = next(node for node in model.graph.node if node.op_type == "Softmax")
+    softmax.attribute[0].i = 0
+    onnx.save(model, str(path))
+    with pytest.raises(UsageError, match=rule):
+        checked_opponent(config, TASK)
 
 
 def test_other_shapes_are_refused(tmp_path: Path) -> None:
@@ -138,7 +197,11 @@ def test_other_shapes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must name a file"):
         checked_opponent(config, TASK)
     path.write_bytes(b"no graph")
-    with pytest.raises(RunError, match="refused by OpenVINO"):
+    with pytest.raises(UsageError, match=r"opponent .* refused by OpenVINO"):
+        checked_opponent(config, TASK)
+    write_graph(path)
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(UsageError, match=r"opponent .* refused by OpenVINO"):
         checked_opponent(config, TASK)
     write_graph(path, side=7)
     with pytest.raises(UsageError, match=r"one input of rows \[13, 5, 5\]"):

@@ -159,3 +159,14 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         fetch_minigo.main([])
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder in ("/proc/nope", str(file), str(file / "below")):
+        assert fetch_minigo.main([folder]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"fetch_minigo: folder ({folder}) cannot be made, ")

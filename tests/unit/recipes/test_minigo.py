@@ -112,6 +112,29 @@ def test_a_run_that_begins_with_itself_is_open():
         assert reason.startswith(f"agent.target.opponent ({opponent})")
 
 
+def test_a_folder_is_not_taken_for_an_opponent_by_its_name():
+    named = (
+        "learner.initial_model=random-model",
+        "store.imported=mcts:rows",
+        "agent.target.opponent=random-target",
+    )
+    assert open_because(to_dict(config_of("go/19", "mlperf_minigo", *named))) == []
+    for opponent in ("mcts", "onnx:random"):
+        given = (*CLOSED[:2], f"agent.target.opponent={opponent}")
+        assert open_because(to_dict(config_of("go/19", "mlperf_minigo", *given))) == []
+
+
+def test_int8_is_open_and_floats_are_not():
+    floats = ("inference.precision=bf16", "learner.precision=bfloat16")
+    config = config_of("go/19", "mlperf_minigo", *CLOSED, *floats)
+    assert open_because(to_dict(config)) == []
+    # No config of this network has int8, but a file may.
+    content = to_dict(config)
+    content["inference"]["precision"] = "int8"
+    (reason,) = open_because(content)
+    assert reason == "inference.precision (int8) is fp32 or bf16 in the closed division"
+
+
 @pytest.mark.parametrize(("task", "soft"), [("go/5", 2), ("go/7", 4), ("go/9", 6)])
 def test_the_small_ones_have_the_same_rules(task, soft):
     small = config_of(task, "mlperf_minigo_small")

@@ -9,6 +9,9 @@
 set -euo pipefail
 
 folder=$1
+# What the benchmark learns from, store.num_generations and store.min_games.
+least_generations=5
+least_games=8192
 if [[ -f $folder/READY ]]; then
   printf 'data (%s) is there already\n' "$folder"
   exit 0
@@ -24,8 +27,17 @@ if [[ ! -d $fetched/unpacked ]]; then
 fi
 # Of several checkpoints the last one; a generation is a folder of six digits.
 index=$(find "$fetched/unpacked" -name '*.index' | sort -V | tail -n 1)
-generation=$(find "$fetched/unpacked" -type d -name '[0-9][0-9][0-9][0-9][0-9][0-9]' | sort | sed -n 1p)
-if [[ -z $index || -z $generation ]]; then
+parents=$(find "$fetched/unpacked" -type d \
+  -name '[0-9][0-9][0-9][0-9][0-9][0-9]' -prune -printf '%h\n' | sort -u)
+# The reference keeps games that it does not learn from beside those of self-play.
+named=$(grep -E '/selfplay$' <<<"$parents" || true)
+selfplay=${named:-$parents}
+if [[ $selfplay == *$'\n'* ]]; then
+  printf 'data (%s) must have one folder of generations, not %s; remove the others\n' \
+    "$fetched/unpacked" "${selfplay//$'\n'/ and }" >&2
+  exit 1
+fi
+if [[ -z $index || -z $selfplay ]]; then
   printf 'data (%s) must have a checkpoint and generations of games; remove it\n' \
     "$fetched/unpacked" >&2
   exit 1
@@ -34,7 +46,19 @@ fi
   tengen data import-minigo --checkpoint "$fetched/target" --out "$folder/target"
 [[ -d $folder/checkpoint ]] ||
   tengen data import-minigo --checkpoint "${index%.index}" --out "$folder/checkpoint"
-tengen data import-minigo --examples "$(dirname "$generation")" --out "$folder/examples"
+tengen data import-minigo --examples "$selfplay" --out "$folder/examples" |
+  tee "$fetched/generations.txt"
+# Each line is "000017: 8192 games, 1500000 rows".
+num_whole=0
+while read -r _ num_games _; do
+  ((num_games < least_games)) || num_whole=$((num_whole + 1))
+done < <(grep -E '^[0-9]{6}: [0-9]+ games' "$fetched/generations.txt")
+if ((num_whole < least_generations)); then
+  printf 'data (%s) must have %d generations of at least %d games, not %d; look at %s\n' \
+    "$selfplay" "$least_generations" "$least_games" "$num_whole" \
+    "$fetched/generations.txt" >&2
+  exit 1
+fi
 : >"$folder/READY.new"
 mv "$folder/READY.new" "$folder/READY"
 printf 'data (%s) is complete\n' "$folder"

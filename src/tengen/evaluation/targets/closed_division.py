@@ -78,19 +78,22 @@ FIXED: dict[str, Any] = {
     "learner.optimizer.average_decay": 0.0,
 }
 """Path in the config -> what it is there. Batch size, learning rates and their
-boundaries are free; so is what changes no result: devices, threads, launch.
+boundaries are free; so is what changes no result: devices, threads, launch; and
+the arithmetic of floats, in learning and in self-play, which the rules leave to whoever
+runs it.
 
 Source: MLPerf training rules v2.1, section on minigo and table of hyper-parameters;
 ``ml_perf/flags/19``.
 """
 
+_OPPONENT = "agent.target.opponent"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",
     "store.imported": "the games of the benchmark's checkpoint",
-    "agent.target.opponent": "the benchmark's target",
+    _OPPONENT: "the benchmark's target",
 }
-# Opponents that are no network.
-_OTHERS = ("random", "mcts", "gtp:")
+# A network whose weights were rounded to integers is another than the benchmark's.
+_PRECISION = "inference.precision"
 
 
 def open_because(config: Mapping[str, Any]) -> list[str]:
@@ -108,9 +111,15 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
             found.append(f"{path} ({value}) is {wanted} in the closed division")
     for path, what in _GIVEN.items():
         value = _lookup(config, path) or "empty"
-        if value == "empty" or value.startswith(_OTHERS):
+        if value == "empty" or (path == _OPPONENT and not _is_network(value)):
             found.append(f"{path} ({value}) is {what} in the closed division")
+    if _lookup(config, _PRECISION) == "int8":
+        found.append(f"{_PRECISION} (int8) is fp32 or bf16 in the closed division")
     return found
+
+
+def _is_network(opponent: str) -> bool:
+    return opponent != "random" and not opponent.startswith(("mcts:", "gtp:"))
 
 
 def _lookup(config: Mapping[str, Any], path: str) -> Any:

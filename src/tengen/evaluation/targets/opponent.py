@@ -9,7 +9,8 @@ import shutil
 from pathlib import Path
 
 from tengen.config import check
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
+from tengen.evaluation.engine_side import check_engine
 from tengen.evaluation.players import (
     GtpPlayer,
     MatchPlayer,
@@ -34,6 +35,9 @@ _ONNX = "onnx:"
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     """Returns the config with a model as the full path of its directory.
 
+    Blocks while a network answers some rows, or a program is started, sets up a game
+    and leaves: nothing of that may fail only after the training.
+
     Args:
         config: Names an opponent.
         task: What is played.
@@ -45,7 +49,7 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     if word.startswith(_ONNX):
         path = Path(word.removeprefix(_ONNX)).resolve()
         check(path.is_file(), _NAME, word, "must name a file; check the path")
-        _open_graph(path, task, 1)
+        _check_graph(path, task)
         return dataclasses.replace(config, opponent=f"{_ONNX}{path}")
     try:
         found = find_player(word)
@@ -54,6 +58,7 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     if isinstance(found, GtpPlayer):
         found.check_game(task)
         _check_program(found)
+        _check_answers(found, task)
         return config
     if not isinstance(found, ModelDir):
         return config
@@ -114,6 +119,18 @@ def _open_graph(path: Path, task: str, num_threads: int) -> ForeignGraph:
         raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
 
 
+def _check_graph(path: Path, task: str) -> None:
+    try:
+        graph = _open_graph(path, task, 1)
+    except RunError as error:
+        # Nothing runs yet: it is what was typed that is at fault.
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
+    try:
+        graph.check_rows()
+    except UsageError as error:
+        raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
+
+
 def _check_game(model: ModelDir, word: str, task: str) -> None:
     game, theirs = open_game(task), model.meta
     check(
@@ -142,3 +159,10 @@ def _check_program(player: GtpPlayer) -> None:
         ) from None
     found = shutil.which(program) or Path(program).exists()
     check(bool(found), _NAME, player.name, f"needs the program {program}; install it")
+
+
+def _check_answers(player: GtpPlayer, task: str) -> None:
+    try:
+        check_engine(player, task)
+    except (RunError, UsageError) as error:
+        raise UsageError(f"{_NAME} ({player.name}) cannot be used: {error}") from error

@@ -12,10 +12,50 @@ from tengen.errors import UsageError
 from tengen.experience.generations_config import GenerationsConfig
 from tengen.games import open_game
 from tengen.minigo.records import NUM_FEATURES
-from tengen.minigo.rows import ImportedRows
+from tengen.minigo.rows import ImportedRows, RowsMeta
 from tengen.run import find_files
 
-__all__ = ["ImportedGenerations"]
+__all__ = ["ImportedGenerations", "checked_files"]
+
+
+def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
+    """Returns the files that a run learns from; none of their rows is read.
+
+    Args:
+        game: The run's.
+        config: Names the folder, and says how many generations are needed.
+
+    Raises:
+        UsageError: The folder has no such files, they are of another board, or too
+            few games are in each.
+        RunError: A file is damaged.
+    """
+    paths = find_files(Path(config.imported), "*.rows.npz")
+    if not paths:
+        raise UsageError(
+            f"store.imported ({config.imported}) must have files of imported "
+            f"generations, 000017.rows.npz; make them by tengen data "
+            f"import-minigo --examples"
+        )
+    newest = sorted(paths)[-config.num_generations :]
+    found = {path: RowsMeta.read(path) for path in newest}
+    rules = open_game(game)
+    for path, meta in found.items():
+        wanted = (meta.side, meta.side, NUM_FEATURES + 1)
+        if (rules.height, rules.width, rules.num_planes) != wanted:
+            raise UsageError(
+                f"store.imported ({path}) must be of {game}, not of "
+                f"go/{meta.side}/nosuicide/planes=minigo; choose another --out, or "
+                f"leave it out"
+            )
+    most = max(meta.num_games for meta in found.values())
+    if most < config.min_games:
+        raise UsageError(
+            f"store.imported ({config.imported}) must have a generation of "
+            f"store.min_games ({config.min_games}) games, its largest has "
+            f"{most}; lower store.min_games, or leave it out"
+        )
+    return newest
 
 
 class ImportedGenerations:
@@ -37,22 +77,8 @@ class ImportedGenerations:
     def __init__(self, game: str, config: GenerationsConfig) -> None:
         self._parts: list[ImportedRows] = []
         if config.imported:
-            paths = find_files(Path(config.imported), "*.rows.npz")
-            if not paths:
-                raise UsageError(
-                    f"store.imported ({config.imported}) must have files of imported "
-                    f"generations, 000017.rows.npz; make them by tengen data "
-                    f"import-minigo --examples"
-                )
-            newest = sorted(paths)[-config.num_generations :]
-            self._parts = [_opened(path, game) for path in newest]
-            most = max(part.num_games for part in self._parts)
-            if most < config.min_games:
-                raise UsageError(
-                    f"store.imported ({config.imported}) must have a generation of "
-                    f"store.min_games ({config.min_games}) games, its largest has "
-                    f"{most}; lower store.min_games, or leave it out"
-                )
+            paths = checked_files(game, config)
+            self._parts = [ImportedRows(path) for path in paths]
         counts = [0, *(part.num_rows for part in self._parts)]
         self._firsts: NDArray[np.int64] = np.cumsum(counts)
 
@@ -103,15 +129,3 @@ class ImportedGenerations:
     def close(self) -> None:
         """Frees the rows. A second call does nothing."""
         self._parts = []
-
-
-def _opened(path: Path, game: str) -> ImportedRows:
-    rows, rules = ImportedRows(path), open_game(game)
-    wanted = (rows.side, rows.side, NUM_FEATURES + 1)
-    if (rules.height, rules.width, rules.num_planes) != wanted:
-        raise UsageError(
-            f"store.imported ({path}) must be of {game}, not of "
-            f"go/{rows.side}/nosuicide/planes=minigo; choose another --out, or leave "
-            f"it out"
-        )
-    return rows
