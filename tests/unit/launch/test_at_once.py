@@ -24,10 +24,12 @@ from tests.unit.launch.fake_roles import (
     Roles,
     Turn,
     config,
+    in_a_moment,
     nothing,
     played,
     train,
     until_stopped,
+    without_room,
 )
 
 ACTORS = "launch.roles.actor.count=3"
@@ -386,3 +388,94 @@ def test_a_stop_ends_the_closing(run: RunDirectory) -> None:
     scripts: dict[str, Turn] = {"eval": evaluate}
     _, journal = train(run, scripts, Budget(models=0), with_target(), stopping)
     assert journal.of("eval") == []
+
+
+def publishing(run: RunDirectory, most: int) -> Turn:
+    """A gate that makes a model each turn, up to a number."""
+
+    def accept(fake: Fake) -> dict[str, Any] | None:
+        newest = run.models.latest() or 0
+        if newest == most:
+            return None
+        run.models.publish(newest + 1, lambda folder: None)
+        return {"candidate": newest + 1}
+
+    return accept
+
+
+def evaluated_once(fake: Fake) -> dict[str, Any] | None:
+    return {"part": 0} if fake.num_turns == 1 else None
+
+
+def test_a_run_without_anybody_that_acts_is_closed_by_one_process(
+    run: RunDirectory,
+) -> None:
+    """Which has the learner's cores: that has saved and ended."""
+    run.models.publish(0, lambda folder: None)
+    scripts: dict[str, Turn] = {"gate": publishing(run, 2), "eval": evaluated_once}
+    made = with_target("agent.learn_from=other")
+    roles, journal = train(run, scripts, Budget(models=2), made)
+    assert len(journal.of("eval")) == 1
+    assert roles.num_threads["eval"] == roles.num_threads["learn"] == 8
+
+
+def test_a_run_that_has_its_models_learns_no_more(run: RunDirectory) -> None:
+    """Nor does it export or gate: what comes of that is a model too many."""
+    run.models.publish(1, lambda folder: None)
+
+    def fail(fake: Fake) -> dict[str, Any]:
+        raise RunError(f"{fake.roles[0]} had a turn")
+
+    roles = ("selfplay", "learn", "export", "gate", "rate")
+    scripts: dict[str, Turn] = {**dict.fromkeys(roles, fail), "eval": evaluated_once}
+    _, journal = train(run, scripts, Budget(models=1), with_target())
+    assert [name for name, _ in journal.reports] == ["eval"]
+
+
+def test_the_end_makes_no_model_too_many_and_closes(run: RunDirectory) -> None:
+    """The last model may come of what is learned once the games are played."""
+    run.models.publish(0, lambda folder: None)
+    is_played = threading.Event()
+    accept = publishing(run, 9)
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_played.set()
+        return played(fake)
+
+    def gate(fake: Fake) -> dict[str, Any] | None:
+        # By threads it finds nothing: all comes after the budget.
+        late = is_played.is_set() and threading.current_thread() is main
+        return accept(fake) if late else None
+
+    main = threading.current_thread()
+    scripts: dict[str, Turn] = {"selfplay": play, "gate": gate, "eval": evaluated_once}
+    made = with_target()
+    roles, journal = train(run, scripts, Budget(games=10, models=2), made)
+    assert run.models.numbers() == [0, 1, 2]
+    assert len(journal.of("eval")) == 1
+    assert roles.fakes["learn"].is_closed
+
+
+def test_one_without_room_is_not_waited_for_once_others_closed_the_run(
+    run: RunDirectory,
+) -> None:
+    run.models.publish(0, lambda folder: None)
+
+    def evaluate(fake: Fake) -> dict[str, Any] | None:
+        time.sleep(0.05)
+        return evaluated_once(fake)
+
+    scripts: dict[str, Turn] = {"eval": evaluate, "eval-1": in_a_moment}
+    made = with_target("launch.roles.selfplay.count=2")
+    _, journal = train(run, scripts, Budget(models=0), made)
+    assert len(journal.of("eval")) == 1
+
+
+def test_a_closing_role_that_never_has_room_ends_the_run(run: RunDirectory) -> None:
+    """Also where the minutes of the call are over, as it comes after them."""
+    run.models.publish(0, lambda folder: None)
+    scripts: dict[str, Turn] = {"eval": without_room, "eval-1": without_room}
+    made = with_target("launch.roles.selfplay.count=2")
+    line = r"role \(eval-0, eval-1\) has had no room in the cluster for "
+    with pytest.raises(RunError, match=line):
+        train(run, scripts, Budget(models=0, minutes=1e-6), made)
