@@ -432,6 +432,20 @@ def test_a_run_that_has_its_models_learns_no_more(run: RunDirectory) -> None:
     assert [name for name, _ in journal.reports] == ["eval"]
 
 
+def test_no_model_too_many_is_made_before_the_call_sees_that_it_is_over(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.3)
+    scripts: dict[str, Turn] = {
+        "selfplay": until_stopped,
+        "gate": publishing(run, 9),
+        "eval": evaluated_once,
+    }
+    _, journal = train(run, scripts, Budget(models=2), with_target())
+    assert run.models.numbers() == [1, 2]
+    assert len(journal.of("eval")) == 1
+
+
 def test_the_end_makes_no_model_too_many_and_closes(run: RunDirectory) -> None:
     """The last model may come of what is learned once the games are played."""
     run.models.publish(0, lambda folder: None)
