@@ -131,6 +131,32 @@ def test_several_processes_share_the_games(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_that_learns_from_another_is_closed_and_then_left_alone(
+    tmp_path: Path,
+) -> None:
+    """Nobody plays there, so the learner's cores do, once it has ended."""
+    base, out = tmp_path / "base", tmp_path / "run"
+    done = run_command(train_command(base, 72))
+    assert done.returncode == 0, done.stderr
+    words = command(out, "--launch", "local", "--set", f"agent.learn_from={base}")
+    words += ["--set", "agent.iterations=1"]
+    done = run_command(words)
+    assert done.returncode == 0, done.stderr
+    assert "result.json" in records(out)
+    assert [path.name for path in (out / "logs").glob("eval*")] == ["eval.log"]
+    before = {
+        name: sorted(path.name for path in (out / name).iterdir())
+        for name in ("checkpoints", "candidates", "models")
+    }
+    assert len(weights(out)) == 2
+    # Further calls have no model to make, and make none.
+    assert run_command(words).returncode == 0
+    assert before == {
+        name: sorted(path.name for path in (out / name).iterdir()) for name in before
+    }
+
+
+@pytest.mark.slow
 def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run_command(command(whole)).returncode == 0

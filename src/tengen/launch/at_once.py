@@ -6,8 +6,11 @@
         while the call goes on:
             take a turn of each of its roles; where none had anything to do, wait
     then:
-        end acting; learn, export and gate what is there, in turn; where the run
-        has a target and all its models, those that act play these against it, at once
+        end acting; learn, export and gate what is there, in turn, until the run has
+        all its models; where it has these and a target, end all that is there, and
+        have processes of another role play the models against it, at once
+
+A call of a run that had all its models before begins with the last of these.
 
 Self-play has a process for each role, several where ``selfplay`` is given several.
 Environments have one for learning, one for inference and one for each actor; actors
@@ -22,14 +25,14 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
 from tengen.errors import TengenError
 from tengen.launch.actors import Actors
 from tengen.launch.budget import Budget, Spending
+from tengen.launch.closing import Closing, closing_workers
 from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Launcher, close_all
@@ -66,6 +69,7 @@ def run_at_once(
     stop: StopListener,
     *,
     num_threads: int,
+    closing: Callable[[Sequence[Worker]], Sequence[Worker]] | None = None,
 ) -> None:
     """Trains until the budget is spent or ``stop`` hears something. Blocks.
 
@@ -77,6 +81,8 @@ def run_at_once(
         journal: Takes every report.
         stop: Ends the turns that are going on, with everything saved.
         num_threads: Cores to use; see ``workers_at_once`` for who has how many.
+        closing: Returns the processes of the closing role, given those that worked,
+            once these have ended; None: those that ``closing_workers`` returns.
 
     Raises:
         UsageError: A role refused its config or its files.
@@ -86,7 +92,12 @@ def run_at_once(
     # What is damaged is refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     crew = Crew(launcher, config, run, workers)
-    loop = _AtOnce(config, run, spending, journal, crew)
+    if closing is None:
+
+        def closing(workers: Sequence[Worker]) -> Sequence[Worker]:
+            return closing_workers(config, workers, num_threads)
+
+    loop = _AtOnce(config, run, spending, journal, crew, closing)
 
     def end() -> None:
         loop.end()
@@ -96,7 +107,9 @@ def run_at_once(
 
     stop.tell(end)
     try:
-        loop.run()
+        # What learns would go on and make a model too many.
+        if not spending.is_trained():
+            loop.run()
         if not stop.event.is_set():
             loop.finish()
     finally:
@@ -120,6 +133,7 @@ class _AtOnce:
         spending: Spending,
         journal: RunJournal,
         crew: Crew,
+        closing: Callable[[Sequence[Worker]], Sequence[Worker]],
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
@@ -129,8 +143,8 @@ class _AtOnce:
         self._is_over = threading.Event()
         # Further learners have turns for as long as the first one learns.
         self._is_learned = threading.Event()
-        # Nobody takes another turn of the closing role.
-        self._is_closed = threading.Event()
+        self._closing = Closing(self._schedule.closing, self._turn)
+        self._closing_workers = closing
         # Of all below, which no thread keeps while a turn goes on.
         self._lock = threading.Lock()
         self._error: Exception | None = None
@@ -186,50 +200,54 @@ class _AtOnce:
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a model of it.
 
+        Once the run has all its models it does not, but closes the run.
+
         Raises:
-            RunError: A role that the run needs has no room in the cluster.
+            UsageError: The closing role refused its config or files.
+            RunError: A role that the run needs has no room in the cluster, or failed.
         """
-        with self._lock:
-            self._waiting.check_end(self._crew.workers)
-        if self._spending.is_trained():
-            self._close()
-            return
+        if not self._spending.is_trained():
+            with self._lock:
+                self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
             worker = next(one for one in self._crew.workers if role in one.roles)
-            while (report := self._turn(worker, role)) is not None:
+            # A turn may make the last model: what is left then is for no model.
+            while not self._spending.is_trained():
+                report = self._turn(worker, role)
                 is_late = self._spending.is_late(self._publishing_s())
-                if report.get("stopped") or (role == "learn" and is_late):
+                if report is None or report.get("stopped"):
                     break
+                if role == "learn" and is_late:
+                    break
+        if self._spending.is_trained():
+            self._close()
 
     def _close(self) -> None:
-        """Has all that act take turns of the closing role, until none is left.
+        """Ends training, and has the closing role take turns until nothing is left.
 
         Raises:
             UsageError: The role refused its config or files.
             RunError: It failed.
         """
-        role = self._schedule.closing
-        if not role:
+        if not self._schedule.closing or self._closing.is_over:
             return
-        workers = self._crew.begin_closing(role)
-        with ThreadPoolExecutor(len(workers), thread_name_prefix=role) as pool:
-            futures = [pool.submit(self._close_worker, one) for one in workers]
-            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            if any(future.exception() is not None for future in ended):
-                self._is_closed.set()
-        for future in futures:
-            future.result()
-
-    def _close_worker(self, worker: Worker) -> None:
-        while not self._is_closed.is_set():
-            report = self._turn(worker, self._schedule.closing)
-            if report is None or report.get("stopped"):
-                return
+        before = list(self._crew.workers)
+        self._is_learned.set()
+        for worker in before:
+            if worker.is_follower:
+                self._crew.handle(worker).stop()
+        self.join()
+        self._crew.end_all()
+        with self._lock:
+            for worker in before:
+                self._waiting.forget(worker)
+        workers = self._crew.begin(self._closing_workers(before))
+        self._closing.run(workers)
 
     def end(self) -> None:
         """Has every role take no other turn. From any thread; does not block."""
         self._is_over.set()
-        self._is_closed.set()
+        self._closing.end()
         self._is_learned.set()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:
@@ -313,6 +331,8 @@ class _AtOnce:
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
         """Returns whether a role takes a turn now; one of acting has then begun."""
+        if role in self._schedule.learning and self._spending.is_trained():
+            return False  # what came of it would be a model too many
         if role in ("shuffle", "learn", "export", "follow"):
             return True
         # Export completes the config, which the others read once.
@@ -409,11 +429,14 @@ class _AtOnce:
             if worker.roles == (self._schedule.acting,):
                 # Others may play what it was to play: it may never have room.
                 self._spending.drop_turn(worker.name)
-            is_late = self._spending.is_late()
-            if not is_late:
+            # The closing role comes after the time.
+            is_closing = worker.roles == (self._schedule.closing,)
+            is_late = not is_closing and self._spending.is_late()
+            is_needless = is_late or self._closing.leaves(worker)
+            if not is_needless:
                 self._waiting.check(self._crew.workers)
-        if is_late:
-            # The time is spent: nobody waits for room any more.
+        if is_needless:
+            # The time is spent, or others did it all: it waits for room no more.
             self._crew.handle(worker).stop()
 
     def _tell_who_waits(self) -> None:

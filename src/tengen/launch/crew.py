@@ -142,35 +142,31 @@ class Crew:
         count = sum(one.roles == (self._acting,) for one in self.workers)
         return count, leaving, refused
 
-    def begin_closing(self, role: str) -> list[Worker]:
-        """Has a process of the closing role in the place of each that acted.
-
-        Args:
-            role: The closing role.
-
-        Returns:
-            The new processes; those that acted are closed.
+    def end_all(self) -> None:
+        """Closes every process: what acts first, which may ask the learner to save.
 
         Raises:
-            RunError: One that acted could not save.
-            TengenError: There is no place for a new one.
+            RunError: One could not save.
         """
-        acting = [one for one in self.workers if one.roles == (self._acting,)]
-        for worker in acting:
+        for worker in sorted(
+            self.workers, key=lambda one: one.roles != (self._acting,)
+        ):
+            self.handle(worker).stop()
             self.handle(worker).close()
-        self.workers = [one for one in self.workers if one not in acting]
-        closing = [
-            Worker(
-                name=f"{role}-{worker.index}" if len(acting) > 1 else role,
-                roles=(role,),
-                index=worker.index,
-                num_threads=worker.num_threads,
-            )
-            for worker in acting
-        ]
-        for worker in closing:
+        self.workers = []
+
+    def begin(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Begins further processes, and returns them.
+
+        Args:
+            workers: None of them is there yet.
+
+        Raises:
+            TengenError: There is no place for one.
+        """
+        for worker in workers:
             self._begin(worker)
-        return closing
+        return list(workers)
 
     def outgrown(self, count: int) -> str:
         """Returns what is not sized for so many processes that act, or nothing."""

@@ -5,10 +5,11 @@
     mpirun -n 8 tengen train go/9 --launch mpi
 
 All ranks make the same call. The first is the runner, and holds the roles that learn
-and judge; each of the others holds one that acts, by the table of ``launch.ranks``. A
-host needs tengen, and the run directory under the same path. A rank that dies has
-``mpirun`` end the call, and the same command goes on with the run; one that is silent,
-as where its host is cut off, ends it too.
+and judge; each of the others holds one that acts, by the table of ``launch.ranks``.
+Once training has ended each rank has a process of the closing role. A host needs
+tengen, and the run directory under the same path. A rank that dies has ``mpirun`` end
+the call, and the same command goes on with the run; one that is silent, as where its
+host is cut off, ends it too.
 
 MPI carries messages of some hundred bytes, a few for each turn of a role: see
 ``launch.ranks.post``.
@@ -43,11 +44,12 @@ from tengen.launch.process import (
     start_process,
 )
 from tengen.launch.protocol import log_name
+from tengen.launch.ranks.closing import closing
 from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import Placed, RankInfo, closing, filled, place
+from tengen.launch.ranks.table import Placed, RankInfo, filled, place
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
     RoleResources,
@@ -160,10 +162,17 @@ def run_mpi(
         if had_earlier:
             journal.progress({"stage": "waiting for processes of an earlier call"})
             _await_earlier(run, table, stop)
-        everybody = [*table, *closing(config, table)]
-        launcher = MpiLauncher(run, config.task, runner, everybody)
+        evaluating = closing(config, runner.ranks, table)
+        launcher = MpiLauncher(run, config.task, runner, [*table, *evaluating])
         run_at_once(
-            launcher, config, run, budget, journal, stop, num_threads=num_threads
+            launcher,
+            config,
+            run,
+            budget,
+            journal,
+            stop,
+            num_threads=num_threads,
+            closing=lambda before: [one.worker for one in evaluating],
         )
         if runner.losses:
             raise RunError(runner.losses[0])

@@ -10,10 +10,11 @@ run's host listens.
 Ray places: roles that learn, serve and judge ask for one placement group, so that all
 of them have room or none begins; those that act ask one by one, self-play for the host
 whose share it has, actors for any. A host that is lost takes its processes along, which
-are begun again elsewhere.
+are begun again elsewhere. The closing role comes once all these have ended, and has
+what they had; where one host alone has the run directory it is on that one.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
-"Resources" and "Placement Groups" of its documentation.
+"Resources", "Scheduling" and "Placement Groups" of its documentation.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
+from tengen.launch.cluster.closing import closing, closing_at_home
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
 from tengen.launch.cluster.table import (
@@ -57,6 +59,7 @@ from tengen.launch.cluster.travelling import (
 from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
+from tengen.launch.workers import Worker
 from tengen.mirror import MIRROR_ROLES
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
@@ -140,6 +143,7 @@ def run_ray(
                 journal,
                 stop,
                 num_threads=_num_threads(nodes),
+                closing=launcher.closing,
             )
         finally:
             launcher.close()
@@ -156,7 +160,8 @@ class RayLauncher:
         nodes: The cluster's hosts.
 
     Raises:
-        UsageError: A host has not the run directory, and nothing listens.
+        UsageError: A host has not the run directory, and nothing listens; or what the
+            run needs is not on the only one that has it.
     """
 
     def __init__(
@@ -191,8 +196,12 @@ class RayLauncher:
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
+        # Of the closing role; elsewhere it depends on who works then.
+        self._closing: list[Asked] = []
         if home:
             check_fits(config, table, nodes, home)
+            if schedule.closing:
+                self._closing = [closing_at_home(config, table, nodes, home)]
         self._table = {(one.worker.roles, one.worker.index): one for one in table}
         acting = (schedule.acting,)
         self._core = [key for key in self._table if key[0] != acting]
@@ -235,9 +244,24 @@ class RayLauncher:
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
 
+    def closing(self, before: Sequence[Worker]) -> list[Worker]:
+        """Returns the processes of the closing role, and makes room for them.
+
+        Args:
+            before: Those that worked, which have ended.
+        """
+        self._give_back()
+        if not self._home:
+            asked = [self._asked(one.roles, one.index) for one in before]
+            self._closing = closing(self._config, asked)
+        return [one.worker for one in self._closing]
+
     def close(self) -> None:
         """Gives back what the cluster keeps for the run."""
         self._hosts.close()
+        self._give_back()
+
+    def _give_back(self) -> None:
         with contextlib.suppress(ray.exceptions.RayError):
             remove_placement_group(self._group)
 
@@ -248,8 +272,9 @@ class RayLauncher:
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
         elif asked.node:
-            # Once that host is lost any other one is as good.
-            strategy = NodeAffinitySchedulingStrategy(asked.node, soft=True)
+            # Once that host is lost any other one is as good, unless it has the files.
+            soft = not asked.is_bound
+            strategy = NodeAffinitySchedulingStrategy(asked.node, soft=soft)
         return self._actor_class.options(
             num_cpus=asked.num_cpus,
             num_gpus=asked.num_gpus,
@@ -259,18 +284,11 @@ class RayLauncher:
         )
 
     def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
-        schedule = self._config.agent.schedule(self._config)
-        is_closing = roles == (schedule.closing,)
-        if is_closing:
-            # Where it acted, unless that host has not the run's files.
-            roles = (schedule.acting,)
+        if roles == (self._config.agent.schedule(self._config).closing,):
+            return self._closing[index]
         found = self._table.get((roles, index))
-        if found is not None and not is_closing:
-            return found
         if found is not None:
-            worker = dataclasses.replace(found.worker, roles=(schedule.closing,))
-            node = found.node if self._connect is None else self._home
-            return dataclasses.replace(found, worker=worker, node=node)
+            return found
         # One that came by ``tengen scale`` is as the first of its role, on any host.
         first = self._table[roles, 0]
         name = f"{roles[0]}-{index}"

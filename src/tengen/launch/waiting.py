@@ -2,7 +2,8 @@
 
 A cluster begins a process once it has room for it, which may be never: for a run that
 is too large for it, or once a host was lost. A role without which the run comes to
-nothing is waited for so long and no longer; so are all that act, where none has room.
+nothing is waited for so long and no longer; so are all that act, where none has room,
+and all of the closing role.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Waiting:
 
     def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
         self._needed = {*schedule.learning, schedule.serving}
-        self._acting = (schedule.acting,)
+        # Of each any one does, while the others wait.
+        self._shared = ((schedule.acting,), (schedule.closing,))
         self._most_minutes = launch.wait_minutes
         # By process: since when, in seconds before it said so last.
         self._seconds: dict[str, float] = {}
@@ -69,11 +71,14 @@ class Waiting:
             RunError: A role that it needs has waited for too long.
         """
         needed = self._needed_of(workers)
-        players = [one for one in needed if one.roles == self._acting]
-        spans = [self._seconds[one.name] for one in needed if one not in players]
-        if players:
-            # Since when nobody plays: before, some may have waited for long.
-            spans.append(min(self._seconds[one.name] for one in players))
+        spans = [
+            self._seconds[one.name] for one in needed if one.roles not in self._shared
+        ]
+        for roles in self._shared:
+            sharing = [self._seconds[one.name] for one in needed if one.roles == roles]
+            if sharing:
+                # Since when nobody works: before, some may have waited for long.
+                spans.append(min(sharing))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
                 f"role ({_names(needed)}) has had no room in the cluster for "
@@ -103,10 +108,11 @@ class Waiting:
         """Returns those that wait and without which the run comes to nothing."""
         waiting = [one for one in workers if one.name in self._seconds]
         needed = [one for one in waiting if self._needed & {*one.roles}]
-        players = [one for one in workers if one.roles == self._acting]
-        # While one of them plays, the others may wait.
-        if all(one in waiting for one in players):
-            needed += players
+        for roles in self._shared:
+            sharing = [one for one in workers if one.roles == roles]
+            # While one of them works, the others may wait.
+            if all(one in waiting for one in sharing):
+                needed += sharing
         return needed
 
 

@@ -156,8 +156,10 @@ class FakeCluster:
             assert all(bundle.get(name, 0.0) >= one for name, one in asked.items())
             return [(host, {})]
         hosts = self._alive()
-        if getattr(strategy, "node", "")[5:] in hosts:
-            hosts = [strategy.node[5:]]
+        if (wanted := getattr(strategy, "node", "")[5:]) and (
+            wanted in hosts or not strategy.soft
+        ):
+            hosts = [wanted] if wanted in hosts else []
         for host in hosts:
             if self._fits(host, asked):
                 return [(host, asked)]

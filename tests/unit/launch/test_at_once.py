@@ -24,7 +24,6 @@ from tests.unit.launch.fake_roles import (
     Roles,
     Turn,
     config,
-    nothing,
     played,
     train,
     until_stopped,
@@ -302,87 +301,3 @@ def test_resources_of_an_environments_roles_are_checked() -> None:
         override(made, ["launch.listen=127.0.0.1:65470"])
     with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
         override(made, ["launch.roles.export.num_cpus=2"])
-
-
-def played_by_one_of_two(fake: Fake) -> dict[str, Any]:
-    return {**played(fake), "num_rows": 1, "num_evaluations": 1}
-
-
-def with_target(*settings: str) -> RunConfig:
-    return config("agent.target.opponent=random", *settings)
-
-
-def test_those_that_acted_close_the_run_once_it_has_its_models(
-    run: RunDirectory,
-) -> None:
-    """All at once, until each finds nothing left; nobody learns any more."""
-    begun = threading.Barrier(2, timeout=20)
-    left = [3, 2]
-
-    def accept(fake: Fake) -> dict[str, Any] | None:
-        newest = run.models.latest()
-        if newest == 2:
-            return None
-        run.models.publish((newest or 0) + 1, lambda folder: None)
-        return {"candidate": run.models.latest()}
-
-    def evaluate(index: int) -> Turn:
-        def turn(fake: Fake) -> dict[str, Any] | None:
-            if fake.num_turns == 1:
-                begun.wait()
-            left[index] -= 1
-            return {"part": index} if left[index] >= 0 else None
-
-        return turn
-
-    scripts: dict[str, Turn] = {
-        "selfplay": played_by_one_of_two,
-        "selfplay-1": played_by_one_of_two,
-        "gate": accept,
-        "eval": evaluate(0),
-        "eval-1": evaluate(1),
-    }
-    made = with_target("launch.roles.selfplay.count=2")
-    roles, journal = train(run, scripts, Budget(models=2), made)
-    assert run.models.numbers() == [1, 2]
-    assert len(journal.of("eval")) == 5
-    assert roles.fakes["selfplay"].is_closed
-    # Without its models, by a budget in games, it closes nothing.
-    scripts["gate"] = nothing
-    roles, journal = train(run, scripts, Budget(games=10, models=3), made)
-    assert journal.of("eval") == []
-    assert "eval" not in roles.fakes
-
-
-def test_one_that_fails_in_closing_ends_the_others(run: RunDirectory) -> None:
-    run.models.publish(0, lambda folder: None)
-
-    def fail(fake: Fake) -> dict[str, Any]:
-        raise RunError("the target is gone")
-
-    def evaluate(fake: Fake) -> dict[str, Any]:
-        time.sleep(0.01)
-        return {"part": 0}
-
-    scripts: dict[str, Turn] = {"eval": evaluate, "eval-1": fail}
-    made = with_target("launch.roles.selfplay.count=2")
-    with pytest.raises(RunError, match="the target is gone"):
-        train(run, scripts, Budget(models=0), made)
-
-
-def test_a_stop_ends_the_closing(run: RunDirectory) -> None:
-    run.models.publish(0, lambda folder: None)
-    begun = threading.Event()
-
-    def evaluate(fake: Fake) -> dict[str, Any]:
-        begun.set()
-        assert fake.stopped.wait(20)
-        return {"stopped": True}
-
-    def stopping(stop: StopListener, roles: Roles) -> None:
-        assert begun.wait(20)
-        run.request_stop()
-
-    scripts: dict[str, Turn] = {"eval": evaluate}
-    _, journal = train(run, scripts, Budget(models=0), with_target(), stopping)
-    assert journal.of("eval") == []

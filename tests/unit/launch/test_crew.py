@@ -9,6 +9,7 @@ import pytest
 
 from tengen.cli import main
 from tengen.errors import UsageError
+from tengen.launch.closing import closing_workers
 from tengen.launch.crew import Crew
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
@@ -192,7 +193,7 @@ def test_what_it_refuses(run, text, line, capsys):
     assert run.read_run() == before
 
 
-def test_processes_of_the_closing_role_take_the_place_of_those_that_acted(tmp_path):
+def test_the_closing_role_has_the_cores_of_those_that_played_and_learned(tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = override(
         make_config("tictactoe", None, None),
@@ -200,14 +201,34 @@ def test_processes_of_the_closing_role_take_the_place_of_those_that_acted(tmp_pa
     )
     write_config(run, config)
     launcher = FakeLauncher()
-    crew = Crew(launcher, config, run, workers_at_once(config, 8))
-    for worker in crew.workers:
-        crew.handle(worker).stop()
-    closing = crew.begin_closing("eval")
+    workers = workers_at_once(config, 8)
+    crew = Crew(launcher, config, run, workers)
+    crew.end_all()
+    assert crew.workers == []
+    assert all(handle.is_closed for handle in launcher.handles.values())
+    closing = crew.begin(closing_workers(config, workers, 8))
     assert [(one.name, one.index) for one in closing] == [("eval-0", 0), ("eval-1", 1)]
-    assert all(launcher.handles["selfplay", index].is_closed for index in range(2))
-    played = [one for one in launcher.started if one[0] == "selfplay"]
-    evaluated = [one for one in launcher.started if one[0] == "eval"]
-    assert [one[1:] for one in evaluated] == [one[1:] for one in played]
-    assert "selfplay" not in {one.roles[0] for one in crew.workers}
-    assert "learn" in {one.roles[0] for one in crew.workers}
+    assert launcher.started[-2:] == [("eval", 0, 4), ("eval", 1, 4)]
+    assert crew.workers == closing
+
+
+def test_one_process_closes_where_nobody_acted():
+    config = override(
+        make_config("tictactoe", None, None),
+        ["agent.learn_from=other", "agent.target.opponent=random"],
+    )
+    (closing,) = closing_workers(config, workers_at_once(config, 8), 8)
+    assert (closing.name, closing.roles) == ("eval", ("eval",))
+    assert closing.num_threads == 8
+
+
+def test_the_closing_role_has_no_more_cores_than_the_machine_and_what_was_given():
+    settings = ["agent.target.opponent=random"]
+    config = override(make_config("tictactoe", None, None), settings)
+    # On one core self-play and the learner have one thread each.
+    (closing,) = closing_workers(config, workers_at_once(config, 1), 1)
+    assert closing.num_threads == 1
+    given = ["launch.roles.selfplay.num_cpus=2", "launch.roles.learn.num_cpus=1"]
+    config = override(config, given)
+    (closing,) = closing_workers(config, workers_at_once(config, 16), 16)
+    assert closing.num_threads == 3

@@ -44,6 +44,8 @@ class Asked:
     """Whether the user said so, or it is a share of what there is."""
     node: str = ""
     """Ray's id of the host whose share it has; empty: any suits it."""
+    is_bound: bool = False
+    """Whether no other host will do."""
 
 
 def is_together(config: RunConfig) -> bool:

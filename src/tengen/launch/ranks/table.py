@@ -12,7 +12,6 @@ that asks for none sees what is left of its host's.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from tengen.errors import UsageError
 from tengen.launch.workers import Worker, with_cores, with_count, workers_at_once
 from tengen.roles import RunConfig
 
-__all__ = ["Placed", "RankInfo", "check_alike", "closing", "filled", "place"]
+__all__ = ["Placed", "RankInfo", "check_alike", "filled", "place"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,25 +130,6 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
             placed.append(Placed(worker=worker, rank=rank, host=host, devices=devices))
     order = {one.name: number for number, one in enumerate(workers)}
     return sorted(placed, key=lambda one: (one.rank, order[one.worker.name]))
-
-
-def closing(config: RunConfig, table: Sequence[Placed]) -> list[Placed]:
-    """Returns where processes of the closing role are: where those that acted were.
-
-    Args:
-        config: The run's.
-        table: Of ``place``.
-    """
-    schedule = config.agent.schedule(config)
-    if not schedule.closing:
-        return []
-    return [
-        dataclasses.replace(
-            one, worker=dataclasses.replace(one.worker, roles=(schedule.closing,))
-        )
-        for one in table
-        if one.worker.roles == (schedule.acting,)
-    ]
 
 
 def _free(ranks: Sequence[RankInfo], where: dict[str, int]) -> list[int]:

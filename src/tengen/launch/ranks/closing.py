@@ -1,0 +1,83 @@
+"""Which ranks of ``mpirun`` have a process of the closing role: all of them.
+
+Training has ended, and nobody else has a process any more. So each rank has one, the
+learner's and the runner's too, and those that may use the same cores divide them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tengen.launch.closing import closing_name
+from tengen.launch.ranks.table import Placed, RankInfo
+from tengen.launch.workers import Worker
+from tengen.roles import RunConfig
+
+__all__ = ["closing"]
+
+
+def closing(
+    config: RunConfig, ranks: Sequence[RankInfo], table: Sequence[Placed]
+) -> list[Placed]:
+    """Returns where processes of the closing role are.
+
+    A rank whose GPUs others have got by number has none where the run plays on GPUs.
+
+    Args:
+        config: The run's.
+        ranks: All, in order.
+        table: Of ``place``.
+    """
+    role = config.agent.schedule(config).closing
+    if not role:
+        return []
+    seen = {one.rank: _devices(config, table, one) for one in ranks}
+    able = [one for one in ranks if _is_able(config, one, seen[one.rank])]
+    # Where none is, the role itself says what it lacks.
+    chosen = able or list(ranks)
+    shares = [(one.host, one.bound_to) for one in chosen]
+    placed = []
+    for index, one in enumerate(chosen):
+        sharing = shares.count((one.host, one.bound_to))
+        worker = Worker(
+            name=closing_name(role, index, len(chosen)),
+            roles=(role,),
+            index=index,
+            num_threads=max(1, one.cores // sharing),
+        )
+        placed.append(
+            Placed(worker=worker, rank=one.rank, host=one.host, devices=seen[one.rank])
+        )
+    return placed
+
+
+def _devices(
+    config: RunConfig, table: Sequence[Placed], rank: RankInfo
+) -> tuple[str, ...] | None:
+    """Returns the GPUs that a rank's process sees; see ``Placed.devices``.
+
+    They are those of the processes that the rank had: those that one asked for by
+    number come first, as nobody else has them.
+    """
+    here = [one for one in table if one.rank == rank.rank]
+    here.sort(key=lambda one: not config.launch.of(one.worker.given_as).num_gpus)
+    seen: dict[str, None] = {}
+    for one in here:
+        if one.devices is None:
+            return None
+        seen |= dict.fromkeys(one.devices)
+    return tuple(seen)
+
+
+def _is_able(
+    config: RunConfig, rank: RankInfo, devices: tuple[str, ...] | None
+) -> bool:
+    """Returns whether a rank's process has the GPUs that the run plays on."""
+    inference = config.inference
+    needed = 0
+    if inference.is_on_gpu:
+        needed = len(inference.devices.split(","))
+    elif inference.devices == "auto":
+        # Whoever chooses takes one where the host has any.
+        needed = min(1, len(rank.devices))
+    return len(rank.devices if devices is None else devices) >= needed
