@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from slow_games import EMPTY, STONES
+from slow_go import SlowGo
+from slow_minigo_score import kept, minigo_score
 
 from tengen import _core, games
 from tengen.actors import SelfplayConfig
 from tengen.search import SearchConfig
 from tengen.search.reference_minigo import ReferenceMinigo
-from slow_games import EMPTY, STONES
-from slow_go import SlowGo
-from slow_minigo_score import kept, minigo_score
 
 SEED, GENERATION = 5, 1
 # Purposes of random numbers, in core/base/rng.h.

@@ -169,11 +169,12 @@ def searched_games(name: str, num_games: int, **fields: Any) -> list[Any]:
 def test_searched_games(size: int, num_games: int, playout: float) -> None:
     """Outcomes of self-play are signs of the slow scores of the last boards."""
     name = f"go/{size}{SUFFIX}"
-    num_settled = 0
+    num_settled = num_dead = 0
     for record in searched_games(name, num_games, settled_playout_share=playout):
         slow = slow_game(name, [ply.action for ply in record.plies])
-        check_position(name, slow)
+        num_dead += check_position(name, slow)
         num_settled += not slow.is_terminal()
         score = minigo_score(slow.text(), size, 7.5)
         assert record.outcome == (1 if score > 0 else 2)
+    print(size, playout, num_games, num_settled, num_dead)
     assert playout == 0 or num_settled == 0
