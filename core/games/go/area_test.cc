@@ -47,7 +47,7 @@ void check_minigo() {
   TENGEN_CHECK(minigo_area("go/3x5", eye) == "XX.OX XXXXX XXXXX");
   // The game that goes on is settled, and that which two passes end is won, by the same area.
   const Go game = go_game("go/5x7/nosuicide/planes=minigo");
-  GoState state = go_position(game, large, kGoWhite);
+  GoState state = go_position(game, large);  // White has just passed
   TENGEN_CHECK(game.is_settled(state) && game.score(state) == 27.5f);
   go_play(game, state, {"pass"});
   TENGEN_CHECK(!game.is_settled(state) && game.outcome(state) == Outcome::kFirstWins);

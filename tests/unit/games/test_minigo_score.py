@@ -176,5 +176,5 @@ def test_searched_games(size: int, num_games: int, playout: float) -> None:
         num_settled += not slow.is_terminal()
         score = minigo_score(slow.text(), size, 7.5)
         assert record.outcome == (1 if score > 0 else 2)
-    print(size, playout, num_games, num_settled, num_dead)
+    assert num_dead > 0
     assert playout == 0 or num_settled == 0
