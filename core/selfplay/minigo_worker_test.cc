@@ -182,9 +182,10 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   std::vector<GameRecord> found;
   size_t num_gone_on_with = 0;
   size_t num_with_extra = 0;
+  // Now and then long enough for a full ply with many visits to make up for.
   for (int round = 0; found.size() < 8; ++round) {
     TENGEN_CHECK(round < 400);
-    for (const GameRecord& record : part(12 + 5 * (round % 4))) {
+    for (const GameRecord& record : part(round % 4 == 3 ? 70 : 12)) {
       found.push_back(record);
       generation.finished.push_back(record.game_index);
     }
