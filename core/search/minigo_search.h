@@ -283,8 +283,9 @@ class MinigoSearch {
   NewEdge next_edge(const Node& node) {
     const int last = node.num_legal - 1;
     if (node.num_edges > last) return {};
-    if (last == 0 || tree_.actions(node)[last] != barred_)
+    if (barred_ == kNone || last == 0 || tree_.actions(node)[last] != barred_) {
       return {node.next_index, node.next_prior};
+    }
     if (node.num_edges == last) return {};
     const int place = simd::kernels().argmax(tree_.priors(node), last);
     return {place, tree_.priors(node)[place]};

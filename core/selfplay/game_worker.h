@@ -12,7 +12,7 @@
 #include "records/game_sink.h"
 #include "search/tree.h"
 #include "selfplay/game_queue.h"
-#include "selfplay/leaf_server.h"
+#include "selfplay/leaf_batch.h"
 #include "selfplay/opening.h"
 #include "selfplay/ply_note.h"
 #include "selfplay/settings.h"

@@ -146,15 +146,16 @@ class SlowGame:
             if self.state.is_terminal():
                 self.value_to_first = self.state.returns()[0]
             return self.state.is_terminal()
-        is_settled = EMPTY not in slow_kept(self.slow)
-        if not self.state.is_terminal() and (
-            not is_settled or self.config.settled_playout_share > 0
-        ):
+        owners = slow_kept(self.slow)
+        is_settled = EMPTY not in owners and self.config.settled_playout_share == 0
+        if not self.slow.is_terminal() and not is_settled:
             return False
         if self.slow.name.endswith("/planes=minigo"):
             score = minigo_score(self.slow.text(), self.slow.width, 7.5)
-        else:
+        elif self.slow.is_terminal():
             score = self.slow.score()
+        else:
+            score = owners.count(STONES[0]) - owners.count(STONES[1]) - 7.5
         self.value_to_first = float(np.sign(score))
         return True
 
@@ -173,8 +174,10 @@ class SlowGame:
     def draw(self, visits: dict[int, int]) -> int:
         points = {a: n for a, n in visits.items() if a != self.pass_action and n > 0}
         if not points:
-            best = self.search.most_visited(() if self.config.may_pass else visits)
-            return self.pass_action if best is None else best
+            best = self.search.most_visited()
+            assert best is not None
+            may_pass = self.has_pass and self.config.may_pass
+            return self.pass_action if may_pass else best
         weights = {a: n**self.config.soft_pick_exponent for a, n in points.items()}
         left = self.rng(self.state.ply, MOVE_CHOICE).uniform() * sum(weights.values())
         for action, weight in weights.items():
