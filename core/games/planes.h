@@ -36,6 +36,7 @@
 //   10-12  stones of chains with one, two, three or more liberties
 //   13     where a stone of the side to move is legal and takes stones off
 // Source: MLPerf training v2.1, minigo: the input features "mlperf07" are planes 1 to 13.
+// Such a game is also scored as the benchmark scores: games/go/rules.h.
 
 #include <algorithm>
 

@@ -85,8 +85,8 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
-// The same by policy minigo. With `clears` each search but the first begins as a full ply of
-// self-play does: its root has lost its subtree.
+// The same by policy minigo. With `clears` each search but the first is that of a full ply of
+// self-play: without a tree, and with a simulation more for each visit that its root had.
 template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,
@@ -101,9 +101,11 @@ nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
   SearchResult result;
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
   size_t played = 0;
+  uint32_t num_extra = 0;
   for (;;) {
     SearchRequest here = request;
     here.ply = static_cast<uint32_t>(game.ply(state));
+    here.num_simulations += static_cast<int>(num_extra);
     search.begin(state, here);
     while (search.advance()) {
       for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
@@ -115,7 +117,10 @@ nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
     search.finish(result);
     if (played == then.size()) break;
     search.play(then[played], scratch);
-    if (clears) search.begin_anew(search.root_count());
+    if (clears) {
+      num_extra = search.root_visits();
+      search.reset();
+    }
     game.apply(state, then[played++]);
   }
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
@@ -239,9 +244,9 @@ void bind_search(nb::module_& m) {
               "settings: SearchSettings, request: SearchRequest, "
               "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
               "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
-      "As hash_search by policy minigo. With `clears` a search begins with a root that has lost "
-      "its\n"
-      "subtree; without `may_pass` no descent passes where another move is legal.");
+      "As hash_search by policy minigo. With `clears` a search begins without a tree and makes a\n"
+      "simulation more for each visit that its root had; without `may_pass` no descent passes\n"
+      "where another move is legal.");
   m.def(
       "hash_evaluate",
       [](uint64_t lo, uint64_t hi, int num_actions) {

@@ -75,6 +75,7 @@ void bind_workers(nb::module_& m) {
       .def_rw("restrict_pass_alive_after", &SelfplaySettings::restrict_pass_alive_after)
       .def_rw("resign_from", &SelfplaySettings::resign_from)
       .def_rw("may_pass", &SelfplaySettings::may_pass)
+      .def_rw("prunes_target", &SelfplaySettings::prunes_target)
       .def_rw("reuse_tree", &SelfplaySettings::reuse_tree)
       .def_rw("cache_bytes", &SelfplaySettings::cache_bytes);
 

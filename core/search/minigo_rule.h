@@ -20,6 +20,13 @@
 
 namespace tengen {
 
+// An action that has no edge yet: its place among the legal ones, and its prior.
+struct NewEdge {
+  static constexpr int kNoPlace = -1;
+  int place = kNoPlace;
+  float prior = 0.0f;
+};
+
 class MinigoRule {
  public:
   explicit MinigoRule(const SearchSettings& settings) : settings_(settings) {
@@ -32,16 +39,17 @@ class MinigoRule {
     return std::clamp(node.value_to_play - settings_.minigo_value_penalty, -1.0f, 1.0f);
   }
 
-  // The index of the edge to descend, or kNewEdge for the likeliest of the others, which all have
-  // the same Q. Of equal ones it is the lowest action. Precondition: the node is expanded.
-  int select(const Tree& tree, const Node& node) const {
+  // The index of the edge to descend, or kNewEdge for `next`, the likeliest of the others, which
+  // all have the same Q. Of equal ones it is the lowest action. Precondition: there is an edge or a
+  // place.
+  int select(const Tree& tree, const Node& node, const NewEdge& next) const {
     const float scale =
         node.visits < kTableSize ? descent_scale_[node.visits] : compute_descent_scale(node.visits);
     const Edges edges = tree.edges(node);
     int index = kNewEdge;
-    float best = first_value(node) + scale * node.next_prior;
-    int place = node.next_index;
-    if (node.num_edges == node.num_legal) {
+    float best = first_value(node) + scale * next.prior;
+    int place = next.place;
+    if (place == NewEdge::kNoPlace) {
       best = -std::numeric_limits<float>::infinity();
       place = 0;
     }

@@ -20,7 +20,6 @@
 // so that a search is a pure function of its state, tree, request, settings and evaluations.
 
 #include <algorithm>
-#include <climits>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -32,7 +31,6 @@
 #include "search/minigo_rule.h"
 #include "search/priors.h"
 #include "search/result.h"
-#include "search/root_count.h"
 #include "search/root_noise.h"
 #include "search/settings.h"
 #include "search/tree.h"
@@ -52,20 +50,17 @@ class MinigoSearch {
  public:
   using State = typename G::State;
 
-  // Without `may_pass` no descent passes where another action is legal.
+  // Without `may_pass` no descent passes where another action is legal, and no result is best by
+  // it; the pass has its prior and its part of the noise all the same.
   MinigoSearch(const G& game, const SearchSettings& settings, bool may_pass = true)
       : game_(game),
         settings_(settings),
         rule_(settings),
+        barred_(!may_pass && has_pass(game) ? game.num_actions() - 1 : kNone),
         leaves_(static_cast<size_t>(settings.minigo_virtual_losses)),
         descents_(leaves_.size()),
         priors_(game.num_actions()),
-        noise_(static_cast<size_t>(game.num_actions())) {
-    if (!may_pass && has_pass(game)) {
-      const int pass = game.num_actions() - 1;
-      left_out_ = {{0, pass, INT_MAX}, {1, pass, INT_MAX}};
-    }
-  }
+        noise_(static_cast<size_t>(game.num_actions())) {}
 
   // Starts a search of `root` that makes the request's simulations beside those in the tree that
   // play() kept; the root's own evaluation is one. `symmetry_seed`: see the method. Throws Error as
@@ -82,11 +77,10 @@ class MinigoSearch {
     if (!kept_) {
       tree_.clear();
       tree_.set_root(tree_.add_node(game_.to_play(root)));
-      root_node().visits = bare_root_.visits;
-      root_node().value_sum = bare_root_.value_sum;
+      root_node().value_sum = bare_value_;
     }
     kept_ = false;
-    bare_root_ = {};
+    bare_value_ = 0.0f;
     wants_noise_ = request.explore;
     wanted_visits_ = root_node().visits + static_cast<uint32_t>(request.num_simulations);
   }
@@ -121,8 +115,7 @@ class MinigoSearch {
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
-    int n = priors_.compute(game_, leaf.state, logits, transform, value_to_play);
-    if (!left_out_.empty()) n = priors_.leave_out(left_out_, game_.to_play(leaf.state), 0, n);
+    const int n = priors_.compute(game_, leaf.state, logits, transform, value_to_play);
     tree_.expand(leaf.node, priors_.legal(), priors_.prior(), n);
     tree_.node(leaf.node).value_to_play = value_to_play;
     if (++num_answered_ == num_leaves_) back_up_batch();
@@ -141,6 +134,7 @@ class MinigoSearch {
           "search first");
     }
     read_root(result);
+    // Some action is not barred.
     const ActionResult* best = most_visited(result, [](int) { return false; });
     result.best_action = best->action;
     rule_.prune(root_node().visits, *best, result);
@@ -149,11 +143,17 @@ class MinigoSearch {
     for (ActionResult& a : result.actions) a.policy = total > 0.0f ? a.policy / total : a.prior;
   }
 
-  // Of finish()'s result; see MinigoRule.
+  // Of finish()'s result; see MinigoRule. Never a pass that no descent might take.
   template <class IsOut>
   const ActionResult* most_visited(const SearchResult& result, IsOut&& is_out) const {
-    return rule_.most_visited(tree_.node(tree_.root()).visits, result, is_out);
+    const bool is_only = result.actions.size() == 1;
+    return rule_.most_visited(tree_.node(tree_.root()).visits, result, [&](int action) {
+      return (action == barred_ && !is_only) || is_out(action);
+    });
   }
+
+  // Whether descents may pass where another action is legal.
+  bool may_pass() const { return barred_ == kNone; }
 
   // The game went on with `action`: the next begin() goes on with its subtree, or, where no descent
   // went there, with what the root's evaluation said of it. `scratch` is any tree; it is
@@ -171,24 +171,23 @@ class MinigoSearch {
       return;
     }
     const float value = rule_.first_value(root);
-    begin_anew({0, game_.to_play(root_state_) == root.to_play ? value : -value});
+    const bool is_same_side = game_.to_play(root_state_) == root.to_play;
+    reset();
+    bare_value_ = is_same_side ? value : -value;
   }
 
-  // What the root has, or will have in the next begin().
-  RootCount root_count() const {
-    if (tree_.root() == Arena::kNull) return bare_root_;
-    const Node& root = tree_.node(tree_.root());
-    return {root.visits, root.value_sum};
+  // Of the root of this search, or of the next one after play().
+  uint32_t root_visits() const {
+    return tree_.root() == Arena::kNull ? 0 : tree_.node(tree_.root()).visits;
   }
 
-  // Forgets the tree and waiting leaves; the next root is evaluated anew and begins with this.
-  void begin_anew(const RootCount& count) {
+  // Forgets the tree, what play() kept besides, and waiting leaves.
+  void reset() {
     tree_.clear();
     kept_ = false;
     num_leaves_ = num_answered_ = 0;
-    bare_root_ = count;
+    bare_value_ = 0.0f;
   }
-  void reset() { begin_anew({}); }
 
   const Tree& tree() const { return tree_; }
 
@@ -207,6 +206,7 @@ class MinigoSearch {
     int leaf = kNoLeaf;
   };
   static constexpr int kNoLeaf = -1;
+  static constexpr int kNone = -1;  // no action
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
@@ -270,12 +270,25 @@ class MinigoSearch {
 
   // The edge to descend, made if it is new.
   int take_edge(Arena::Offset offset) {
-    const int edge = rule_.select(tree_, tree_.node(offset));
+    const NewEdge next = next_edge(tree_.node(offset));
+    const int edge = rule_.select(tree_, tree_.node(offset), next);
     if (edge != kNewEdge) return edge;
-    const int made = tree_.add_edge(offset, tree_.node(offset).next_index);
+    const int made = tree_.add_edge(offset, next.place);
     const Node& node = tree_.node(offset);
     tree_.edges(node).value_sum[made] = rule_.first_value(node);
     return made;
+  }
+
+  // The likeliest action that has no edge and may be descended.
+  NewEdge next_edge(const Node& node) {
+    const int last = node.num_legal - 1;
+    if (node.num_edges > last) return {};
+    if (barred_ == kNone || last == 0 || tree_.actions(node)[last] != barred_) {
+      return {node.next_index, node.next_prior};
+    }
+    if (node.num_edges == last) return {};
+    const int place = simd::kernels().argmax(tree_.priors(node), last);
+    return {place, tree_.priors(node)[place]};
   }
 
   // The node behind an edge, whose position is `state`.
@@ -373,8 +386,9 @@ class MinigoSearch {
   Tree tree_;
   SearchRequest request_;
   State root_state_{};
-  RootCount bare_root_;  // of the next root, where no tree is kept
-  bool kept_ = false;    // play() left the tree of the next root
+  const int barred_;         // the pass, where it may only be taken if nothing else is legal
+  float bare_value_ = 0.0f;  // W of the next root before its evaluation, where no tree is kept
+  bool kept_ = false;        // play() left the tree of the next root
   bool wants_noise_ = false;
   uint32_t wanted_visits_ = 0;  // of the root
   int num_simulations_ = 0;
@@ -384,7 +398,6 @@ class MinigoSearch {
   int num_answered_ = 0;
   std::vector<Descent> descents_;  // that wait
   size_t num_descents_ = 0;
-  std::vector<LeftOut> left_out_;
   Priors priors_;
   std::vector<double> noise_;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/testing.h"
+#include "games/go/testing.h"
 #include "games/tictactoe/tictactoe.h"
 #include "search/minigo_search.h"
 #include "search/testing.h"
@@ -73,23 +74,73 @@ void check_worked_values() {
   searched(other, root, 3, value, kEven);
   Tree scratch;
   search.play(1, scratch);
-  TENGEN_CHECK(search.root_count().visits == 1 && near(search.root_count().value_sum, -0.1f));
+  TENGEN_CHECK(search.root_visits() == 1);
+  // W: what the root began it with, and its own value.
+  TENGEN_CHECK(near(search.tree().node(search.tree().root()).value_sum, -0.3f + 0.2f));
   other.play(5, scratch);
-  TENGEN_CHECK(other.root_count().visits == 0 && near(other.root_count().value_sum, -0.3f));
+  TENGEN_CHECK(other.root_visits() == 0);
+  searched(other, after(game, {5}), 1, value, kEven);
+  TENGEN_CHECK(near(other.tree().node(other.tree().root()).value_sum, -0.3f + 0.2f));
   // Two moves before the next search: the second one is of the position after the first.
   const Value later = [&](const auto& state) { return game.ply(state) == 2 ? 0.6f : 0.2f; };
   other.reset();
   searched(other, root, 4, later, {20.0f, 15.0f, 0, 0, 0, 0, 0, 0, 0});
   for (const int move : {0, 1, 8}) other.play(move, scratch);
-  TENGEN_CHECK(other.root_count().visits == 0 && near(other.root_count().value_sum, -0.4f));
-  // A root without its subtree keeps both, and is evaluated again.
-  search.begin_anew(search.root_count());
-  const SearchResult next = searched(search, after(game, {1}), 2, value, kEven);
-  const Node& kept = search.tree().node(search.tree().root());
-  TENGEN_CHECK(kept.visits == 3 && near(kept.value_sum, -0.1f + 0.2f - 0.2f));
-  TENGEN_CHECK(near(next.root_value_to_play, -0.1f / 4.0f) && kept.num_edges == 1);
-  search.reset();
-  TENGEN_CHECK(search.root_count() == RootCount{});
+  TENGEN_CHECK(other.root_visits() == 0);
+  searched(other, after(game, {0, 1, 8}), 1, later, kEven);
+  TENGEN_CHECK(near(other.tree().node(other.tree().root()).value_sum, -0.4f + 0.2f));
+  // Nothing of all that is left in a root without its tree, whatever it was.
+  for (auto* one : {&search, &other}) {
+    one->play(0, scratch);
+    one->reset();
+    const SearchResult next = searched(*one, after(game, {1}), 2, value, kEven);
+    const Node& bare = one->tree().node(one->tree().root());
+    TENGEN_CHECK(bare.visits == 2 && near(bare.value_sum, 0.2f - 0.2f) && bare.num_edges == 1);
+    TENGEN_CHECK(near(next.root_value_to_play, 0.0f) && next.num_simulations == 2);
+    one->reset();
+    TENGEN_CHECK(one->root_visits() == 0);
+  }
+}
+
+// A pass that is barred has its prior and its part of the noise, and no visit, at any depth; where
+// nothing else is legal it is taken.
+void check_barred_pass() {
+  const Go game = go_game("go/2/nosuicide");
+  const std::vector<float> logits = {0.0f, 0.0f, 0.0f, 0.0f, 2.0f};
+  const float share = std::exp(2.0f) / (4.0f + std::exp(2.0f));
+  int num_forced = 0;
+  for (const bool may_pass : {true, false}) {
+    SearchSettings settings = settings_of(4);
+    settings.noise_weight = 0.5f;
+    MinigoSearch<Go> search(game, settings, may_pass);
+    TENGEN_CHECK(search.may_pass() == may_pass);
+    for (const bool explore : {false, true}) {
+      search.reset();
+      SearchRequest request = request_of(200, explore);
+      search.begin(game.initial_state(), request);
+      run(search, [&](int i) { search.accept(i, logits.data(), nullptr, 0.1f); });
+      SearchResult result;
+      search.finish(result);
+      TENGEN_CHECK(result.actions.size() == 5 && (may_pass || result.best_action != 4));
+      TENGEN_CHECK((result.actions[4].visits > 0) == may_pass);
+      float total = 0.0f;
+      for (const ActionResult& a : result.actions) total += a.prior;
+      TENGEN_CHECK(near(total, 1.0f) && near(result.actions[4].prior, share) == !explore);
+    }
+    const auto walk = [&](const auto& self, Arena::Offset offset) -> void {
+      const Node& node = search.tree().node(offset);
+      if (node.num_legal == 0) return;
+      const Edges edges = search.tree().edges(node);
+      for (int i = 0; i < node.num_edges; ++i) {
+        const bool passes = search.tree().actions(node)[edges.legal_index[i]] == 4;
+        TENGEN_CHECK(may_pass || !passes || node.num_legal == 1);
+        num_forced += passes && !may_pass;
+        self(self, edges.child[i]);
+      }
+    };
+    walk(walk, search.tree().root());
+  }
+  TENGEN_CHECK(num_forced > 0);
 }
 
 // Four descents that wait go to four places, each with a loss on its edge until it is backed up.
@@ -233,6 +284,7 @@ void check_misuse() {
 
 int main() {
   check_worked_values();
+  check_barred_pass();
   check_virtual_losses();
   check_same_leaf();
   check_equal_scores();

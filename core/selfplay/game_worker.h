@@ -10,10 +10,9 @@
 
 #include "inference/port.h"
 #include "records/game_sink.h"
-#include "search/root_count.h"
 #include "search/tree.h"
 #include "selfplay/game_queue.h"
-#include "selfplay/leaf_server.h"
+#include "selfplay/leaf_batch.h"
 #include "selfplay/opening.h"
 #include "selfplay/ply_note.h"
 #include "selfplay/settings.h"
@@ -36,7 +35,7 @@ struct GameSlot {
   GameRecord record;
   std::vector<PlyNote> notes;      // one a ply of the record
   size_t num_resumable_plies = 0;  // of the record, at the last search that began without a tree
-  std::optional<RootCount> root = {};  // that this search's root began with, see UnfinishedGame
+  uint32_t num_extra_simulations = 0;  // of that search, see UnfinishedGame
   bool idle = true;
   bool may_settle = false;
 };
@@ -69,7 +68,7 @@ class GameWorker : public SelfplayPort {
   void keep_unfinished() final {
     for (const auto& slot : slots_) {
       if (slot->idle || slot->num_resumable_plies == 0) continue;
-      UnfinishedGame game{slot->record, slot->notes, slot->root};
+      UnfinishedGame game{slot->record, slot->notes, slot->num_extra_simulations};
       game.record.plies.resize(slot->num_resumable_plies);
       game.notes.resize(slot->num_resumable_plies);
       queue_->keep(game);
@@ -98,7 +97,7 @@ class GameWorker : public SelfplayPort {
     if (index == GameQueue::kNone) return std::nullopt;
     const Generation& generation = queue_->generation();
     slot.num_resumable_plies = 0;
-    slot.root.reset();
+    slot.num_extra_simulations = 0;
     slot.idle = false;
     slot.record = {};
     slot.record.generation = generation.generation;

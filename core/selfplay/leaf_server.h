@@ -5,52 +5,28 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "games/game.h"
-#include "inference/cache.h"
-#include "inference/port.h"
 #include "search/search.h"
+#include "selfplay/leaf_batch.h"
 #include "selfplay/root_mean.h"
 
 namespace tengen {
 
-// Counters of one worker since its start.
-struct WorkerStats {
-  uint64_t num_games = 0;
-  uint64_t num_plies = 0;        // searched ones
-  uint64_t num_rows = 0;         // of finished games
-  uint64_t num_simulations = 0;  // of unfinished searches too
-  uint64_t num_evaluations = 0;  // rows sent to the backend
-  uint64_t num_cache_hits = 0;
-  uint64_t num_batches = 0;
-};
-
-// The symmetry of `num_symmetries` that a position is evaluated under. `seed` 0: its key alone
-// says.
-inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0) {
-  if (num_symmetries == 1) return 0;
-  return static_cast<int>(mix64(key.hi + 0x5bd1e995u + seed) %
-                          static_cast<uint64_t>(num_symmetries));
-}
-
 // Not thread-safe; `game` must outlive it. S: the searches served, or the descents of one search.
 template <Game G, class S = Search<G>>
-class LeafServer {
+class LeafServer : public LeafBatch<G> {
+  using Base = LeafBatch<G>;
+  using Base::game_, Base::buffers_, Base::cache_, Base::num_rows_;
+
  public:
   // `wants_score`: evaluations come with a score. `root_symmetries`: roots are the mean over all
   // symmetries, which the cache has no part in.
   LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score,
              bool root_symmetries)
-      : game_(game),
-        buffers_(static_cast<size_t>(capacity),
-                 {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
-                  static_cast<size_t>(game.width())},
-                 static_cast<size_t>(game.num_actions()), wants_score),
-        cache_(cache_bytes, game.num_actions(), wants_score),
-        waiting_(static_cast<size_t>(capacity)) {
+      : Base(game, static_cast<size_t>(capacity), cache_bytes, wants_score),
+        waiting_(buffers_.capacity) {
     if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
   }
 
@@ -58,10 +34,7 @@ class LeafServer {
   // each search that does not wait. Throws Error before the last batch was answered.
   template <class F>
   int fill(F&& run_all) {
-    if (num_rows_ > 0) {
-      throw Error("port.next (" + std::to_string(num_rows_) +
-                  " rows wait) must follow done(); evaluate them first");
-    }
+    this->check_answered();
     for (RootMean<S>& mean : means_) {
       if (mean.wants_more() && mean.is_idle()) send(mean);
     }
@@ -124,9 +97,7 @@ class LeafServer {
       w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value,
                        score);
     }
-    stats.num_evaluations += static_cast<uint64_t>(num_rows_);
-    stats.num_batches += num_rows_ > 0;
-    num_rows_ = 0;
+    this->empty(stats);
   }
 
   // Forgets the waiting rows and unknown moves; their searches must have been reset.
@@ -135,9 +106,6 @@ class LeafServer {
     at_unknown_moves_.clear();
     for (RootMean<S>& mean : means_) mean.clear();
   }
-
-  int num_rows() const { return num_rows_; }
-  BatchBuffers& buffers() { return buffers_; }
 
  private:
   struct Waiting {
@@ -168,13 +136,9 @@ class LeafServer {
     return false;
   }
 
-  const G& game_;
-  BatchBuffers buffers_;
-  EvaluationCache cache_;
   std::vector<Waiting> waiting_;
   std::vector<RootMean<S>> means_;  // of roots that wait; empty where one symmetry is enough
   std::vector<S*> at_unknown_moves_;
-  int num_rows_ = 0;
 };
 
 }  // namespace tengen

@@ -2,38 +2,30 @@
 // What LeafServer is to searches of one leaf, for those that wait for several at once.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "games/game.h"
-#include "inference/cache.h"
-#include "inference/port.h"
-#include "selfplay/leaf_server.h"
+#include "selfplay/leaf_batch.h"
 
 namespace tengen {
 
 // Not thread-safe; `game` must outlive it. S: the searches served, as MinigoSearch.
 template <Game G, class S>
-class LeavesServer {
+class LeavesServer : public LeafBatch<G> {
+  using Base = LeafBatch<G>;
+  using Base::game_, Base::buffers_, Base::cache_, Base::num_rows_;
+
  public:
   // `num_searches` that each wait for `num_leaves` at most.
   LeavesServer(const G& game, int num_searches, int num_leaves, size_t cache_bytes)
-      : game_(game),
-        buffers_(static_cast<size_t>(num_searches) * static_cast<size_t>(num_leaves),
-                 {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
-                  static_cast<size_t>(game.width())},
-                 static_cast<size_t>(game.num_actions())),
-        cache_(cache_bytes, game.num_actions()),
+      : Base(game, static_cast<size_t>(num_searches) * static_cast<size_t>(num_leaves), cache_bytes,
+             false),
         waiting_(buffers_.capacity) {}
 
   // As LeafServer::fill().
   template <class F>
   int fill(F&& run_all) {
-    if (num_rows_ > 0) {
-      throw Error("port.next (" + std::to_string(num_rows_) +
-                  " rows wait) must follow done(); evaluate them first");
-    }
+    this->check_answered();
     run_all();
     return num_rows_;
   }
@@ -58,12 +50,8 @@ class LeavesServer {
       const uint16_t* images = game_.images(w.search->leaf(w.leaf), w.symmetry);
       w.search->accept(w.leaf, policy, images, value);
     }
-    stats.num_evaluations += static_cast<uint64_t>(num_rows_);
-    stats.num_batches += num_rows_ > 0;
-    num_rows_ = 0;
+    this->empty(stats);
   }
-
-  BatchBuffers& buffers() { return buffers_; }
 
  private:
   struct Waiting {
@@ -89,11 +77,7 @@ class LeavesServer {
     waiting_[static_cast<size_t>(num_rows_++)] = {key, symmetry, leaf, &search};
   }
 
-  const G& game_;
-  BatchBuffers buffers_;
-  EvaluationCache cache_;
   std::vector<Waiting> waiting_;
-  int num_rows_ = 0;
 };
 
 }  // namespace tengen

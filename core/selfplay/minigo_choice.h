@@ -82,17 +82,15 @@ int best_allowed(const G& game, const MinigoSearch<G>& search, const SearchResul
 // A point drawn by visits^exponent. Where no point has a visit a pass, if the search might pass,
 // else the most visited action.
 template <Game G>
-int draw_point(const G& game, const SearchResult& result, double exponent, Rng& rng) {
+int draw_point(const G& game, const MinigoSearch<G>& search, const SearchResult& result,
+               double exponent, Rng& rng) {
   const int pass = pass_of(game);
   const auto weight = [&](const ActionResult& a) {
     return a.visits == 0 || a.action == pass ? 0.0 : std::pow(a.visits, exponent);
   };
   double total = 0.0;
   for (const ActionResult& a : result.actions) total += weight(a);
-  if (total == 0.0) {
-    return !result.actions.empty() && result.actions.back().action == pass ? pass
-                                                                           : result.best_action;
-  }
+  if (total == 0.0) return has_pass(game) && search.may_pass() ? pass : result.best_action;
   double left = rng.uniform() * total;
   int last = -1;
   for (const ActionResult& a : result.actions) {
@@ -102,6 +100,11 @@ int draw_point(const G& game, const SearchResult& result, double exponent, Rng& 
     if (left < 0.0) break;
   }
   return last;
+}
+
+// `policy`, the search's target, becomes that of a target which is not pruned.
+inline void take_visits(SearchResult& result) {
+  for (ActionResult& a : result.actions) a.policy = static_cast<float>(a.visits);
 }
 
 // `policy`, the search's target, becomes what is recorded: to the power of the draws where the ply
@@ -121,10 +124,6 @@ void make_target(const G& game, const PassAlivePoints<G>& alive, bool is_drawn, 
   }
   // A game without a pass has no other way but what its search would play.
   const int only = has_pass(game) ? pass_of(game) : result.best_action;
-  if (result.actions.back().action < only) {  // the search might not pass
-    result.actions.push_back({});
-    result.actions.back().action = static_cast<uint16_t>(only);
-  }
   for (ActionResult& a : result.actions) a.policy = a.action == only ? 1.0f : 0.0f;
 }
 

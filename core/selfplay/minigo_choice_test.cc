@@ -51,11 +51,14 @@ void check_pass_runs() {
 void check_draws() {
   const Go game = go_game("go/2");
   const SearchResult result = result_of({3, 0, 1, 0, 50});
+  SearchSettings settings;
+  settings.policy = RootPolicy::kMinigo;
+  const MinigoSearch<Go> search(game, settings);
   for (const double exponent : {1.0, 2.0}) {
     int num_first = 0;
     for (uint64_t i = 0; i < 4000; ++i) {
       Rng rng(1, 0, i, 0, Purpose::kTest);
-      const int action = draw_point(game, result, exponent, rng);
+      const int action = draw_point(game, search, result, exponent, rng);
       TENGEN_CHECK(action == 0 || action == 2);
       num_first += action == 0;
     }
@@ -63,10 +66,16 @@ void check_draws() {
     TENGEN_CHECK(std::abs(num_first / 4000.0 - share) < 0.03);
   }
   Rng rng(1, 0, 0, 0, Purpose::kTest);
-  TENGEN_CHECK(draw_point(game, result_of({0, 0, 0, 0, 5}), 1.0, rng) == 4);
-  TENGEN_CHECK(draw_point(game, result_of({0, 0, 0, 0}), 1.0, rng) == 0);  // it may not pass
+  TENGEN_CHECK(draw_point(game, search, result_of({0, 0, 0, 0, 5}), 1.0, rng) == 4);
+  const SearchResult none = result_of({0, 0, 0, 0, 0});
+  TENGEN_CHECK(draw_point(game, search, none, 1.0, rng) == 4);
+  const MinigoSearch<Go> other(game, settings, false);
+  TENGEN_CHECK(draw_point(game, other, none, 1.0, rng) == 0);  // it may not pass
   // Without a pass the last action is one like the others.
-  TENGEN_CHECK(draw_point(TicTacToe(), result_of({0, 0, 0, 0, 0, 0, 0, 0, 7}), 1.0, rng) == 8);
+  const TicTacToe tictactoe;
+  const MinigoSearch<TicTacToe> third(tictactoe, settings);
+  const SearchResult last = result_of({0, 0, 0, 0, 0, 0, 0, 0, 7});
+  TENGEN_CHECK(draw_point(tictactoe, third, last, 1.0, rng) == 8);
 }
 
 // Black lives on the left edge, and nobody else anywhere.
@@ -95,10 +104,11 @@ void check_pass_alive() {
   SearchResult some = result_of({9, 0, 0, 4, 4});
   make_target(game, alive, false, 0.5, some);
   TENGEN_CHECK(some.actions[0].policy == 0.0f && some.actions[3].policy == 0.5f);
-  SearchResult none = result_of({9, 3});
+  std::vector<uint32_t> visits(26, 0);
+  visits[0] = 9;
+  SearchResult none = result_of(visits);
   make_target(game, alive, false, 0.5, none);
-  TENGEN_CHECK(none.actions.size() == 3 && none.actions[2].action == 25);
-  TENGEN_CHECK(none.actions[2].policy == 1.0f && none.actions[0].policy == 0.0f);
+  TENGEN_CHECK(none.actions[25].policy == 1.0f && none.actions[0].policy == 0.0f);
 }
 
 void check_targets() {
@@ -110,6 +120,12 @@ void check_targets() {
   TENGEN_CHECK(std::abs(result.actions[0].policy - 4.0f / 6.0f) < 1e-6f);
   TENGEN_CHECK(std::abs(result.actions[1].policy - 2.0f / 6.0f) < 1e-6f);
   TENGEN_CHECK(result.actions[2].policy == 0.0f);
+  // A target that is not pruned has all visits.
+  result = result_of({16, 4, 0});
+  result.actions[1].policy = 0.0f;
+  take_visits(result);
+  make_target(game, none, false, 1.0, result);
+  TENGEN_CHECK(result.actions[0].policy == 0.8f && result.actions[1].policy == 0.2f);
   // The prior stands in for the search's target where nothing was visited; nothing is learned of
   // it.
   result = result_of({0, 0, 0});

@@ -4,8 +4,8 @@
 // Source: MLPerf training v2.1, minigo.
 //
 // The tree is kept from ply to ply. A fast ply searches it on, without noise, and is no row. Where
-// a game has such plies, a full ply begins with a root that has lost its subtree and kept its
-// visits and value: there a game can be gone on with after a restart.
+// a game has such plies, a full ply begins without a tree, and makes a simulation more for each
+// visit that the root would have had: there a game can be gone on with after a restart.
 
 #include <algorithm>
 #include <memory>
@@ -68,17 +68,18 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     if (!index) return false;
     slot.search.reset();
     slot.passes.clear();
+    uint32_t num_kept_visits = 0;
     if (const UnfinishedGame* begun = queue_->begun(*index)) {
       this->go_on(slot, *begun);
       count_passes(slot);
-      if (begun->root) slot.search.begin_anew(*begun->root);
+      num_kept_visits = begun->num_extra_simulations;
     } else if (!this->begin_book_opening(slot)) {
       this->begin_random_opening(slot);
     }
     slot.resigns_below =
         resignation_value(settings_, this->game_stream(slot, Purpose::kResignation));
     this->draw_settlement(slot);
-    begin_ply(slot);
+    begin_ply(slot, num_kept_visits);
     return true;
   }
 
@@ -92,17 +93,19 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     }
   }
 
-  void begin_ply(Slot& slot) {
+  // `num_kept_visits`: those of the root in the tree that is kept, or was where the game began.
+  void begin_ply(Slot& slot, uint32_t num_kept_visits) {
     const bool is_first = slot.record.plies.empty();
     Rng rng = this->stream(slot, Purpose::kPlayoutCap);
     slot.is_full = is_first || rng.uniform() < settings_.full_probability;
+    int num_simulations = slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
     if (slot.is_full && settings_.full_probability < 1.0f) {
-      slot.root = slot.search.root_count();
-      slot.search.begin_anew(*slot.root);
+      slot.search.reset();
+      slot.num_extra_simulations = num_kept_visits;
       slot.num_resumable_plies = slot.record.plies.size();
+      num_simulations = static_cast<int>(
+          std::min(num_simulations + uint64_t{num_kept_visits}, uint64_t{kMaxSimulations}));
     }
-    const int num_simulations =
-        slot.is_full ? settings_.full_simulations : settings_.cheap_simulations;
     slot.search.begin(slot.state,
                       this->request_of(slot, slot.state, num_simulations, slot.is_full));
   }
@@ -117,9 +120,16 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     const bool is_drawn = game_.ply(slot.state) < settings_.soft_pick_plies;
     alive_.read(game_, slot.state, slot.passes.restricts(to_play));
     Rng rng = this->stream(slot, Purpose::kMoveChoice);
-    const int action = is_drawn ? draw_point(game_, result_, settings_.soft_pick_exponent, rng)
+    const double exponent = settings_.soft_pick_exponent;
+    const int action = is_drawn ? draw_point(game_, slot.search, result_, exponent, rng)
                                 : best_allowed(game_, slot.search, result_, alive_);
-    if (slot.is_full) make_target(game_, alive_, is_drawn, settings_.soft_pick_exponent, result_);
+    if (slot.is_full) {
+      if (!settings_.prunes_target) {
+        take_visits(result_);
+        alive_.read(game_, slot.state, false);
+      }
+      make_target(game_, alive_, is_drawn, exponent, result_);
+    }
     const float weight = slot.is_full ? 1.0f : 0.0f;
     slot.record.plies.push_back(record_ply(result_, action, weight, false));
     const float sign = to_play == 0 ? 1.0f : -1.0f;
@@ -130,7 +140,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     game_.apply(slot.state, action);
     slot.record.outcome = this->outcome_of(slot);
     if (slot.record.outcome != Outcome::kOngoing) return this->put_game(slot);
-    begin_ply(slot);
+    begin_ply(slot, slot.search.root_visits());
   }
 
   PassAlivePoints<G> alive_;  // of the ply that ends

@@ -4,6 +4,7 @@
 #include "selfplay/minigo_worker.h"
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,15 @@ SelfplaySettings make_settings() {
   return settings;
 }
 
-// The record is a legal game and its targets are of its positions.
+// The record is a legal game and its targets are of its positions. Returns its full plies that made
+// up for visits.
 template <Game G>
-void check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
+int check_record(const G& game, const SelfplaySettings& settings, const GameRecord& record) {
   auto state = game.initial_state();
   for (const uint16_t action : record.opening) game.apply(state, action);
   const int most = settings.search.minigo_virtual_losses - 1;  // beyond what was asked for
+  int most_kept = 0;                                           // visits of the root before a search
+  int num_made_up = 0;
   bool is_first = true;
   for (const PlyRecord& ply : record.plies) {
     const bool is_full = ply.policy_weight > 0.0f;
@@ -47,11 +51,17 @@ void check_record(const G& game, const SelfplaySettings& settings, const GameRec
     }
     const int budget = is_full ? settings.full_simulations : settings.cheap_simulations;
     const int made = static_cast<int>(ply.num_simulations);
-    TENGEN_CHECK(made >= budget && made <= budget + most);
+    // A full ply that loses its tree makes up for the visits, of which the root before had one
+    // more.
+    const bool makes_up = is_full && settings.full_probability < 1.0f;
+    TENGEN_CHECK(made >= budget && made <= budget + most + (makes_up ? most_kept : 0));
+    num_made_up += made > budget + most;
+    most_kept = std::max((makes_up ? made : most_kept + made) - 1, 0);
     TENGEN_CHECK(std::abs(ply.root_value) <= 1.0f && game.is_legal(state, ply.action));
     game.apply(state, ply.action);
   }
   TENGEN_CHECK(decode(encode(record)) == record);
+  return num_made_up;
 }
 
 // Threads, slots, batches and the cache do not show in a game.
@@ -59,7 +69,9 @@ template <Game G>
 void check_same_games(const G& game, const SelfplaySettings& settings, uint32_t num_games) {
   const std::vector<GameRecord> expected = play(game, settings, Setup{}, num_games);
   TENGEN_CHECK(expected.size() == num_games);
-  for (const GameRecord& record : expected) check_record(game, settings, record);
+  int num_made_up = 0;
+  for (const GameRecord& record : expected) num_made_up += check_record(game, settings, record);
+  TENGEN_CHECK((num_made_up > 0) == (settings.full_probability < 1.0f));
   TENGEN_CHECK(expected[0].plies != expected[1].plies);
   const Setup setups[] = {{1, 1, 1 << 20, {}}, {2, 3, 1 << 14, {}}, {3, 8, 0, {}}};
   for (const Setup& setup : setups)
@@ -147,7 +159,7 @@ void check_resignation() {
   TENGEN_CHECK(num_resigned > 0);
 }
 
-// What interrupts a game does not show in it, with a root that lost its subtree or none.
+// What interrupts a game does not show in it, whether its root had visits or none.
 template <Game G>
 void check_interrupted(const G& game, const SelfplaySettings& settings) {
   Generation generation{7, 3, 2, 8, {}, false, {}, {}};
@@ -169,27 +181,28 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   TENGEN_CHECK(expected.size() == 8);
   std::vector<GameRecord> found;
   size_t num_gone_on_with = 0;
-  size_t num_with_root = 0;
+  size_t num_with_extra = 0;
+  // Now and then long enough for a full ply with many visits to make up for.
   for (int round = 0; found.size() < 8; ++round) {
     TENGEN_CHECK(round < 400);
-    for (const GameRecord& record : part(12 + 5 * (round % 4))) {
+    for (const GameRecord& record : part(round % 4 == 3 ? 70 : 12)) {
       found.push_back(record);
       generation.finished.push_back(record.game_index);
     }
     for (const std::string& bytes : generation.unfinished) {
       const UnfinishedGame begun = decode_unfinished_game(bytes);
-      TENGEN_CHECK(encode(begun) == bytes && begun.root.has_value());
-      num_with_root += begun.root->visits > 0;
+      TENGEN_CHECK(encode(begun) == bytes);
+      num_with_extra += begun.num_extra_simulations > 0;
       ++num_gone_on_with;
     }
   }
-  TENGEN_CHECK(num_gone_on_with > 8 && num_with_root > 8);
+  TENGEN_CHECK(num_gone_on_with > 8 && num_with_extra > 8);
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.game_index < b.game_index; });
   TENGEN_CHECK(found == expected);
 }
 
-// A newer model that goes on is recorded, and the root's count is still there.
+// A newer model that goes on is recorded.
 void check_switches() {
   const Connect4 game;
   const SelfplaySettings settings = make_settings();
@@ -216,22 +229,47 @@ void check_switches() {
   }
 }
 
-void check_bad_roots() {
+// A target that is not pruned has every visit; games are the same.
+void check_pruning() {
+  SelfplaySettings settings = make_settings();
+  settings.full_probability = 1.0f;
+  settings.soft_pick_plies = 0;
+  const std::vector<GameRecord> pruned = play(Gomoku(7), settings, Setup{}, 4);
+  settings.prunes_target = false;
+  const std::vector<GameRecord> whole = play(Gomoku(7), settings, Setup{}, 4);
+  size_t num_more = 0;
+  for (size_t game = 0; game < 4; ++game) {
+    TENGEN_CHECK(pruned[game].plies.size() == whole[game].plies.size());
+    for (size_t ply = 0; ply < whole[game].plies.size(); ++ply) {
+      TENGEN_CHECK(pruned[game].plies[ply].action == whole[game].plies[ply].action);
+      TENGEN_CHECK(pruned[game].plies[ply].policy.size() <= whole[game].plies[ply].policy.size());
+      num_more += pruned[game].plies[ply].policy.size() < whole[game].plies[ply].policy.size();
+    }
+  }
+  TENGEN_CHECK(num_more > 10);
+}
+
+void check_bad_extras() {
   UnfinishedGame game;
   game.record.plies.resize(1);
   game.notes.resize(1);
-  game.root = RootCount{3, -2.5f};
+  game.num_extra_simulations = 7;
   const std::string bytes = encode(game);
-  TENGEN_CHECK(decode_unfinished_game(bytes).root == game.root);
-  game.root.reset();
-  TENGEN_CHECK(!decode_unfinished_game(encode(game)).root);
-  game.root = RootCount{1, 2.5f};
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(encode(game)); }));
-  game.root = RootCount{1, std::nanf("")};
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(encode(game)); }));
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 9)); }));
-  // Two of them.
-  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 10) + bytes); }));
+  TENGEN_CHECK(decode_unfinished_game(bytes).num_extra_simulations == 7);
+  game.num_extra_simulations = 0;
+  const std::string without = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(without).num_extra_simulations == 0);
+  TENGEN_CHECK(bytes.substr(6) == without);
+  for (const uint32_t num : {0u, kMaxSimulations + 1u, UINT32_MAX}) {
+    std::string bad = bytes;
+    std::memcpy(bad.data() + 2, &num, sizeof(num));
+    TENGEN_CHECK(throws([&] { decode_unfinished_game(bad); }));
+  }
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 5)); }));
+  // Two of them; and the form of before, with a root's value.
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, 6) + bytes); }));
+  const std::string former = std::string("\xff\xff\3\0\0\0\0\0\0\0", 10) + without;
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(former); }));
 }
 
 }  // namespace
@@ -251,5 +289,6 @@ int main() {
   check_interrupted(Connect4(), make_settings());
   check_interrupted(go_game("go/4/nosuicide"), make_settings());
   check_switches();
-  check_bad_roots();
+  check_pruning();
+  check_bad_extras();
 }

@@ -57,12 +57,14 @@ struct SelfplaySettings {
   // Policy minigo alone, see minigo_choice.h: so many plies are drawn by visits to this power; who
   // has passed so often in a row stops the other from playing into pass-alive areas; a side whose
   // root is worth less than a bound, drawn once a game from here to 1, resigns; whether a pass is
-  // played where another move is legal.
+  // played where another move is legal; whether targets lose the visits that only noise made, and
+  // those on pass-alive points that are not played.
   int soft_pick_plies = 30;
   float soft_pick_exponent = 0.98f;
   int restrict_pass_alive_after = 4;
   float resign_from = 0.9f;
   bool may_pass = true;
+  bool prunes_target = true;
   // A cheap search starts from the subtree that the last search left.
   bool reuse_tree = true;
   uint64_t cache_bytes = 64ull << 20;  // of evaluations, a worker

@@ -1,28 +1,28 @@
 #include "selfplay/unfinished.h"
 
-#include <cmath>
-
 #include "base/error.h"
 #include "records/little_endian.h"
+#include "search/check_request.h"
 
 namespace tengen {
 namespace {
 
-// In place of the number of notes: the root comes first, then their number. No game is so long.
-constexpr uint16_t kHasRoot = 0xffff;
+// In place of the number of notes: the extra simulations come first, then their number. No game is
+// so long. (65535 was there before, with the visits and the value of a root.)
+constexpr uint16_t kHasExtra = 0xfffe;
 
 }  // namespace
 
-// The root if there is one, the notes, their number before them, and the record behind them.
+// The extra simulations if there are any, the notes, their number before them, and the record
+// behind them.
 std::string encode(const UnfinishedGame& game) {
-  check(game.notes.size() < kHasRoot, "notes", game.notes.size(),
-        "must be fewer than 65535; end the game earlier");
+  check(game.notes.size() < kHasExtra, "notes", game.notes.size(),
+        "must be fewer than 65534; end the game earlier");
   std::string bytes;
   ByteWriter out(&bytes);
-  if (game.root) {
-    out.u16(kHasRoot);
-    out.u32(game.root->visits);
-    out.f32(game.root->value_sum);
+  if (game.num_extra_simulations > 0) {
+    out.u16(kHasExtra);
+    out.u32(game.num_extra_simulations);
   }
   out.u16(static_cast<uint16_t>(game.notes.size()));
   for (const PlyNote& note : game.notes) {
@@ -37,17 +37,15 @@ UnfinishedGame decode_unfinished_game(std::string_view bytes) {
   ByteReader in(bytes, "unfinished game");
   UnfinishedGame game;
   uint16_t num_notes = in.u16();
-  if (num_notes == kHasRoot) {
-    game.root.emplace();
-    game.root->visits = in.u32();
-    game.root->value_sum = in.f32();
-    check(std::abs(game.root->value_sum) <= static_cast<float>(game.root->visits) + 1.0f,
-          "unfinished game", game.root->value_sum,
-          "must be the sum of as many values in [-1, 1] as visits and one; the bytes are damaged");
+  if (num_notes == kHasExtra) {
+    game.num_extra_simulations = in.u32();
+    check(game.num_extra_simulations > 0 && game.num_extra_simulations <= kMaxSimulations,
+          "unfinished game", std::to_string(game.num_extra_simulations) + " extra simulations",
+          "must have 1 to 16777216 if any; the bytes are damaged");
     num_notes = in.u16();
-    check(num_notes < kHasRoot, "unfinished game", num_notes,
-          "has two roots; the bytes are damaged");
   }
+  check(num_notes < kHasExtra, "unfinished game", std::to_string(num_notes) + " notes",
+        "must have fewer than 65534; the bytes are damaged or of another version");
   game.notes.resize(num_notes);
   for (PlyNote& note : game.notes) {
     note.value_to_first = in.f32();

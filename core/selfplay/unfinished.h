@@ -2,13 +2,12 @@
 // A game as far as it was played, to go on with after a restart. It stops where the next search
 // begins without a tree, so that whoever goes on plays what the interrupted process would have.
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "records/game_record.h"
-#include "search/root_count.h"
 #include "selfplay/ply_note.h"
 
 namespace tengen {
@@ -16,8 +15,8 @@ namespace tengen {
 struct UnfinishedGame {
   GameRecord record;           // at least one ply, no outcome
   std::vector<PlyNote> notes;  // one a ply
-  // What the root of the next search begins with, where its policy keeps that: minigo.
-  std::optional<RootCount> root = {};
+  // Of the next search, beside the usual ones: minigo's.
+  uint32_t num_extra_simulations = 0;
 };
 
 std::string encode(const UnfinishedGame& game);

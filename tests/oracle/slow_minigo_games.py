@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from slow_games import EMPTY, STONES
+from slow_go import SlowGo
+from slow_minigo_score import kept, minigo_score
 
 from tengen import _core, games
 from tengen.actors import SelfplayConfig
 from tengen.search import SearchConfig
-from tengen.search.reference_minigo import MinigoNode, ReferenceMinigo
+from tengen.search.reference_minigo import ReferenceMinigo
 
 SEED, GENERATION = 5, 1
 # Purposes of random numbers, in core/base/rng.h.
@@ -44,22 +47,22 @@ def evaluate(state: Any) -> tuple[list[float], float]:
 
 
 def pass_alive_of(name: str, moves: list[int]) -> set[int]:
-    """Returns the pass-alive points of a position of Go."""
-    owners = _core.GoPosition(name, moves).pass_alive()
-    return set(np.flatnonzero(owners).tolist())
+    """Returns the pass-alive points of a position of Go, whoever's they are."""
+    slow = SlowGo(name)
+    for move in moves:
+        slow.apply(move)
+    return {p for p, owner in enumerate(slow_kept(slow)) if owner != EMPTY}
 
 
-def most_visited(root: MinigoNode, config: SearchConfig, out: set[int]) -> int | None:
-    """Returns the most visited action that is not out; None where all are."""
-    scale = 2 * (np.log((1 + root.visits + 19652) / 19652) + config.minigo_c_init)
-
-    def order(action: int) -> tuple[int, float]:
-        visits = root.edge_visits[action]
-        explored = scale * np.sqrt(1 + root.visits) * root.prior[action]
-        return visits, root.q(action) + explored / (1 + visits)
-
-    left = [action for action in root.prior if action not in out]
-    return max(left, key=order) if left else None
+def slow_kept(slow: SlowGo) -> str:
+    """Who owns each point of a board for certain."""
+    if slow.name.endswith("/planes=minigo"):
+        return kept(slow.text(), slow.width)
+    alive = [slow.pass_alive(stone) for stone in STONES]
+    return "".join(
+        next((s for s, own in zip(STONES, alive, strict=True) if p in own), EMPTY)
+        for p in range(slow.height * slow.width)
+    )
 
 
 class SlowGame:
@@ -81,7 +84,7 @@ class SlowGame:
         self.config = config
         self.index = index
         self.state = self.game.new_state()
-        self.moves: list[int] = []
+        self.slow = SlowGo(name) if self.has_pass else None
         for action in opening:
             self.apply(action)
         self.search = ReferenceMinigo(config.search, evaluate, may_pass=config.may_pass)
@@ -92,7 +95,8 @@ class SlowGame:
 
     def apply(self, action: int) -> None:
         self.state.apply(action)
-        self.moves.append(action)
+        if self.slow is not None:
+            self.slow.apply(action)
 
     def rng(self, ply: int, purpose: int) -> _core.Rng:
         return _core.Rng(SEED, GENERATION, self.index, ply, purpose)
@@ -106,11 +110,12 @@ class SlowGame:
             ply = self.state.ply
             is_full = self.rng(ply, PLAYOUT_CAP).uniform() < config.full_probability
             is_full |= not self.plies
+            num = config.full_simulations if is_full else config.cheap_simulations
             if is_full and config.full_probability < 1:
-                self.search.clear_subtree()
+                num += self.search.clear()
             found = self.search.search(
                 self.state,
-                config.full_simulations if is_full else config.cheap_simulations,
+                num,
                 explore=is_full,
                 seed=SEED,
                 generation=GENERATION,
@@ -126,9 +131,7 @@ class SlowGame:
             if is_drawn:
                 action = self.draw(found.visits)
             else:
-                root = self.search.root
-                assert root is not None
-                best = most_visited(root, config.search, alive)
+                best = self.search.most_visited(alive)
                 action = self.pass_action if best is None else best
             target = self.target(found, alive, is_drawn) if is_full else {}
             self.plies.append(
@@ -139,16 +142,21 @@ class SlowGame:
             self.apply(action)
 
     def is_over(self) -> bool:
-        if self.state.is_terminal():
-            self.value_to_first = self.state.returns()[0]
-            return True
-        if not self.has_pass or self.config.settled_playout_share > 0:
+        if self.slow is None:
+            if self.state.is_terminal():
+                self.value_to_first = self.state.returns()[0]
+            return self.state.is_terminal()
+        owners = slow_kept(self.slow)
+        is_settled = EMPTY not in owners and self.config.settled_playout_share == 0
+        if not self.slow.is_terminal() and not is_settled:
             return False
-        position = _core.GoPosition(self.game.name, self.moves)
-        owners = position.pass_alive()
-        if not owners.all():
-            return False
-        self.value_to_first = float(np.sign(owners.sum() - 7.5))
+        if self.slow.name.endswith("/planes=minigo"):
+            score = minigo_score(self.slow.text(), self.slow.width, 7.5)
+        elif self.slow.is_terminal():
+            score = self.slow.score()
+        else:
+            score = owners.count(STONES[0]) - owners.count(STONES[1]) - 7.5
+        self.value_to_first = float(np.sign(score))
         return True
 
     def count_pass(self, player: int, action: int) -> None:
@@ -160,12 +168,16 @@ class SlowGame:
         limit = self.config.restrict_pass_alive_after
         if not self.has_pass or self.passes[1 - self.state.to_play] < limit:
             return set()
-        return pass_alive_of(self.game.name, self.moves)
+        assert self.slow is not None
+        return {p for p, owner in enumerate(slow_kept(self.slow)) if owner != EMPTY}
 
     def draw(self, visits: dict[int, int]) -> int:
         points = {a: n for a, n in visits.items() if a != self.pass_action and n > 0}
         if not points:
-            return self.pass_action
+            best = self.search.most_visited()
+            assert best is not None
+            may_pass = self.has_pass and self.config.may_pass
+            return self.pass_action if may_pass else best
         weights = {a: n**self.config.soft_pick_exponent for a, n in points.items()}
         left = self.rng(self.state.ply, MOVE_CHOICE).uniform() * sum(weights.values())
         for action, weight in weights.items():
@@ -176,11 +188,11 @@ class SlowGame:
 
     def target(self, found: Any, alive: set[int], is_drawn: bool) -> dict[int, float]:
         power = self.config.soft_pick_exponent if is_drawn else 1.0
-        weights = {
-            action: visits**power
-            for action, visits in found.pruned.items()
-            if visits > 0 and action not in alive
-        }
+        if self.config.prunes_target:
+            visited = {a: n for a, n in found.pruned.items() if a not in alive}
+        else:
+            visited = found.visits
+        weights = {action: n**power for action, n in visited.items() if n > 0}
         total = sum(weights.values())
         if total == 0:
             return {self.pass_action: 1.0}
@@ -211,9 +223,7 @@ def slow_match_game(
             break
         mover = state.to_play if a_moves_first else 1 - state.to_play
         searches[mover].search(state, num_simulations)
-        root = searches[mover].root
-        assert root is not None
-        best = most_visited(root, players[mover], alive)
+        best = searches[mover].most_visited(alive)
         moves.append(game.num_actions - 1 if best is None else best)
         for search in searches:
             search.play(moves[-1])

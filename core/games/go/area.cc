@@ -17,13 +17,21 @@ struct Region {
   bool is_enclosed;  // by chains that may still be pass-alive
 };
 
-// The chains and regions of one side, and the elimination of those that fail.
+// What is a side's for certain.
+struct Kept {
+  PointSet chains;
+  PointSet regions;
+};
+
+// The chains and regions of one side, and the elimination of those that fail. kMinigo: as in
+// minigo_pass_alive_areas().
+template <bool kMinigo>
 class PassAlive {
  public:
   PassAlive(const GoBoard& board, const GoState& state, uint8_t colour, bool may_suicide)
       : board_(board), state_(state), colour_(colour), may_suicide_(may_suicide) {}
 
-  PointSet area() {
+  Kept find() {
     const PointSet& own = state_.stones[colour_];
     const PointSet empty = board_.empty_points(state_);
     const PointSet others = empty | state_.stones[colour_ ^ 1];
@@ -32,20 +40,20 @@ class PassAlive {
     const PointSet hopeless = board_.reached(far, others);
     find_regions(others - hopeless);
     do {
-      drop_regions();
+      drop_regions<kMinigo>();
     } while (drop_chains());
     if (num_chains_ == 0) return {};
     find_regions(hopeless);
-    drop_regions();
-    PointSet result;
+    drop_regions<false>();
+    Kept kept;
     for_each_point(own, [&](int stone) {
-      if (is_alive_[state_.points[static_cast<size_t>(stone)].head]) result.add(stone);
+      if (is_alive_[state_.points[static_cast<size_t>(stone)].head]) kept.chains.add(stone);
     });
     for (size_t i = 0; i < num_regions_; ++i) {
       if (!regions_[i].is_enclosed || !has_few_inner_points(regions_[i])) continue;
-      for (const uint16_t point : points_of(regions_[i])) result.add(point);
+      for (const uint16_t point : points_of(regions_[i])) kept.regions.add(point);
     }
-    return result;
+    return kept;
   }
 
  private:
@@ -109,12 +117,15 @@ class PassAlive {
     return std::find(region.vital.begin(), end, head) != end;
   }
 
-  // Drops the regions beside a chain that is not alive.
+  // Drops the regions beside a chain that is not alive; with kAtLiberties those where such a chain
+  // has a liberty.
+  template <bool kAtLiberties>
   void drop_regions() {
     for (size_t i = 0; i < num_regions_; ++i) {
       bool& is_enclosed = regions_[i].is_enclosed;
       for (const uint16_t point : points_of(regions_[i])) {
         if (!is_enclosed) break;
+        if (kAtLiberties && state_.points[point].colour != kGoEmpty) continue;
         for_each_chain_beside(point, [&](uint16_t head) { is_enclosed &= is_alive_[head]; });
       }
     }
@@ -138,10 +149,11 @@ class PassAlive {
     return dropped;
   }
 
-  // Whether at most one point has no stone of the side beside it.
+  // Whether at most one point that counts has no stone of the side beside it.
   bool has_few_inner_points(const Region& region) const {
     int num_inner = 0;
     for (const uint16_t point : points_of(region)) {
+      if (kMinigo && state_.points[point].colour != kGoEmpty) continue;
       bool is_inner = true;
       for_each_chain_beside(point, [&](uint16_t) { is_inner = false; });
       num_inner += is_inner;
@@ -163,18 +175,50 @@ class PassAlive {
   std::array<bool, kGoMaxPoints> is_alive_{};     // by head; may be, until nothing is dropped
 };
 
-}  // namespace
+using BothKept = std::array<Kept, 2>;  // by side
 
-GoAreas area_of(const GoBoard& board, const GoState& state) {
-  const PointSet empty = board.empty_points(state);
-  const PointSet black = board.reached(state.stones[kGoBlack], empty);
-  const PointSet white = board.reached(state.stones[kGoWhite], empty);
+// A region that is both sides' is White's.
+BothKept minigo_kept(const GoBoard& board, const GoState& state, bool may_suicide) {
+  BothKept kept = {PassAlive<true>(board, state, kGoBlack, may_suicide).find(),
+                   PassAlive<true>(board, state, kGoWhite, may_suicide).find()};
+  kept[kGoBlack].regions = kept[kGoBlack].regions - kept[kGoWhite].regions;
+  return kept;
+}
+
+// Area scoring of points that are sides' already, and of the others, `empty`.
+GoAreas area_of(const GoBoard& board, const GoAreas& owned, const PointSet& empty) {
+  const PointSet black = board.reached(owned[kGoBlack], empty);
+  const PointSet white = board.reached(owned[kGoWhite], empty);
   return {black - white, white - black};
 }
 
+}  // namespace
+
+GoAreas area_of(const GoBoard& board, const GoState& state) {
+  return area_of(board, state.stones, board.empty_points(state));
+}
+
 GoAreas pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide) {
-  return {PassAlive(board, state, kGoBlack, may_suicide).area(),
-          PassAlive(board, state, kGoWhite, may_suicide).area()};
+  const auto find = [&](uint8_t colour) {
+    const Kept kept = PassAlive<false>(board, state, colour, may_suicide).find();
+    return kept.chains | kept.regions;
+  };
+  return {find(kGoBlack), find(kGoWhite)};
+}
+
+GoAreas minigo_pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide) {
+  const BothKept kept = minigo_kept(board, state, may_suicide);
+  return {kept[kGoBlack].regions | (kept[kGoBlack].chains - kept[kGoWhite].regions),
+          kept[kGoWhite].regions | (kept[kGoWhite].chains - kept[kGoBlack].regions)};
+}
+
+GoAreas minigo_area_of(const GoBoard& board, const GoState& state, bool may_suicide) {
+  const BothKept kept = minigo_kept(board, state, may_suicide);
+  const PointSet& black = kept[kGoBlack].regions;
+  const PointSet& white = kept[kGoWhite].regions;
+  const GoAreas owned = {black | (state.stones[kGoBlack] - white),
+                         white | (state.stones[kGoWhite] - black)};
+  return area_of(board, owned, board.empty_points(state) - (black | white));
 }
 
 }  // namespace tengen

@@ -27,4 +27,18 @@ GoAreas area_of(const GoBoard& board, const GoState& state);
 // (lightvector/KataGo).
 GoAreas pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide);
 
+// The same as the MLPerf benchmark minigo has it, for games with its planes; no point is both
+// sides'. It differs in two things:
+// - Only an empty point makes a region too large where no stone of the side is beside it; the other
+//   side's stones may be as many as they like.
+// - A chain that fails takes a region with it only where it has a liberty there. A chain that has
+//   nothing but the other side's stones beside it in a region leaves it to the other chains.
+// Where a point would be of both sides it is White's.
+// Source: MLPerf training v2.1, minigo.
+GoAreas minigo_pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide);
+
+// How that benchmark scores a board as it stands: a pass-alive region is its owner's, with all
+// stones in it; the rest is as in area_of().
+GoAreas minigo_area_of(const GoBoard& board, const GoState& state, bool may_suicide);
+
 }  // namespace tengen

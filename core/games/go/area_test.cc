@@ -1,5 +1,8 @@
 #include "games/go/area.h"
 
+#include <algorithm>
+#include <array>
+
 #include "games/go/testing.h"
 
 using namespace tengen;
@@ -9,6 +12,49 @@ namespace {
 std::string alive(const std::string& name, const std::string& diagram) {
   const Go game = go_game(name);
   return go_diagram(game, game.pass_alive(go_position(game, diagram)));
+}
+
+// The same as in a game with the planes of minigo, and how its board is scored.
+std::string minigo_alive(const std::string& name, const std::string& diagram) {
+  return alive(name + "/nosuicide/planes=minigo", diagram);
+}
+std::string minigo_area(const std::string& name, const std::string& diagram) {
+  const Go game = go_game(name + "/nosuicide/planes=minigo");
+  const GoState state = go_position(game, diagram);
+  const GoAreas area = game.area(state);
+  const int score = area[kGoBlack].count() - area[kGoWhite].count();
+  TENGEN_CHECK(game.score_half_points(state) == 2 * score - 15);
+  return go_diagram(game, area);
+}
+
+void check_minigo() {
+  // Besides two eyes a region with a stone of White's in its middle, which is no point there, and
+  // one point; all of it is Black's.
+  const std::string large = "XXXXXX. X....XX X.O..X. X....XX XXXXXXX";
+  const std::string whole = "XXXXXXX XXXXXXX XXXXXXX XXXXXXX XXXXXXX";
+  TENGEN_CHECK(alive("go/5x7/nosuicide", large) == "XXXXXXX X....XX X....XX X....XX XXXXXXX");
+  TENGEN_CHECK(minigo_alive("go/5x7", large) == whole && minigo_area("go/5x7", large) == whole);
+  // With two points there White could live.
+  const std::string larger = "XXXXXXX. X.....XX X.O...X. X.....XX XXXXXXXX";
+  TENGEN_CHECK(minigo_alive("go/5x8", larger) == "XXXXXXXX X.....XX X.....XX X.....XX XXXXXXXX");
+  TENGEN_CHECK(minigo_area("go/5x8", larger) == "XXXXXXXX X.....XX X.O...XX X.....XX XXXXXXXX");
+  // Dead in the corner, but not beside the chain below, which has one eye.
+  TENGEN_CHECK(minigo_area("go/4", "XO.O .OOO OOX. .O.O") == "OOOO OOOO OOX. OO.O");
+  // The stone at the right fails, and has no liberty in the second eye of the others.
+  const std::string eye = ".X.OX XXXX. .....";
+  TENGEN_CHECK(alive("go/3x5/nosuicide", eye) == "..... ..... .....");
+  TENGEN_CHECK(minigo_alive("go/3x5", eye) == "XX... XXXX. .....");
+  TENGEN_CHECK(minigo_area("go/3x5", eye) == "XX.OX XXXXX XXXXX");
+  // The game that goes on is settled, and that which two passes end is won, by the same area.
+  const Go game = go_game("go/5x7/nosuicide/planes=minigo");
+  GoState state = go_position(game, large);  // White has just passed
+  TENGEN_CHECK(game.is_settled(state) && game.score(state) == 27.5f);
+  go_play(game, state, {"pass"});
+  TENGEN_CHECK(!game.is_settled(state) && game.outcome(state) == Outcome::kFirstWins);
+  TENGEN_CHECK(game.score(state) == 27.5f);
+  std::array<int8_t, 35> owners;
+  game.owners(state, owners.data());
+  TENGEN_CHECK(std::count(owners.begin(), owners.end(), 1) == 35);
 }
 
 }  // namespace
@@ -43,4 +89,5 @@ int main() {
                "XXXXXX XXXXXX XXXXXX XXXXXX XXXXXX");
   const std::string large = "XXXXXX. X....XX X....X. X....XX XXXXXXX";
   TENGEN_CHECK(alive("go/5x7", large) == "XXXXXXX X....XX X....XX X....XX XXXXXXX");
+  check_minigo();
 }

@@ -73,12 +73,20 @@ class Go {
   }
   // Black's area less White's and komi, in half points, as the board stands.
   int score_half_points(const State& state) const { return half_points(state, area(state)); }
-  GoAreas area(const State& state) const { return area_of(state.layout->board(), state); }
+  GoAreas area(const State& state) const {
+    const GoBoard& board = state.layout->board();
+    if (is_minigo(state)) return minigo_area_of(board, state, state.rules.may_suicide);
+    return area_of(board, state);
+  }
   GoAreas pass_alive(const State& state) const {
-    return pass_alive_areas(state.layout->board(), state, state.rules.may_suicide);
+    const GoBoard& board = state.layout->board();
+    const bool may_suicide = state.rules.may_suicide;
+    return is_minigo(state) ? minigo_pass_alive_areas(board, state, may_suicide)
+                            : pass_alive_areas(board, state, may_suicide);
   }
 
  private:
+  static bool is_minigo(const State& state) { return state.rules.planes == GoPlanes::kMinigo; }
   static int half_points(const State& state, const GoAreas& owned) {
     return 2 * (owned[kGoBlack].count() - owned[kGoWhite].count()) - state.rules.komi_half_points;
   }

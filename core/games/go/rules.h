@@ -7,7 +7,8 @@
 //   /komi=6.5              where it is not 7.5
 //   /handicap=4            where it is not 0
 //   /plies=500             where it is not twice the number of points
-//   /planes=minigo         where a network is shown other planes than tengen's own
+//   /planes=minigo         where a network is shown the planes of the MLPerf benchmark minigo, and
+//                          the board is scored as it scores
 //
 // A default is never written, so that a game has one name.
 
@@ -34,6 +35,9 @@ enum class GoPlanes : uint8_t {
 
 // Area scoring: each side has its stones and the empty points that reach no stone of the other
 // (Tromp and Taylor); nothing is taken off as dead. Two passes in a row end the game.
+//
+// With GoPlanes::kMinigo a pass-alive region is its owner's first, and stones of the other side in
+// it count for nothing: games/go/area.h.
 //
 // The defaults are the rules of Tromp and Taylor, which KataGo plays where nothing else is asked
 // and among which its self-play draws: positional superko, suicide and 7.5 points, so that no game

@@ -16,6 +16,8 @@ __all__ = ["BootstrapConfig"]
 class BootstrapConfig:
     """How games are played by model 0, where it is random; later ones as usual.
 
+    Their targets are not pruned.
+
     Source: MLPerf training v2.1, reinforcement learning (minigo), ``bootstrap.flags``.
     """
 
@@ -46,6 +48,7 @@ class BootstrapConfig:
             full_probability=1.0,
             resign_from=self.resign_from,
             may_pass=self.may_pass,
+            prunes_target=False,
             # A generation of random games stays one.
             switch_models=False,
         )

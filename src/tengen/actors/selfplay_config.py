@@ -47,6 +47,7 @@ _OF_MINIGO = (
     "restrict_pass_alive_after",
     "resign_from",
     "may_pass",
+    "prunes_target",
 )
 
 
@@ -60,10 +61,11 @@ class SelfplayConfig:
     With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
     (core/selfplay/minigo_worker.h): the tree is kept from ply to ply; a cheap search,
     a fast ply, makes its simulations beside the visits that are left; where a game has
-    cheap searches, a full one begins with a root without its subtree; the first ply of
-    a game is searched in full. Fields that say ``Minigo`` are for it alone, and it
-    reads neither temperatures nor policy openings, forks, decided games, surprise,
-    leads and ``reuse_tree``: each keeps its default where it is not read.
+    cheap searches, a full one begins without a tree, and makes a simulation more for
+    each visit that its root had; the first ply of a game is searched in full. Fields
+    that say ``Minigo`` are for it alone, and it reads neither temperatures nor policy
+    openings, forks, decided games, surprise, leads and ``reuse_tree``: each keeps its
+    default where it is not read.
     """
 
     games_per_generation: int = bounded(128, 1, _MAX_GAMES)
@@ -168,7 +170,12 @@ class SelfplayConfig:
     may_pass: bool = True
     """Minigo: whether a side may pass where another move is legal. A random network
     would, and games would end before they began: the benchmark's bootstrap has false.
+    The pass keeps its prior and its part of the noise.
     """
+    prunes_target: bool = True
+    """Minigo: whether the policy target of a full ply loses the visits that only noise
+    made, and those on pass-alive points that are not played; else it has every visit
+    (the benchmark's bootstrap has false)."""
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     snapshot_s: float = bounded(60.0, 0, above=True, rule="must be positive; use 60")

@@ -13,8 +13,10 @@ What tells it from PUCT (`tengen.search.reference_puct`):
   loss on its path, so that the next one goes elsewhere.
 * A finished game is worth its result every time a descent comes there; nothing is
   proven.
-* The visits and the value of the root stay when its subtree is thrown away, as at a
-  full ply of self-play, and count in exploration and in the root's value.
+* Where the tree is thrown away, as at a full ply of self-play, the root begins with
+  nothing, and the search makes a simulation more for each visit that it had.
+* A pass that is forbidden is never descended, and has its prior and its part of the
+  noise all the same.
 
 Differs from the benchmark: every leaf waits for its batch, cached or not.
 """
@@ -22,7 +24,7 @@ Differs from the benchmark: every leaf waits for its batch, cached or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,7 +88,8 @@ class ReferenceMinigo:
     Args:
         config: The settings.
         evaluate: Called once a new position.
-        may_pass: Whether a descent may take the last action where another is legal.
+        may_pass: Whether a descent may take the last action where another is legal,
+            and it may be the best.
 
     Attributes:
         root: The tree; None before the first search.
@@ -98,6 +101,7 @@ class ReferenceMinigo:
         self._config = config
         self._evaluate = evaluate
         self._may_pass = may_pass
+        self._last_action = -1  # known from the first evaluation on
         self.root: MinigoNode | None = None
 
     def search(
@@ -140,11 +144,28 @@ class ReferenceMinigo:
         else:
             self.root = _child_of(self.root, action)
 
-    def clear_subtree(self) -> None:
-        """Throws away what is below the root, and the root's evaluation."""
-        if self.root is not None:
-            root = self.root
-            self.root = MinigoNode(root.state, root.visits, root.value_sum)
+    def clear(self) -> int:
+        """Throws the tree away; returns the visits that its root had."""
+        num_visits = 0 if self.root is None else self.root.visits
+        self.root = None
+        return num_visits
+
+    def most_visited(self, out: Collection[int] = ()) -> int | None:
+        """Returns the most visited action of the root; None where none is left.
+
+        Of equal ones it is that of the highest `_rank`, then the lowest.
+
+        Args:
+            out: Actions that it may not be.
+        """
+        root = self.root
+        assert root is not None
+        left = [action for action in self._allowed(root) if action not in out]
+
+        def order(action: int) -> tuple[int, float]:
+            return root.edge_visits[action], self._rank(root, action)
+
+        return max(left, key=order) if left else None  # the first of equal ones
 
     def _search_batch(self, root: MinigoNode, wanted: int) -> None:
         """Descends until enough leaves wait, then backs all of them up."""
@@ -188,7 +209,13 @@ class ReferenceMinigo:
             explored = scale * node.prior[action] / (1 + node.edge_visits[action])
             return node.q(action) + explored
 
-        return max(node.prior, key=score)  # the first of equal ones
+        return max(self._allowed(node), key=score)  # the first of equal ones
+
+    def _allowed(self, node: MinigoNode) -> list[int]:
+        """Returns the actions that may be descended; a pass is the last of a game's."""
+        actions = list(node.prior)
+        may_pass = self._may_pass or len(actions) == 1
+        return [a for a in actions if may_pass or a != self._last_action]
 
     def _exploration(self, node: MinigoNode) -> float:
         base = self._config.minigo_c_base
@@ -198,9 +225,8 @@ class ReferenceMinigo:
     def _expand(self, node: MinigoNode) -> None:
         """Evaluates a node: gives it its value, and its actions priors and values."""
         logits, node.value_to_play = self._evaluate(node.state)
+        self._last_action = len(logits) - 1
         legal = node.state.legal_actions()
-        if not self._may_pass and len(legal) > 1:
-            legal = [action for action in legal if action != len(logits) - 1]
         top = max(logits[action] for action in legal)
         powers = {action: math.exp(logits[action] - top) for action in legal}
         total = sum(powers.values())
@@ -225,23 +251,22 @@ class ReferenceMinigo:
             mixed = (1 - weight) * root.prior[action] + weight * draw / total
             root.prior[action] = _rounded(mixed)
 
+    def _rank(self, node: MinigoNode, action: int) -> float:
+        """Returns Q and exploration after the search, with N + 1 under the root."""
+        scale = self._exploration(node) * math.sqrt(1 + node.visits)
+        explored = scale * node.prior[action] / (1 + node.edge_visits[action])
+        return node.q(action) + explored
+
     def _result(self, root: MinigoNode, num_simulations: int) -> MinigoResult:
         scale = self._exploration(root)
-
-        def rank(action: int) -> float:
-            explored = scale * math.sqrt(1 + root.visits) * root.prior[action]
-            return root.q(action) + explored / (1 + root.edge_visits[action])
-
-        def order(action: int) -> tuple[int, float]:
-            return root.edge_visits[action], rank(action)
-
-        best = max(root.prior, key=order)  # the first of equal ones
+        best = self.most_visited()
+        assert best is not None
         pruned = {}
         for action, visits in root.edge_visits.items():
             pruned[action] = visits
             if action == best:
                 continue
-            behind = rank(best) - root.q(action)
+            behind = self._rank(root, best) - root.q(action)
             justified = 0
             if behind > 0:
                 sought = scale * root.prior[action] * math.sqrt(root.visits)

@@ -48,13 +48,27 @@ def make_config(search: dict[str, Any], **fields: Any) -> SelfplayConfig:
 
 
 CASES: dict[str, tuple[str, SelfplayConfig]] = {
-    "fast plies": ("go/5/nosuicide", make_config({}, max_opening_plies=3)),
+    "fast plies": (
+        "go/5/nosuicide/planes=minigo",
+        make_config({}, max_opening_plies=3),
+    ),
     "full plies": (
         "go/4/nosuicide",
-        make_config({"noise_weight": 0.5}, full_probability=1.0, may_pass=False),
+        make_config({"noise_weight": 0.5}, full_probability=1.0),
+    ),
+    "bootstrap": (
+        "go/5/nosuicide/planes=minigo",
+        make_config(
+            {"noise_weight": 0.5},
+            full_probability=1.0,
+            resign_from=1.0,
+            restrict_pass_alive_after=0,
+            may_pass=False,
+            prunes_target=False,
+        ),
     ),
     "pass-alive points": (
-        "go/5/nosuicide",
+        "go/5/nosuicide/planes=minigo",
         make_config(
             {"minigo_c_init": 2.5},
             restrict_pass_alive_after=0,
@@ -66,7 +80,10 @@ CASES: dict[str, tuple[str, SelfplayConfig]] = {
         "go/4/nosuicide",
         make_config({}, soft_pick_plies=40, restrict_pass_alive_after=1),
     ),
-    "one leaf": ("go/5/nosuicide", make_config({"minigo_virtual_losses": 1})),
+    "one leaf": (
+        "go/5/nosuicide/planes=minigo",
+        make_config({"minigo_virtual_losses": 1}),
+    ),
     "no pass": ("gomoku/6", make_config({}, resign_from=0.25)),
 }
 

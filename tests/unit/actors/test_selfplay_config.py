@@ -72,6 +72,7 @@ def test_every_field_reaches_the_core() -> None:
         "restrict_pass_alive_after": 2,
         "resign_from": 0.75,
         "may_pass": False,
+        "prunes_target": False,
     }
     fields = native_fields() - {"search", "cache_bytes"}
     assert set(changes) | set(of_minigo) == fields
@@ -162,6 +163,7 @@ def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
         "restrict_pass_alive_after",
         "resign_from",
         "may_pass",
+        "prunes_target",
     }
     if policy != "minigo":
         assert refused == of_minigo

@@ -18,7 +18,7 @@ from tests.oracle.slow_minigo_games import (
     slow_match_game,
 )
 
-NAME = "go/5/nosuicide"
+NAME = "go/5/nosuicide/planes=minigo"
 
 
 def player(search: SearchConfig, num_simulations: int) -> Any:

@@ -174,6 +174,7 @@ def test_the_first_games_are_the_bootstraps():
     played = agent.bootstrap.played(agent.actor)
     assert (played.full_simulations, played.full_probability) == (80, 1.0)
     assert (played.may_pass, played.resign_from) == (False, 0.99)
+    assert (agent.actor.prunes_target, played.prunes_target) == (True, False)
     assert not played.switch_models
     assert played.search == agent.actor.search
 

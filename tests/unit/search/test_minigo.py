@@ -38,12 +38,13 @@ class MinigoTwin:
     def play(self, action):
         """Plays a move, and has the reference search what comes after it."""
         self.search.play(action)
+        request = dict(self.request)
         if self.clears:
-            self.search.clear_subtree()
+            request["num_simulations"] += self.search.clear()
         self.state.apply(action)
         self.then.append(action)
         if not self.state.is_terminal():
-            self.result = self.search.search(self.state, **self.request)
+            self.result = self.search.search(self.state, **request)
 
     def check(self):
         """Asserts that the native search of the last position is the same."""
@@ -129,7 +130,7 @@ def test_one_position(moves_to, name, num_simulations, num_leaves):
 @pytest.mark.parametrize("num_leaves", [1, 4])
 @pytest.mark.parametrize("name", [*NAMES, "go/7/nosuicide"])
 def test_a_game(name, num_leaves, clears):
-    """The tree goes from move to move, or its root does without the subtree."""
+    """The tree goes from move to move, or its visits are made again."""
     twin = MinigoTwin(
         name,
         minigo(num_leaves),
@@ -197,13 +198,33 @@ def test_settings(settings):
 
 def test_nobody_passes_where_another_move_is_legal():
     name = "go/3/nosuicide"
-    twin = MinigoTwin(name, minigo(4), num_simulations=60, may_pass=False)
-    twin.check()
-    nodes = [twin.search.root]
+    twins = [
+        MinigoTwin(
+            name, minigo(4, noise_weight=0.5), num_simulations=60, may_pass=may, **noise
+        )
+        for may in (False, True)
+        for noise in ({}, {"explore": True})
+    ]
+    for twin in twins:
+        twin.check()
+    nodes = [twins[1].search.root]
     for node in nodes:
-        assert not node.prior or 9 not in node.prior or list(node.prior) == [9]
+        assert 9 not in node.children or list(node.prior) == [9]
         nodes += node.children.values()
     assert len(nodes) > 40
+    # The pass has its prior and its part of the noise, as if it were allowed.
+    for barred, free in zip(twins[:2], twins[2:], strict=True):
+        assert barred.search.root.prior == free.search.root.prior
+    assert twins[0].search.root.prior[9] != twins[1].search.root.prior[9]
+
+
+def test_a_pass_that_may_not_be_is_not_the_best():
+    search = ReferenceMinigo(
+        minigo(4), lambda state: ([0.0] * 9 + [5.0], 0.0), may_pass=False
+    )
+    state = games.make("go/3/nosuicide").new_state()
+    assert search.search(state, 1).best_action == 0
+    assert search.most_visited(range(9)) is None
 
 
 def test_simulations_come_on_top_of_what_is_kept():
@@ -248,11 +269,12 @@ def test_the_reference_by_hand():
     search.play(1)
     assert isinstance(search.root, MinigoNode)
     assert search.root.value_sum == pytest.approx(-0.1)
-    search.clear_subtree()
+    assert search.clear() == 1
+    assert search.clear() == 0
     state.apply(1)
     again = search.search(state, 2)
-    assert search.root.visits == 3
-    assert again.root_value_to_play == pytest.approx(-0.1 / 4)
+    assert search.root.visits == 2
+    assert again.root_value_to_play == pytest.approx(0.0)
 
 
 def test_virtual_losses_spread_a_batch():

@@ -31,6 +31,7 @@ FIXED: dict[str, Any] = {
     "agent.actor.restrict_pass_alive_after": 4,
     "agent.actor.resign_from": 0.9,
     "agent.actor.may_pass": True,
+    "agent.actor.prunes_target": True,
     "agent.actor.settled_playout_share": 0.0,
     "agent.actor.switch_models": True,
     "agent.actor.variety": {

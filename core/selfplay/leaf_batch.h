@@ -1,0 +1,72 @@
+#pragma once
+// The batch that searches put their leaves into, and the cache that answers some of them. How many
+// leaves a search waits for, and how it is answered, is said by who derives from it: leaf_server.h
+// and leaves_server.h.
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "games/game.h"
+#include "inference/cache.h"
+#include "inference/port.h"
+
+namespace tengen {
+
+// Counters of one worker since its start.
+struct WorkerStats {
+  uint64_t num_games = 0;
+  uint64_t num_plies = 0;        // searched ones
+  uint64_t num_rows = 0;         // of finished games
+  uint64_t num_simulations = 0;  // of unfinished searches too
+  uint64_t num_evaluations = 0;  // rows sent to the backend
+  uint64_t num_cache_hits = 0;
+  uint64_t num_batches = 0;
+};
+
+// The symmetry of `num_symmetries` that a position is evaluated under. `seed` 0: its key alone
+// says.
+inline int symmetry_of(const Key128& key, int num_symmetries, uint64_t seed = 0) {
+  if (num_symmetries == 1) return 0;
+  return static_cast<int>(mix64(key.hi + 0x5bd1e995u + seed) %
+                          static_cast<uint64_t>(num_symmetries));
+}
+
+// Not thread-safe; `game` must outlive it.
+template <Game G>
+class LeafBatch {
+ public:
+  int num_rows() const { return num_rows_; }
+  BatchBuffers& buffers() { return buffers_; }
+
+ protected:
+  LeafBatch(const G& game, size_t capacity, size_t cache_bytes, bool wants_score)
+      : game_(game),
+        buffers_(capacity,
+                 {static_cast<size_t>(game.num_planes()), static_cast<size_t>(game.height()),
+                  static_cast<size_t>(game.width())},
+                 static_cast<size_t>(game.num_actions()), wants_score),
+        cache_(cache_bytes, game.num_actions(), wants_score) {}
+
+  // Throws Error while rows wait.
+  void check_answered() const {
+    if (num_rows_ == 0) return;
+    throw Error("port.next (" + std::to_string(num_rows_) +
+                " rows wait) must follow done(); evaluate them first");
+  }
+
+  // Every row was answered.
+  void empty(WorkerStats& stats) {
+    stats.num_evaluations += static_cast<uint64_t>(num_rows_);
+    stats.num_batches += num_rows_ > 0;
+    num_rows_ = 0;
+  }
+
+  const G& game_;
+  BatchBuffers buffers_;
+  EvaluationCache cache_;
+  int num_rows_ = 0;
+};
+
+}  // namespace tengen

@@ -1,0 +1,180 @@
+"""Scores and pass-alive points of /planes=minigo, against the benchmark's rules."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from slow_games import EMPTY, STONES
+from slow_go import SlowGo
+from slow_minigo_score import kept, minigo_area, minigo_score
+
+from tengen import _core, games
+from tengen.actors import SelfplayConfig
+from tengen.search import SearchConfig
+from tests.oracle.slow_minigo_games import evaluate_planes
+
+SUFFIX = "/nosuicide/planes=minigo"
+
+
+def text_of(owners: np.ndarray) -> str:
+    return "".join({1: STONES[0], -1: STONES[1], 0: EMPTY}[x] for x in owners.flat)
+
+
+def check_position(name: str, slow: SlowGo) -> bool:
+    """Holds a position to the slow rules; whether its dead stones change the score."""
+    text, width = slow.text(), slow.width
+    found = _core.GoPosition(name, slow.moves)
+    assert text_of(found.pass_alive()) == kept(text, width), text
+    assert text_of(found.area()) == minigo_area(text, width), text
+    score = minigo_score(text, width, 7.5)
+    assert found.score() == score
+    is_whole = EMPTY not in kept(text, width)
+    assert found.is_settled() == (is_whole and not slow.is_terminal())
+    return score != slow.score()
+
+
+def slow_game(name: str, moves: list[int]) -> SlowGo:
+    slow = SlowGo(name)
+    for move in moves:
+        slow.apply(move)
+    return slow
+
+
+def diagram(name: str, text: str) -> list[int]:
+    """Moves that make a board; who has fewer stones passes in between."""
+    cells = text.replace(" ", "")
+    black, white = ([p for p, c in enumerate(cells) if c == s] for s in STONES)
+    moves = []
+    for turn in range(max(len(black), len(white))):
+        for stones in (black, white):
+            moves.append(stones[turn] if turn < len(stones) else len(cells))
+    return moves
+
+
+@pytest.mark.parametrize(
+    ("board", "text", "score"),
+    [
+        # The four stones at the left are dead inside a group with three eyes, and on a
+        # board that is not settled: Black has 35 points and White 14.
+        (
+            "7",
+            "O...XO. XXXXXO. O...XO. XXXXXO. O...XO. XXXXXO. O...XO.",
+            35 - 14 - 7.5,
+        ),
+        # One stone, and one point, in the middle of a region beside two eyes.
+        ("5x7", "XXXXXX. X....XX X.O..X. X....XX XXXXXXX", 35 - 7.5),
+        # A stone that fails does not reach into the eye that it closes.
+        ("3x5", ".X.OX XXXX. .....", 13 - 1 - 7.5),
+    ],
+)
+def test_dead_stones_are_no_points(board: str, text: str, score: float) -> None:
+    name = f"go/{board}{SUFFIX}"
+    slow = slow_game(name, diagram(name, text))
+    differs = check_position(name, slow)
+    found = _core.GoPosition(name, slow.moves)
+    assert found.score() == score
+    plain = _core.GoPosition(name.removesuffix("/planes=minigo"), slow.moves)
+    assert plain.score() == slow.score()
+    assert differs == (plain.score() != score)
+
+
+def test_the_winner_is_the_benchmarks() -> None:
+    """Dead stones and all: by the area alone White would win."""
+    name = f"go/7{SUFFIX}"
+    text = "O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO."
+    moves = diagram(name, text)
+    for game, winner in ((name, 0), ("go/7/nosuicide", 1)):
+        state = games.make(game).new_state()
+        for move in [*moves, 49, 49]:
+            if not state.is_terminal():
+                state.apply(move)
+        assert state.is_terminal()
+        assert state.returns()[winner] == 1.0
+
+
+def own_eyes(slow: SlowGo) -> set[int]:
+    """Empty points with no neighbour but the side to move's stones."""
+    text, width = slow.text(), slow.width
+    own = STONES[slow.to_play]
+    found = set()
+    for point, cell in enumerate(text):
+        row, column = divmod(point, width)
+        beside = [
+            text[y * width + x]
+            for y, x in (
+                (row - 1, column),
+                (row + 1, column),
+                (row, column - 1),
+                (row, column + 1),
+            )
+            if 0 <= y < slow.height and 0 <= x < width
+        ]
+        if cell == EMPTY and all(other == own for other in beside):
+            found.add(point)
+    return found
+
+
+@pytest.mark.parametrize(("size", "num_games"), [(5, 12), (7, 6), (9, 3)])
+def test_random_games(size: int, num_games: int) -> None:
+    """Positions on the way and at the end, in games that leave eyes alone."""
+    name = f"go/{size}{SUFFIX}"
+    rng = random.Random(size)
+    num_dead = num_kept = 0
+    for _ in range(num_games):
+        slow, state = SlowGo(name), games.make(name).new_state()
+        # One side does not answer, so that the other lives around its stones.
+        idle = rng.random()
+        while not state.is_terminal():
+            eyes = own_eyes(slow)
+            choices = [a for a in state.legal_actions()[:-1] if a not in eyes]
+            rests = slow.to_play == 1 and rng.random() < idle / 2
+            may_rest = not (slow.moves and slow.moves[-1] == size * size)
+            move = size * size
+            if choices and not (rests and may_rest):
+                move = rng.choice(choices)
+            slow.apply(move)
+            state.apply(move)
+            if len(slow.moves) % size == 0 or state.is_terminal():
+                num_dead += check_position(name, slow)
+                num_kept += kept(slow.text(), size) != EMPTY * size * size
+        score = minigo_score(slow.text(), size, 7.5)
+        assert state.returns()[0] == np.sign(score)
+    assert num_kept > num_games
+    assert num_dead > 0
+
+
+def searched_games(name: str, num_games: int, **fields: Any) -> list[Any]:
+    config = SelfplayConfig(
+        search=SearchConfig(policy="minigo", minigo_c_init=2.5),
+        full_simulations=12,
+        cheap_simulations=4,
+        full_probability=0.25,
+        soft_pick_plies=10,
+        resign_from=1.0,
+        **fields,
+    )
+    queue = _core.GameQueue(seed=3, generation=1, model=0, num_games=num_games)
+    frames = _core.GameFrames()
+    port = _core.make_selfplay_worker(name, config.to_native(), queue, frames)
+    while num_rows := port.next():
+        policy, value = evaluate_planes(port.planes[:num_rows])
+        port.policy[:num_rows], port.value[:num_rows] = policy, value
+        port.done()
+    return [_core.decode_game(frame) for frame in frames.take()]
+
+
+@pytest.mark.parametrize(("size", "num_games"), [(5, 10), (7, 5), (9, 2)])
+@pytest.mark.parametrize("playout", [0.0, 1.0], ids=["settled", "played out"])
+def test_searched_games(size: int, num_games: int, playout: float) -> None:
+    """Outcomes of self-play are signs of the slow scores of the last boards."""
+    name = f"go/{size}{SUFFIX}"
+    num_settled = num_dead = 0
+    for record in searched_games(name, num_games, settled_playout_share=playout):
+        slow = slow_game(name, [ply.action for ply in record.plies])
+        num_dead += check_position(name, slow)
+        num_settled += not slow.is_terminal()
+        score = minigo_score(slow.text(), size, 7.5)
+        assert record.outcome == (1 if score > 0 else 2)
+    assert num_dead > 0
+    assert playout == 0 or num_settled == 0
