@@ -38,7 +38,7 @@ def played_by_one_of_two(fake: Fake) -> dict[str, Any]:
 
 
 def with_target(*settings: str) -> RunConfig:
-    return config("agent.target.opponent=random", *settings)
+    return config("agent.target.opponent=random", "agent.iterations=9", *settings)
 
 
 def test_those_that_acted_close_the_run_once_it_has_its_models(

@@ -197,7 +197,11 @@ def test_the_closing_role_has_the_cores_of_those_that_played_and_learned(tmp_pat
     run = RunDirectory.create_or_resume(tmp_path / "run")
     config = override(
         make_config("tictactoe", None, None),
-        ["launch.roles.selfplay.count=2", "agent.target.opponent=random"],
+        [
+            "launch.roles.selfplay.count=2",
+            "agent.target.opponent=random",
+            "agent.iterations=9",
+        ],
     )
     write_config(run, config)
     launcher = FakeLauncher()
@@ -215,7 +219,11 @@ def test_the_closing_role_has_the_cores_of_those_that_played_and_learned(tmp_pat
 def test_one_process_closes_where_nobody_acted():
     config = override(
         make_config("tictactoe", None, None),
-        ["agent.learn_from=other", "agent.target.opponent=random"],
+        [
+            "agent.learn_from=other",
+            "agent.target.opponent=random",
+            "agent.iterations=9",
+        ],
     )
     (closing,) = closing_workers(config, workers_at_once(config, 8), 8)
     assert (closing.name, closing.roles) == ("eval", ("eval",))
@@ -223,7 +231,7 @@ def test_one_process_closes_where_nobody_acted():
 
 
 def test_the_closing_role_has_no_more_cores_than_the_machine_and_what_was_given():
-    settings = ["agent.target.opponent=random"]
+    settings = ["agent.target.opponent=random", "agent.iterations=9"]
     config = override(make_config("tictactoe", None, None), settings)
     # On one core self-play and the learner have one thread each.
     (closing,) = closing_workers(config, workers_at_once(config, 1), 1)

@@ -275,7 +275,7 @@ def closing_of(made: RunConfig, ranks: list[RankInfo]) -> list[Placed]:
 def test_every_rank_has_the_closing_role() -> None:
     """The learner's too, which has ended; and they divide the cores of its host."""
     ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(3)]
-    made = config("agent.target.opponent=random")
+    made = config("agent.target.opponent=random", "agent.iterations=9")
     found = closing_of(made, ranks)
     assert [
         (one.worker.name, one.worker.index, one.rank, one.host, one.worker.num_threads)
@@ -290,10 +290,14 @@ def test_every_rank_has_the_closing_role() -> None:
     ranks = [info(rank, f"{rank}", cores=16) for rank in range(4)]
     learners = ("launch.roles.learn.count=2", "launch.roles.learn.num_cpus=12")
     listens = "launch.listen=127.0.0.1:7070"
-    made = config("agent.target.opponent=random", listens, *learners)
+    made = config(
+        "agent.target.opponent=random", "agent.iterations=9", listens, *learners
+    )
     assert [one.rank for one in closing_of(made, ranks)] == [0, 1, 2, 3]
     # One that learns from another run has the one rank that there is.
-    made = config("agent.target.opponent=random", "agent.learn_from=other")
+    made = config(
+        "agent.target.opponent=random", "agent.iterations=9", "agent.learn_from=other"
+    )
     (only,) = closing_of(made, [info(0)])
     assert (only.worker.name, only.rank, only.worker.num_threads) == ("eval", 0, 4)
     # A run without a target has none.
@@ -302,7 +306,11 @@ def test_every_rank_has_the_closing_role() -> None:
 
 @pytest.mark.parametrize("devices", ["cuda:0", "auto"])
 def test_the_closing_role_has_the_gpus_that_its_rank_had(devices: str) -> None:
-    given = ("agent.target.opponent=random", f"inference.devices={devices}")
+    given = (
+        "agent.target.opponent=random",
+        "agent.iterations=9",
+        f"inference.devices={devices}",
+    )
     here = ["0", "1", "2"]
     ranks = [info(rank, devices=here) for rank in range(3)]
     learns = "launch.roles.learn.num_gpus=1"

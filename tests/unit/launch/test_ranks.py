@@ -189,7 +189,11 @@ def test_every_rank_takes_part_in_the_closing(
     run = RunDirectory.create_or_resume(tmp_path / "run")
     made = override(
         make_config("tictactoe", None, None),
-        ["launch.roles.selfplay.count=2", "agent.target.opponent=random"],
+        [
+            "launch.roles.selfplay.count=2",
+            "agent.target.opponent=random",
+            "agent.iterations=9",
+        ],
     )
     write_config(run, made)
     with run.lock("train"), StopListener(run) as stop:

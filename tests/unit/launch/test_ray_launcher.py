@@ -134,7 +134,7 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     assert not any(number < 0 for number in fake._held)
 
 
-TARGET = "agent.target.opponent=random"
+TARGET = ("agent.target.opponent=random", "agent.iterations=9")
 
 
 def closed(launcher: Any, made: RunConfig, actors: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def test_the_closing_role_has_what_played_and_learned(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     fake = cluster(a=(4, 0), b=(4, 0))
-    made = fit("ray", config(TARGET), keeps_count=False)
+    made = fit("ray", config(*TARGET), keeps_count=False)
     launcher = ray_launcher(made, run)
     actors = started(launcher, made)
     played = [actors[f"selfplay-{index}"] for index in range(2)]
@@ -170,7 +170,7 @@ def test_the_closing_role_has_what_played_and_learned(
 
 def test_one_that_came_by_scale_closes_too(cluster: Cluster, run: RunDirectory) -> None:
     cluster(a=(4, 0), b=(4, 0), c=(4, 0))
-    made = fit("ray", override(config(), [TARGET]), keeps_count=True)
+    made = fit("ray", override(config(), [*TARGET]), keeps_count=True)
     launcher = ray_launcher(made, run)
     workers = workers_at_once(made, 1)
     (player,) = [one for one in workers if one.name == "selfplay"]
@@ -186,7 +186,7 @@ def test_what_plays_on_a_gpu_does_not_close_on_a_learner_without(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 1), b=(4, 1))
-    made = config(TARGET, "launch.roles.selfplay.num_gpus=1")
+    made = config(*TARGET, "launch.roles.selfplay.num_gpus=1")
     made = fit("ray", made, keeps_count=False)
     launcher = ray_launcher(made, run)
     found = closed(launcher, made, started(launcher, made))
@@ -197,7 +197,7 @@ def test_one_process_closes_where_nobody_acts(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 0))
-    made = fit("ray", config(TARGET, "agent.learn_from=other"), keeps_count=False)
+    made = fit("ray", config(*TARGET, "agent.learn_from=other"), keeps_count=False)
     launcher = ray_launcher(made, run)
     found = closed(launcher, made, started(launcher, made))
     assert [(name, one.host) for name, one in found.items()] == [("eval", "a")]
@@ -210,7 +210,7 @@ def test_where_others_lack_the_run_one_process_closes_it_here(
     """On no other host: where it has no room here, it waits."""
     fake = cluster(home=(4, 0), far=(8, 0), farther=(8, 0))
     fake.lacking |= {"far", "farther"}
-    made = fit("ray", config(LISTENS, TARGET, setting), keeps_count=False)
+    made = fit("ray", config(LISTENS, *TARGET, setting), keeps_count=False)
     launcher = ray_launcher(made, run)
     actors = started(launcher, made)
     ((_, found),) = closed(launcher, made, actors).items()
@@ -230,7 +230,7 @@ def test_a_home_that_cannot_close_the_run_is_refused(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(home=(4, 0), far=(8, 1)).lacking.add("far")
-    made = config(LISTENS, TARGET, "launch.roles.selfplay.num_gpus=1")
+    made = config(LISTENS, *TARGET, "launch.roles.selfplay.num_gpus=1")
     made = fit("ray", made, keeps_count=False)
     line = r"^launch.roles.selfplay.num_gpus \(1\) must be at most 0, the GPUs of host"
     with pytest.raises(UsageError, match=line):
@@ -393,7 +393,7 @@ def test_a_run_that_has_its_models_is_closed_and_nothing_else(
 ) -> None:
     fake = cluster(a=(4, 0), b=(4, 0))
     run.models.publish(1, lambda folder: None)
-    made = config(TARGET, setting)
+    made = config(*TARGET, setting)
     assert trained(run, made, Budget(models=1), Deaths()) is None
     assert {one.roles[0] for one in fake.actors} == {"eval"}
     assert all(one.is_dead for one in fake.actors)
@@ -409,6 +409,6 @@ def test_a_closing_role_without_room_ends_the_run(
     )
     fake._held[0] = [("home", {"CPU": 4.0})]
     run.models.publish(1, lambda folder: None)
-    made = config(TARGET, LISTENS, "launch.wait_minutes=0.01")
+    made = config(*TARGET, LISTENS, "launch.wait_minutes=0.01")
     error = trained(run, made, Budget(models=1), Deaths())
     assert str(error).startswith("role (eval) has had no room in the cluster for 0.01")
