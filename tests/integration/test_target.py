@@ -57,6 +57,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = "to reach 0.5 against mcts:3" if "first to reach" in done.stdout else "no "
     assert told in done.stdout
+    assert "model 000001 against the target: " in done.stdout
     assert len(weights(out)) == 4
     found = records(out)
     last = found["result.json"]["num_models"]

@@ -154,13 +154,14 @@ class RunJournal:
         self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
-        """Takes a turn's report and writes it as an event; a warning is shown."""
+        """Takes a turn's report and writes it as an event; ``told`` in it is shown."""
         self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
         for gap in report.get("journal_gaps", ()):
             self._view.message(gap)
         self._spans[role] = self._spans.get(role, 0.0) + seconds
-        if "warning" in report:
-            self._view.message(report["warning"])
+        for name in ("warning", "told"):
+            if name in report:
+                self._view.message(report[name])
         changes: dict[str, Any] = {}
         if role in ("selfplay", "actor") and "num_evaluations" in report:
             changes = self._after_playing(report, seconds)

@@ -73,8 +73,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
                 report = role.turn()
                 if report is None:
                     break
-                if not args.json:
-                    _tell(report)
+                if "told" in report and not args.json:
+                    print(report["told"], flush=True)
         finally:
             role.close()
             _show({"stage": ""})
@@ -93,14 +93,3 @@ def _show(report: Report) -> None:
     if sys.stderr.isatty():
         stage = report.get("stage", "")
         print(f"\033[K{stage}", end="\r", file=sys.stderr, flush=True)
-
-
-def _tell(report: Report) -> None:
-    if "win_rate" not in report or report.get("is_result"):
-        return
-    what = "in its confirming match" if report["confirms"] else "against the target"
-    print(
-        f"model {report['model']:06d} {what}: {report['wins']} won, "
-        f"{report['draws']} drawn, {report['losses']} lost, {report['win_rate']:.3f}",
-        flush=True,
-    )

@@ -170,10 +170,9 @@ class EvalRole:
             lambda: keep_terms(self._files, self._target, self._searches)
         )
         began_at = time.time()
-        what = "confirming" if match.confirms else "against the target"
 
         def watch(tally: Tally) -> None:
-            stage = f"model {match.model:06d} {what}, part {chunk + 1}"
+            stage = f"model {match.model:06d} {match.words}, part {chunk + 1}"
             self._context.progress({"stage": stage})
             stopped_by(self._context.stop.is_set)(tally)
 
@@ -250,6 +249,8 @@ class EvalRole:
             "wins": tally.wins,
             "draws": tally.draws,
             "losses": tally.losses,
+            "told": f"model {match.model:06d} {match.words}: {tally.wins} won, "
+            f"{tally.draws} drawn, {tally.losses} lost, {tally.score:.3f}",
         }
 
     def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:

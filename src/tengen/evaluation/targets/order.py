@@ -34,6 +34,11 @@ class TargetMatch:
         """Of its files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
+    @property
+    def words(self) -> str:
+        """What the games are, for people."""
+        return "in its confirming match" if self.confirms else "against the target"
+
     def chunks(self, chunk_games: int) -> list[int]:
         """Returns how many games each part has, in order.
 
