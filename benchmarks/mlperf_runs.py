@@ -224,7 +224,7 @@ def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
         "smoothed_seconds": result["smoothed_after_s"],
         "win_rate": win_rate,
         "confirmation": None if confirmation is None else confirmation["win_rate"],
-        "num_evaluated": len(list(told.glob("??????.json"))),
+        "num_evaluated": len(list(told.glob("[0-9]" * 6 + ".json"))),
         "cpu_seconds": round(kept["cpu_s"], 1),
         "num_calls": kept["num_calls"],
         "num_kills": kept["num_kills"],
