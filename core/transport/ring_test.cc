@@ -80,7 +80,7 @@ void check_killed_producer() {
   const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
   const transport::SharedMemory memory =
       transport::SharedMemory::create(path, Ring::num_bytes(kCapacity));
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     std::memset(memory.data(), 0, memory.num_bytes());
     const pid_t child = fork();
     if (child == 0) {

@@ -43,8 +43,13 @@ def newest(out: Path) -> list[bytes]:
     ],
 )
 def test_a_seed_gives_the_same_bytes(agent: str, tmp_path: Path) -> None:
-    for name, seed in (("one", 3), ("again", 3), ("other", 4)):
-        train(tmp_path / name, agent, seed)
-    one, again, other = (tmp_path / name for name in ("one", "again", "other"))
-    assert newest(one) == newest(again)
-    assert newest(one)[0] != newest(other)[0]
+    for name in ("one", "again"):
+        train(tmp_path / name, agent, 3)
+    assert newest(tmp_path / "one") == newest(tmp_path / "again")
+
+
+@pytest.mark.soak
+def test_another_seed_gives_others(tmp_path: Path) -> None:
+    for name, seed in (("one", 3), ("other", 4)):
+        train(tmp_path / name, "ppo", seed)
+    assert newest(tmp_path / "one")[0] != newest(tmp_path / "other")[0]

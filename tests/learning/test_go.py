@@ -52,6 +52,7 @@ def forecast_errors(run: str, games: list[list[int]]) -> tuple[float, float]:
     return float(np.sqrt((scores**2).mean())), float(np.sqrt((owners**2).mean()))
 
 
+@pytest.mark.soak
 @pytest.mark.learning
 def test_beats_its_first_self_and_foretells(tmp_path: Path) -> None:
     out = tmp_path / "run"

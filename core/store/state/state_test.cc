@@ -110,7 +110,7 @@ void check_refusals() {
 }  // namespace
 
 int main() {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
     for (const bool has_disk : {false, true}) check_random(seed, has_disk);
   }
   check_trimming();

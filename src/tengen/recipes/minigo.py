@@ -45,19 +45,36 @@ class _Small:
     """Models."""
     min_games: int
     """Of a generation."""
+    target: str
+    """Whom models meet unless another is given."""
     target_games: int
     """Of each model against the target."""
 
 
 SMALL_BOARDS = {
     5: _Small(
-        num_blocks=2, num_channels=32, iterations=12, min_games=128, target_games=64
+        num_blocks=2,
+        num_channels=32,
+        iterations=12,
+        min_games=128,
+        target="mcts:200",
+        target_games=64,
     ),
     7: _Small(
-        num_blocks=3, num_channels=32, iterations=20, min_games=128, target_games=64
+        num_blocks=3,
+        num_channels=32,
+        iterations=20,
+        min_games=128,
+        target="mcts:200",
+        target_games=64,
     ),
     9: _Small(
-        num_blocks=4, num_channels=48, iterations=60, min_games=256, target_games=64
+        num_blocks=4,
+        num_channels=48,
+        iterations=60,
+        min_games=256,
+        target="mcts:200",
+        target_games=64,
     ),
 }
 """Boards of the scaled benchmark, by their side."""
@@ -151,6 +168,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
             play=_PLAY,
             rating=_NO_RATING,
             target=TargetConfig(
+                opponent=small.target,
                 num_games=small.target_games,
                 num_simulations=32,
                 confirming_games=2 * small.target_games,
@@ -159,7 +177,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
         ),
         store=GenerationsConfig(min_games=small.min_games),
         learner=LearnerConfig(
-            batch_size=64,
+            batch_size=32,
             epoch_samples=1_000_000_000,
             optimizer=_optimizer((0.005, 0.05, 0.01), (32, 1_000)),
         ),
