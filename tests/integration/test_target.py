@@ -118,7 +118,7 @@ def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
     assert records(out)["result.json"]["iterations"] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_several_processes_share_the_games(tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = command(out, "--launch", "local", "--set", "launch.roles.selfplay.count=2")
@@ -131,7 +131,7 @@ def test_several_processes_share_the_games(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_run_that_learns_from_another_is_closed_and_then_left_alone(
     tmp_path: Path,
 ) -> None:
