@@ -8,8 +8,9 @@ from typing import Any
 
 from tengen.config import check
 from tengen.evaluation.targets.records import TargetFiles
-from tengen.evaluation.targets.result import current_result, result_lines
+from tengen.evaluation.targets.result import current_result
 from tengen.games import check_typed
+from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.roles import of_agent
 from tengen.roles import RoleContext, StopListener, make_role, read_config
 from tengen.roles.role import Report
@@ -85,8 +86,22 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         code = _INTERRUPTED if listener.reason == "interrupted" else 1
         return {"run": str(run.path), "exit_code": code}
     if not args.json:
-        print("\n".join(result_lines(result)))
+        found = read_target(run)
+        assert found is not None
+        print("\n".join([target_line(found), *_beside(result)]))
     return {"run": str(run.path), **result, "exit_code": 0}
+
+
+def _beside(result: dict[str, Any]) -> list[str]:
+    """Returns the two numbers that stand beside the rule, as lines for people."""
+    lines = []
+    if result["smoothed_after_s"] is not None:
+        lines.append(f"by all results smoothed {result['smoothed_after_s']:,.1f} s")
+    if (further := result["confirmation"]) is not None:
+        lines.append(
+            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
+        )
+    return lines
 
 
 def _show(report: Report) -> None:

@@ -45,37 +45,12 @@ class _Small:
     """Models."""
     min_games: int
     """Of a generation."""
-    target: str
-    """Whom models meet unless another is given."""
-    target_games: int
-    """Of each model against the target."""
 
 
 SMALL_BOARDS = {
-    5: _Small(
-        num_blocks=2,
-        num_channels=32,
-        iterations=12,
-        min_games=128,
-        target="mcts:200",
-        target_games=64,
-    ),
-    7: _Small(
-        num_blocks=3,
-        num_channels=32,
-        iterations=20,
-        min_games=128,
-        target="mcts:200",
-        target_games=64,
-    ),
-    9: _Small(
-        num_blocks=4,
-        num_channels=48,
-        iterations=60,
-        min_games=256,
-        target="mcts:200",
-        target_games=64,
-    ),
+    5: _Small(num_blocks=2, num_channels=32, iterations=12, min_games=128),
+    7: _Small(num_blocks=3, num_channels=32, iterations=20, min_games=128),
+    9: _Small(num_blocks=4, num_channels=48, iterations=60, min_games=256),
 }
 """Boards of the scaled benchmark, by their side."""
 
@@ -168,10 +143,10 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
             play=_PLAY,
             rating=_NO_RATING,
             target=TargetConfig(
-                opponent=small.target,
-                num_games=small.target_games,
+                opponent="mcts:200",
+                num_games=64,
                 num_simulations=32,
-                confirming_games=2 * small.target_games,
+                confirming_games=128,
                 chunk_games=32,
             ),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tengen.evaluation.targets.config import TargetConfig
@@ -13,7 +13,7 @@ from tengen.evaluation.targets.order import (
 )
 from tengen.evaluation.targets.records import TargetFiles
 
-__all__ = ["current_result", "result_lines", "target_result"]
+__all__ = ["current_result", "target_result"]
 
 
 def current_result(files: TargetFiles, iterations: int) -> dict[str, Any] | None:
@@ -31,28 +31,6 @@ def current_result(files: TargetFiles, iterations: int) -> dict[str, Any] | None
     if result is None or result.get("iterations") != iterations:
         return None
     return result
-
-
-def result_lines(result: Mapping[str, Any]) -> list[str]:
-    """Returns a result as lines for people; see ``target_result``."""
-    if result["passed"] is None:
-        return [
-            f"no model of {result['num_models']} has reached {result['win_rate']:g} "
-            f"against {result['target']}"
-        ]
-    lines = [
-        f"model {result['passed']:06d} is the first to reach {result['win_rate']:g} "
-        f"against {result['target']}"
-    ]
-    if result["passed_after_s"] is not None:
-        lines[0] += f", {result['passed_after_s']:,.1f} s after training began"
-    if result["smoothed_after_s"] is not None:
-        lines.append(f"by all results smoothed {result['smoothed_after_s']:,.1f} s")
-    if (further := result["confirmation"]) is not None:
-        lines.append(
-            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
-        )
-    return lines
 
 
 def target_result(
