@@ -330,6 +330,19 @@ def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> No
     ExperienceWriter(tmp_path / "w", 5).release()
 
 
+def test_sealing_leaves_no_empty_folder_of_an_earlier_incarnation(
+    tmp_path: Path,
+) -> None:
+    for incarnation in range(1, 4):  # three kills in one generation
+        write_games(tmp_path, incarnation, [random_game("connect4", incarnation)])
+    with ExperienceWriter(tmp_path, 4) as writer:
+        sealed = writer.seal(0)
+        folders = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert sealed == tmp_path / "3" / "000000.npz"
+    assert folders == {"3", "4"}
+    assert len(read_records(sealed)) == 3
+
+
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     games = [random_game("connect4", index) for index in range(3)]
     write_games(tmp_path, 2, games)

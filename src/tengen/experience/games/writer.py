@@ -90,6 +90,10 @@ class ExperienceWriter:
         self._lock.check_held()
         sealed = seal(self.directory, generation)
         remove_unfinished(self.directory, generation)
+        # The journals of earlier incarnations were all that their folders held.
+        for folder in _incarnation_folders(self.directory)[:-1]:
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
         return sealed
 
     def release(self) -> None:
@@ -111,23 +115,30 @@ class ExperienceWriter:
 def _new_folder(directory: Path, incarnation: int) -> Path:
     """Makes the folder of an incarnation, and clears up after the earlier ones."""
     try:
-        names = (path.name for path in directory.iterdir() if path.is_dir())
-        earlier = sorted(int(name) for name in names if name.isdecimal())
-        if earlier and incarnation <= earlier[-1]:
+        earlier = _incarnation_folders(directory)
+        if earlier and incarnation <= int(earlier[-1].name):
             raise UsageError(
                 f"incarnation ({incarnation}) of {directory} must be above "
-                f"{earlier[-1]}; restore RUN/events, which counts them, or run the "
-                f"same command again"
+                f"{earlier[-1].name}; restore RUN/events, which counts them, or run "
+                f"the same command again"
             )
-        for number in earlier:
+        for folder in earlier:
             # Any process that wrote here held the lock, on whatever host it ran.
-            remove_leftovers(directory / str(number), of_other_hosts=True)
-            for path in (directory / str(number)).glob("*.journal.tmp"):
+            remove_leftovers(folder, of_other_hosts=True)
+            for path in folder.glob("*.journal.tmp"):
                 path.unlink()
             with suppress(OSError):  # it holds something
-                (directory / str(number)).rmdir()
+                folder.rmdir()
         folder = directory / str(incarnation)
         folder.mkdir()
     except OSError as error:
         raise storage_error(directory, error) from error
     return folder
+
+
+def _incarnation_folders(directory: Path) -> list[Path]:
+    """Returns the folders of a writer's incarnations, the newest last."""
+    folders = [
+        path for path in directory.iterdir() if path.name.isdecimal() and path.is_dir()
+    ]
+    return sorted(folders, key=lambda path: int(path.name))
