@@ -25,21 +25,19 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
 from tengen.errors import TengenError
-from tengen.launch.actors import Actors
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.closing import Closing, closing_workers
 from tengen.launch.crew import Crew
 from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Launcher, close_all
-from tengen.launch.players import Players
+from tengen.launch.turn_reports import TurnReports
 from tengen.launch.waiting import Waiting
 from tengen.launch.workers import Worker, workers_at_once
-from tengen.observe import BusyTimes
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
@@ -56,7 +54,6 @@ __all__ = ["run_at_once"]
 
 _POLL_S = 0.5
 _IDLE_S = 0.05
-_TELL_S = 2.0
 _KILL_S = 10.0
 
 
@@ -150,16 +147,9 @@ class _AtOnce:
         self._error: Exception | None = None
         self._spending = spending
         self._waiting = Waiting(self._schedule, config.launch)
-        self._busy = BusyTimes()
-        self._stages: dict[str, str] = {}
-        self._rated_s = 0.0
-        self._last_s: dict[str, float] = {}
+        self._reports = TurnReports(self._schedule, spending, journal, crew.workers)
         self._is_chosen = False
         self._begun: set[str] = set()
-        self._told_s: dict[str, float] = {}
-        acting = (self._schedule.acting,)
-        self._players = Players(sum(one.roles == acting for one in crew.workers))
-        self._actors = Actors()
 
     def run(self) -> None:
         """Works until the budget is spent, something stops it, or a role fails."""
@@ -167,7 +157,7 @@ class _AtOnce:
         crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
             with self._lock:
-                if self._spending.is_over(self._publishing_s()):
+                if self._spending.is_over(self._reports.publishing_s):
                     self._is_over.set()
                 self._tell_who_waits()
             self._scale()
@@ -214,7 +204,7 @@ class _AtOnce:
             # A turn may make the last model: what is left then is for no model.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
-                is_late = self._spending.is_late(self._publishing_s())
+                is_late = self._spending.is_late(self._reports.publishing_s)
                 if report is None or report.get("stopped"):
                     break
                 if role == "learn" and is_late:
@@ -281,12 +271,8 @@ class _AtOnce:
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
             return True
-        is_late = self._spending.is_late(self._publishing_s())
+        is_late = self._spending.is_late(self._reports.publishing_s)
         return is_late and worker.roles in (("shuffle",), ("learn",))
-
-    def _publishing_s(self) -> float:
-        """Returns how long a model takes from its checkpoint on, as it last did."""
-        return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
 
     def _serve(self, worker: Worker) -> None:
         idle_s = _IDLE_S if self._schedule.serving else _POLL_S
@@ -320,9 +306,8 @@ class _AtOnce:
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
             with self._lock:
-                self._players.count(count, [worker.name for worker in leaving])
+                self._reports.count(count, leaving)
                 for worker in leaving:
-                    self._actors.forget(worker.name)
                     self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
                 self._journal.scaled(self._schedule.acting, count, refused, outgrown)
@@ -346,7 +331,7 @@ class _AtOnce:
                     return False  # what actors connect to is not there yet
                 # Checked before each turn, not in the loop that looks now and then, so
                 # that no generation too many begins.
-                if self._spending.is_over(self._publishing_s()):
+                if self._spending.is_over(self._reports.publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
@@ -357,10 +342,9 @@ class _AtOnce:
             rating = self._config.agent.rating
             if role != self._schedule.rating or rating is None:
                 return True
-            return self._rated_s < rating.time_share * self._spending.elapsed_s
+            return self._reports.rated_s < rating.time_share * self._spending.elapsed_s
 
     def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
-        busy = worker.name if role == worker.roles[0] else role
         is_acting = role == self._schedule.acting
         writer = TRAIN_WRITER + (worker.index if is_acting else 0)
         sealed = sealed_generation(writer_directory(self._run, writer))
@@ -372,7 +356,7 @@ class _AtOnce:
                 "frames_left": self._spending.frames_left(),
             }
             if not worker.is_follower:
-                self._busy.begin(busy)
+                self._reports.begin(worker, role)
         start_s = time.monotonic()
 
         def on_progress(report: dict[str, Any]) -> None:
@@ -381,10 +365,7 @@ class _AtOnce:
                 return
             self._note_room(worker, report.get("waiting_s"))
             with self._lock:
-                if is_acting:
-                    self._spending.note(report, worker.name)
-                    report = dict(self._players.progress(worker.name, report))
-                self._journal.progress({**report, "stage": self._stage(role, report)})
+                self._reports.progress(worker, role, report, self._crew.workers)
 
         def on_death(role: str, how: str) -> None:
             with self._lock:
@@ -398,17 +379,16 @@ class _AtOnce:
                 return report
         finally:
             with self._lock:
-                idle_s = 0.0 if report is None else report.get("idle_s", 0.0)
                 if not worker.is_follower:
-                    self._busy.end(busy, worked=report is not None, idle_s=idle_s)
-                self._stages.pop(role, None)
+                    self._reports.end(worker, role, report)
         with self._lock:
             if report is None or not report.keys() <= {"stopped"}:
                 self._waiting.note(worker, None)
             if report is not None or role != self._schedule.serving:
                 self._begun.add(role)
             if report is not None and not report.keys() <= {"stopped"}:
-                self._take(worker, role, report, time.monotonic() - start_s)
+                seconds = time.monotonic() - start_s
+                self._reports.take(worker, role, report, seconds, self._crew.workers)
             elif is_acting:
                 self._spending.drop_turn(worker.name)
         return report
@@ -443,58 +423,3 @@ class _AtOnce:
         """Shows it where it is new; the caller has the lock."""
         if (names := self._waiting.news()) is not None:
             self._journal.waiting(names)
-
-    def _stage(self, role: str, report: Mapping[str, Any]) -> str:
-        """Returns what all roles do now."""
-        if "stage" in report:
-            self._stages[role] = report["stage"]
-        roles = dict.fromkeys(role for one in self._crew.workers for role in one.roles)
-        told = (self._stages.get(name, "") for name in roles)
-        return ", ".join(filter(None, dict.fromkeys(told)))
-
-    def _take(
-        self, worker: Worker, role: str, report: dict[str, Any], seconds: float
-    ) -> None:
-        schedule = self._schedule
-        # The first turn of a call starts a process, which tells nothing of the next.
-        is_first = role not in self._last_s
-        self._last_s[role] = 0.0 if is_first else seconds
-        if is_first and role == (schedule.acting or "learn"):
-            self._busy.restart()
-        if role == schedule.acting:
-            counts_frames = schedule.counts_frames
-            self._spending.end_turn(
-                report, counts_frames=counts_frames, who=worker.name
-            )
-            told = self._players.report(worker.name, worker.index, report, seconds)
-            report = dict(told)
-            if schedule.serving:
-                self._journal.frames_left(self._spending.frames_left())
-                report = self._actors.report(worker.name, worker.index, report)
-        if role == schedule.rating:
-            self._rated_s += seconds
-        if schedule.serving and not self._is_worth_telling(worker, role, report):
-            return
-        self._journal.report(role, report, seconds)
-        if role == schedule.learning[-1] and not report.get("stopped"):
-            self._journal.end_generation(self._shares())
-
-    def _is_worth_telling(
-        self, worker: Worker, role: str, report: Mapping[str, Any]
-    ) -> bool:
-        """Returns whether a report is kept: of dozens of turns a second not each."""
-        name, now_s = f"{worker.name} {role}", time.monotonic()
-        is_rare = now_s - self._told_s.get(name, -_TELL_S) >= _TELL_S
-        if is_rare or "warning" in report or report.get("stopped"):
-            self._told_s[name] = now_s
-            return True
-        return False
-
-    def _shares(self) -> dict[str, float]:
-        """Returns in which share of the time each role works; of several the mean."""
-        shares = self._busy.shares()
-        own: dict[str, list[float]] = {}
-        for one in self._crew.workers:
-            if one.name in shares:
-                own.setdefault(one.roles[0], []).append(shares.pop(one.name))
-        return shares | {role: sum(each) / len(each) for role, each in own.items()}

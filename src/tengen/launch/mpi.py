@@ -21,7 +21,6 @@ Source: MPI 3.1, sections 3.7 (non-blocking communication), 3.8 (probe) and 12.4
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import platform
 import signal
@@ -47,6 +46,7 @@ from tengen.launch.protocol import log_name
 from tengen.launch.ranks.closing import closing
 from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
+from tengen.launch.ranks.mpi_wire import MpiWire, load_mpi
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import Placed, RankInfo, filled, place
@@ -69,7 +69,6 @@ __all__ = [
 
 # What mpirun of Open MPI, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-_TAG = 7
 _LEFT_S = 30.0
 """For processes of an earlier call to end, whose ranks were killed."""
 _LOOK_S = 0.05
@@ -99,8 +98,8 @@ def join_ranks(threads: int | None) -> None:
             "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
             "--launch mpi"
         )
-    mpi = _load_mpi()
-    wire = _MpiWire(mpi)
+    mpi = load_mpi()
+    wire = MpiWire(mpi)
     info = _describe(wire.rank, threads)
     if wire.rank > 0:
         _hold(mpi, wire, info)
@@ -270,70 +269,9 @@ class _Watching:
                         print("tengen:", line, file=sys.stderr, flush=True)
 
 
-class _MpiWire:
-    """Bytes by MPI; see ``Wire``."""
-
-    def __init__(self, mpi: Any) -> None:
-        self._mpi = mpi
-        self._comm = mpi.COMM_WORLD
-        self._sending: list[tuple[Any, bytes]] = []
-
-    @property
-    def rank(self) -> int:
-        """See ``Wire.rank``."""
-        return int(self._comm.Get_rank())
-
-    @property
-    def size(self) -> int:
-        """See ``Wire.size``."""
-        return int(self._comm.Get_size())
-
-    def send(self, rank: int, data: bytes) -> None:
-        """See ``Wire.send``."""
-        request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=_TAG)
-        # MPI reads them until it says that they are sent.
-        self._sending.append((request, data))
-
-    def receive(self) -> tuple[int, bytes] | None:
-        """See ``Wire.receive``."""
-        status = self._mpi.Status()
-        if not self._comm.Iprobe(self._mpi.ANY_SOURCE, _TAG, status):
-            return None
-        rank = int(status.Get_source())
-        data = bytearray(status.Get_count(self._mpi.BYTE))
-        self._comm.Recv([data, self._mpi.BYTE], source=rank, tag=_TAG)
-        return rank, bytes(data)
-
-    def is_sent(self) -> bool:
-        """See ``Wire.is_sent``."""
-        self._sending = [one for one in self._sending if not one[0].Test()]
-        return not self._sending
-
-
 def _joined() -> Runner:
     assert _runner is not None, "join_ranks comes first"
     return _runner
-
-
-def _load_mpi() -> Any:
-    """Returns ``mpi4py.MPI``, begun so that one thread at a time calls it."""
-    rc: Any = importlib.import_module("mpi4py").rc
-    rc.initialize = rc.finalize = False
-    try:
-        mpi = importlib.import_module("mpi4py.MPI")
-    except (ImportError, RuntimeError) as error:
-        raise UsageError(
-            f"launch (mpi) needs the library of MPI, which cannot be loaded, {error}; "
-            f"install Open MPI (apt-get install openmpi-bin)"
-        ) from None
-    if not mpi.Is_initialized():
-        given = mpi.Init_thread(mpi.THREAD_SERIALIZED)
-        if given < mpi.THREAD_SERIALIZED:
-            raise UsageError(
-                f"launch (mpi) needs an MPI that any thread may call, which this one, "
-                f"{mpi.Get_library_version()}, is not; install Open MPI 4"
-            )
-    return mpi
 
 
 def _describe(rank: int, threads: int | None) -> RankInfo:
@@ -352,7 +290,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
     )
 
 
-def _hold(mpi: Any, wire: _MpiWire, info: RankInfo) -> NoReturn:
+def _hold(mpi: Any, wire: MpiWire, info: RankInfo) -> NoReturn:
     """Holds roles until the runner ends; does not return."""
     # The runner decides what they mean, and mpirun sends them to all.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

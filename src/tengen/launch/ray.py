@@ -21,12 +21,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import threading
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -40,6 +38,7 @@ from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
+from tengen.launch.cluster.child import RayChild
 from tengen.launch.cluster.closing import closing, closing_at_home
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
@@ -73,8 +72,6 @@ from tengen.run import RunDirectory, run_identity, run_token
 
 __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 
-_PATIENCE_S = 10.0
-"""After which the view tells that a cluster has not begun an actor."""
 _PROBE_S = 120.0
 _PIN = 0.001
 """Of the resource that a host alone has, of which it has one."""
@@ -238,8 +235,8 @@ class RayLauncher:
             with self._telling, contextlib.suppress(DiskFullError):
                 self._hosts.moved(place)
 
-        def start() -> _RayChild:
-            return _RayChild(options.remote(*arguments), tell)
+        def start() -> RayChild:
+            return RayChild(options.remote(*arguments), tell)
 
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
@@ -325,82 +322,6 @@ class RayLauncher:
             far_env = {FOLDER: name, TOKEN_VARIABLE: run_token(run)}
         paths = search_path()
         return (paths, os.getcwd(), self._marker, self._text, near, far, far_env)
-
-
-class _RayChild:
-    """A ``Child`` beside an actor.
-
-    Args:
-        actor: It has the process.
-        tell: Takes the node and the host where it is, once.
-    """
-
-    def __init__(self, actor: Any, tell: Callable[[str, str], None]) -> None:
-        self._actor = actor
-        self._tell = tell
-        self._is_told = False
-        self._how = ""
-        # What the next read takes along.
-        self._unsent = b""
-        self._start_s = time.monotonic()
-        self._has_waited = False
-        self._hello = actor.where.remote()
-
-    def send(self, message: dict[str, Any]) -> None:
-        line = json.dumps(message).encode() + b"\n"
-        if "stop" not in message:
-            # Its answer is asked for at once, and a call costs as much as a turn's
-            # messages do elsewhere.
-            self._unsent = line
-        elif self._is_there(0.0):
-            # Not waited for: the actor may be gone.
-            self._actor.write.remote(line)
-        else:
-            ray.kill(self._actor)  # nothing has begun
-
-    def receive(self) -> dict[str, Any] | None:
-        if not self._is_there(_PATIENCE_S):
-            self._has_waited = True
-            waiting_s = time.monotonic() - self._start_s
-            stage = "waiting for room in the cluster"
-            return {"progress": {"stage": stage, "waiting_s": waiting_s}}
-        if not self._is_told:
-            self._is_told = True
-            found = self._answer(lambda: self._hello, None)
-            if found is None:
-                return None  # gone before it began
-            self._tell(*found)
-            if self._has_waited:
-                return {"progress": {"stage": ""}}
-        unsent, self._unsent = self._unsent, b""
-        line = self._answer(lambda: self._actor.read.remote(unsent), b"")
-        if not line.endswith(b"\n"):
-            return None
-        message: dict[str, Any] = json.loads(line)
-        return message
-
-    def kill(self) -> None:
-        self._actor.kill.remote()
-
-    def end(self, timeout_s: float) -> str:
-        code = self._answer(lambda: self._actor.end.remote(timeout_s), None)
-        ray.kill(self._actor)
-        if code is None:
-            return self._how
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-    def _is_there(self, timeout_s: float) -> bool:
-        """Returns whether the actor has begun, or failed to."""
-        done, _ = ray.wait([self._hello], timeout=timeout_s)
-        return bool(done)
-
-    def _answer(self, ask: Callable[[], Any], otherwise: Any) -> Any:
-        """Returns what the actor answers, or ``otherwise`` where it is gone."""
-        try:
-            return ray.get(ask())
-        except ray.exceptions.RayError as error:
-            self._how = f"its actor's {type(error).__name__}"
-            return otherwise
 
 
 def _num_threads(nodes: Sequence[Node]) -> int:

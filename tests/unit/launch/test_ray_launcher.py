@@ -334,7 +334,9 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
     cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = cluster(a=(8, 1), b=(4, 0))
-    monkeypatch.setattr(importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0)
+    monkeypatch.setattr(
+        importlib.import_module("tengen.launch.cluster.child"), "_PATIENCE_S", 0
+    )
     after(fake, "learn", 1, lambda: fake.lose("a"))
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
     journal = Deaths()
@@ -353,7 +355,7 @@ def test_a_run_that_never_has_room_ends_with_its_time(
     """Other work has the GPU, which the cluster has, so that nothing was refused."""
     fake = cluster(a=(4, 1))
     monkeypatch.setattr(
-        importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0.05
+        importlib.import_module("tengen.launch.cluster.child"), "_PATIENCE_S", 0.05
     )
     fake._held[0] = [("a", {"GPU": 1.0})]
     made = config("launch.roles.learn.num_gpus=1")
@@ -372,7 +374,7 @@ def test_room_that_comes_late_is_taken(
 ) -> None:
     fake = cluster(a=(1, 0))
     monkeypatch.setattr(
-        importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0.05
+        importlib.import_module("tengen.launch.cluster.child"), "_PATIENCE_S", 0.05
     )
     made = config("launch.roles.learn.num_gpus=1", "launch.grows=true")
     journal = Deaths()
@@ -405,7 +407,7 @@ def test_a_closing_role_without_room_ends_the_run(
     fake = cluster(home=(4, 0), far=(4, 0))
     fake.lacking.add("far")
     monkeypatch.setattr(
-        importlib.import_module("tengen.launch.ray"), "_PATIENCE_S", 0.05
+        importlib.import_module("tengen.launch.cluster.child"), "_PATIENCE_S", 0.05
     )
     fake._held[0] = [("home", {"CPU": 4.0})]
     run.models.publish(1, lambda folder: None)
