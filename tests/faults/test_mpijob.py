@@ -1,12 +1,14 @@
 """The MPIJob of the MLPerf minigo benchmark in pods without a cluster.
 
 Its workers and its launcher run the scripts, settings and commands of the manifest, on
-a read-only root as user 10001, each pod with a network of its own. The task is a small
-one, on processors, and tini, which is process 1 of the images, is left out.
+a read-only root as user 10001, each pod with a network of its own. The benchmark
+is the small one, on processors, and tini, which is process 1 of the images, is left
+out.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -37,39 +39,46 @@ pytestmark = [
 WORKERS = [f"minigo-worker-{index}" for index in range(4)]
 LAUNCHER = "minigo-launcher"
 GAMES = 24
+MODELS = 6
 SMALL = (
-    "net.num_blocks=2",
-    "net.num_channels=8",
+    f"agent.iterations={MODELS}",
     f"agent.actor.games_per_generation={GAMES}",
     "agent.actor.full_simulations=16",
     "agent.actor.cheap_simulations=8",
     "agent.actor.num_slots=8",
-    "agent.rating.time_share=0",
-    "agent.rating.final_games=0",
-    "store.min_rows=100",
-    "learner.batch_size=64",
-    "inference.precision=fp32",
+    "agent.target.opponent=random",
+    "agent.target.num_games=16",
+    "agent.target.confirming_games=16",
+    "agent.target.chunk_games=8",
+    f"store.min_games={GAMES}",
     "inference.backend=openvino",
-    "inference.batch_shape=dynamic",
     "launch.roles.learn.num_cpus=2",
 )
-"""In the place of the recipe's numbers, for a machine with two cores."""
+"""In the place of the small recipe's numbers, for a machine with two cores."""
+REPLACED = (
+    "agent.target.",
+    "launch.roles.learn.num_cpus",
+    "learner.initial_model",
+    "store.imported",
+)
+"""Settings of the manifest that the small benchmark has none of, or others."""
 
 
-def small(args: list[str], *budget: str) -> list[str]:
-    """Returns the launcher's arguments for a small run by the same ranks."""
+def small(args: list[str]) -> list[str]:
+    """Returns the launcher's arguments for the small benchmark by the same ranks."""
     place = args.index("tengen")
     kept = [
         words
         for words in zip(args[place + 3 :: 2], args[place + 4 :: 2], strict=True)
         if words[0] not in ("--recipe", "--devices")
-        and not words[1].startswith(("agent.target.", "launch.roles.learn.num_cpus"))
+        and not words[1].startswith(REPLACED)
     ]
     found = [*args[:place], "tengen", "train", "go/5"]
+    found += ["--recipe", "mlperf_minigo_small"]
     found += [word for words in kept for word in words]
     for setting in SMALL:
         found += ["--set", setting]
-    return [*found, *budget]
+    return found
 
 
 def ssh_keys(folder: Path) -> dict[str, str]:
@@ -115,7 +124,7 @@ def start_worker(pods: Pods, name: str) -> None:
     pods.start(name, container["command"][2:], PYTHONUNBUFFERED="1")
 
 
-def start_launcher(pods: Pods, *budget: str) -> None:
+def start_launcher(pods: Pods) -> None:
     spec = rendered("mpijob-4gpu-64cpu").documents["MPIJob", "minigo"]["spec"]
     pod = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -123,14 +132,14 @@ def start_launcher(pods: Pods, *budget: str) -> None:
     # Of the operator, for Open MPI.
     variables["OMPI_MCA_orte_keep_fqdn_hostnames"] = "true"
     variables["OMPI_MCA_orte_default_hostfile"] = "/etc/mpi/hostfile"
-    words = [*container["command"][2:], *small(container["args"], *budget)]
+    words = [*container["command"][2:], *small(container["args"])]
     pods.start(LAUNCHER, words, **variables)
 
 
-def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
+def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
     pods: Pods,
 ) -> None:
-    start_launcher(pods, "--games", "100000")
+    start_launcher(pods)
     # It waits, and says for whom.
     wait_for(lambda: "waits for 4 of 4 workers" in pods.log(LAUNCHER).read_text(), 60)
     for name in WORKERS:
@@ -153,8 +162,8 @@ def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
     games = {game for _, game, _ in games_in_segments(run)}
     # The next try of the Job: the pod is there again.
     start_worker(pods, WORKERS[3])
-    start_launcher(pods, "--games", str(4 * GAMES))
-    assert pods.wait(LAUNCHER, 300) == 0, pods.log(LAUNCHER).read_text()[-2000:]
+    start_launcher(pods)
+    assert pods.wait(LAUNCHER, 600) == 0, pods.log(LAUNCHER).read_text()[-2000:]
     # The launcher has ended, so the operator deletes the workers: nothing is in them.
     for name in WORKERS:
         assert pods.end(name, 20) == 0
@@ -171,7 +180,19 @@ def test_a_run_of_workers_that_come_and_go_is_whole_on_the_disk(
     assert games <= set(found)
     assert len(find_files(run.experience, "selfplay-*/*/*.npz")) > before
     assert check_learner(run) > 0
-    assert run.models.latest()
+    assert run.models.latest() == MODELS
+    # The result, with the games that it came from.
+    result = json.loads((run.eval / "target" / "result.json").read_text())
+    assert result["target"] == "random"
+    assert result["num_models"] == result["passed"]
+    assert result["passed_after_s"] > 0
+    for number in range(1, result["passed"] + 1):
+        record = json.loads((run.eval / "target" / f"{number:06d}.json").read_text())
+        assert (record["win_rate"] >= 0.5) == (number == result["passed"])
+        played = sum(record[name] for name in ("wins", "draws", "losses"))
+        assert played == record["num_games"] == 16
+        games_folder = run.path / "games" / "target" / f"{number:06d}"
+        assert len(list(games_folder.rglob("*.sgf"))) == 16
     # What ranks print is there for each try.
     tries = sorted((pods.runs / "minigo-mpirun").iterdir())
     assert len(tries) == 2
