@@ -79,6 +79,11 @@ COMMANDS = (
     Command(
         "game check", "tengen.games.check_command:game_check", "check your own game"
     ),
+    Command(
+        "env check",
+        "tengen.envs.check.command:env_check",
+        "check an environment, your own or an installed one",
+    ),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
