@@ -77,7 +77,17 @@ COMMANDS = (
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
+        "game new",
+        "tengen.starters.command:game_new",
+        "write a game of your own to begin with",
+    ),
+    Command(
         "game check", "tengen.games.check_command:game_check", "check your own game"
+    ),
+    Command(
+        "env new",
+        "tengen.starters.command:env_new",
+        "write an environment of your own to begin with",
     ),
     Command(
         "env check",

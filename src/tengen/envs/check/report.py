@@ -13,8 +13,10 @@ from tengen.envs.check.findings import CannotGoOnError, Finding, Findings
 from tengen.envs.check.one import Maker
 from tengen.envs.check.seeds import check_seeds
 from tengen.envs.check.watch import HangError, Watch
+from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.errors import UsageError
 
-__all__ = ["Report", "check_env"]
+__all__ = ["Report", "check_env", "check_own_env"]
 
 # Of the trajectories that are compared, of which there are a dozen.
 _MAX_COMPARED = 300
@@ -76,6 +78,34 @@ def check_env(
         )
     report.findings = findings.all
     return report
+
+
+def check_own_env(
+    make_one: Callable[[], Any], name: str = "", num_steps: int = 1000, seed: int = 0
+) -> None:
+    """Checks an environment of one's own, for its tests; see ``check_env``.
+
+    Args:
+        make_one: A class of ``gymnasium.Env``, or a function that returns one; called
+            without arguments, several times.
+        name: What messages call it; its class where empty.
+        num_steps: Random steps, at least 1.
+        seed: Of episodes and actions, at least 0.
+
+    Raises:
+        UsageError: The contract is broken; names everything that was found broken.
+    """
+    shown = name or getattr(make_one, "__name__", type(make_one).__name__)
+    report = check_env(
+        lambda num_envs, seed: GymnasiumEnv(make_one, num_envs, seed, name=shown),
+        make_one,
+        shown,
+        num_steps=num_steps,
+        seed=seed,
+    )
+    if report.num_broken:
+        broken = [one.message for one in report.findings if one.is_broken]
+        raise UsageError(" | ".join(broken))
 
 
 @dataclass

@@ -13,7 +13,7 @@ from tengen.envs.check import Report, check_env
 from tests.unit.envs.check import planted
 
 
-def check(make_one: Any, num_steps: int = 400, timeout_s: float = 60.0) -> Report:
+def check(make_one: Any, num_steps: int = 200, timeout_s: float = 60.0) -> Report:
     return check_env(
         lambda num_envs, seed: envs.make_own(make_one, "planted", num_envs, seed),
         make_one,
