@@ -8,7 +8,7 @@ from typing import Any
 
 from tengen.config import check, check_range
 from tengen.envs.check.report import Report, check_env
-from tengen.envs.registry import make, maker_of_one
+from tengen.envs.registry import env_spec, make, maker_of_one
 from tengen.games import allow, is_game, is_program, load_program
 
 __all__ = ["add_arguments", "env_check"]
@@ -63,6 +63,8 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     else:
         is_other = is_game(task)
     check(not is_other, "task", task, "must be an environment; see tengen game check")
+    if not is_program(task):
+        env_spec(task)  # what is not there, or lacks a package, is bad usage too
     report = check_env(
         lambda num_envs, seed: make(task, num_envs, seed),
         maker_of_one(task),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tengen.envs.check.actions import agents_actions
 from tengen.envs.check.findings import CannotGoOnError, Findings
 from tengen.envs.check.one import Maker
+from tengen.envs.check.seen import is_same
 from tengen.envs.check.seeds import play
 from tengen.envs.check.watch import Watch
 from tengen.envs.copies import RAISED, copy_seeds, said
@@ -267,8 +268,4 @@ def _played(env: _Copies, actions: NDArray[Any]) -> _Rows:
 
 
 def _are_same(rows: _Rows, others: _Rows) -> bool:
-    return all(
-        all(np.array_equal(one[0][name], other[0][name]) for name in one[0])
-        and all(map(np.array_equal, one[1:], other[1:]))
-        for one, other in zip(rows, others, strict=True)
-    )
+    return all(map(is_same, rows, others))
