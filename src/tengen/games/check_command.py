@@ -31,7 +31,9 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
     """Checks what every method of a game answers; see `tengen.games.check_own_game`.
 
     Returns:
-        ``task``, ``num_games`` and ``seed``.
+        ``task``, ``num_games``, ``seed``, ``plies`` (fewest and most of a game),
+        ``results`` (won by the first player, drawn, lost) and ``warning``, empty where
+        there is none.
 
     Raises:
         UsageError: The game breaks the protocol, or it is no game of one's own.
@@ -52,7 +54,22 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         "must be a game, and has the methods of an environment; train it as one",
     )
     name = args.task.partition(":")[2]
-    check_own_game(make_program(args.task), name, args.games, args.seed)
+    facts = check_own_game(make_program(args.task), name, args.games, args.seed)
+    fewest, most = min(facts.num_plies), max(facts.num_plies)
+    won, drawn, lost = (facts.results[result] for result in (1, 0, -1))
     if not args.json:
-        print(f"{args.task} keeps the protocol in {args.games} random games")
-    return {"task": args.task, "num_games": args.games, "seed": args.seed}
+        if facts.warning:
+            print(f"warning  {facts.warning}")
+        print(
+            f"seen     games of {fewest:,} to {most:,} plies; "
+            f"{won:,} won by who began, {drawn:,} drawn, {lost:,} lost"
+        )
+        print(f"{args.task} keeps the protocol in {args.games:,} random games")
+    return {
+        "task": args.task,
+        "num_games": args.games,
+        "seed": args.seed,
+        "plies": [fewest, most],
+        "results": [won, drawn, lost],
+        "warning": facts.warning,
+    }

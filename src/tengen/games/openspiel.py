@@ -124,9 +124,7 @@ class OpenSpielGame:
         first, second = state.returns()
         return first, second
 
-    def play_out(
-        self, state: Any, draw: Callable[[int], int]
-    ) -> tuple[float, float]:
+    def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
         """Plays to the end and returns the results; leaves ``state`` alone.
 
         Args:

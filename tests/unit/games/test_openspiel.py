@@ -16,7 +16,7 @@ from tengen import _core, cli, games
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
-from tengen.games.openspiel import RULES, list_openspiel
+from tengen.games.openspiel import RULES, OpenSpielGame, list_openspiel
 from tengen.play.board import make_board_text
 from tengen.recipes import make_config
 from tengen.search import SearchConfig
@@ -101,6 +101,25 @@ def test_games_of_the_engine_are_games_of_openspiel(name):
             state.apply_action(action)
         assert state.is_terminal()
         assert tuple(state.returns()) == OUTCOMES[record.outcome]
+
+
+@pytest.mark.parametrize("name", ["connect_four", "mancala", "hex(board_size=5)"])
+def test_playouts_in_place_are_those_of_new_states(name, monkeypatch):
+    """One copy a playout, not one a ply: the draws and so the choices stay."""
+    moves = [0, 1] if name != "mancala" else [1]
+
+    def choices():
+        source = games.core_game(games.make(f"openspiel/{name}"))
+        return [
+            _core.mcts_choose(source, moves[:played], 40, seed)
+            for seed in range(3)
+            for played in range(len(moves) + 1)
+        ]
+
+    in_place = choices()
+    monkeypatch.delattr(OpenSpielGame, "play_out")
+    assert choices() == in_place
+    assert len(set(in_place)) > 1
 
 
 def test_a_player_who_moves_again_keeps_the_value():

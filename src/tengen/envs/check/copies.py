@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tengen.envs.check.actions import agents_actions
 from tengen.envs.check.findings import CannotGoOnError, Findings
 from tengen.envs.check.one import Maker
-from tengen.envs.check.seen import is_same
 from tengen.envs.check.seeds import play
+from tengen.envs.check.seen import is_same
 from tengen.envs.check.watch import Watch
 from tengen.envs.copies import RAISED, copy_seeds, said
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
