@@ -35,7 +35,7 @@ from tengen.games.openspiel import list_openspiel
 from tengen.run import machine_line
 
 # Seconds of CPU that a search may take; of fewer simulations there are no fewer.
-BUDGET_S = 1.0
+BUDGET_S = 0.4
 MIN_SIMULATIONS = 8
 NUM_TREES = 64
 
