@@ -293,6 +293,17 @@ class HasBoundlessActions(Walk):
         return super().step(int(action[0] > 0))
 
 
+class RefusesItsBounds(Walk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def step(self, action: Any) -> Answer:
+        if abs(action[0]) >= 1:
+            raise ValueError("too far")
+        return super().step(int(action[0] > 0))
+
+
 class SharesItsPlace(Walk):
     """Copies beside each other walk in one place, which the class keeps."""
 
@@ -337,6 +348,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     CutsByNumbers: ("step.truncated", "truncated (int 0) must be a bool"),
     TellsNothing: ("info", "info of step (NoneType None) must be a dict"),
     CannotGoRight: ("step.raises", "(KeyError: 1) must not raise at episode 1, step 2"),
+    RefusesItsBounds: ("step.raises", "(ValueError: too far) must not raise at"),
     HangsInStep: ("hangs", "still runs after"),
     CannotBeClosed: ("close", "close() (OSError: the port is gone) must not raise"),
     ClosesOnce: ("close", "a second close() (ValueError: closed already)"),
