@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,29 +17,26 @@ __all__ = ["agents_actions", "own_actions"]
 _MAX_TRIED = 64
 
 
-def own_actions(space: Any, num_actions: int, seed: int) -> list[Any]:
-    """Returns actions of a space, in the environment's own form.
+def own_actions(space: Any, seed: int) -> Iterator[Any]:
+    """Yields actions of a space, in the environment's own form, without end.
 
     Args:
         space: The action space; left as it is.
-        num_actions: How many.
         seed: Of the random ones.
     """
     from gymnasium import spaces
 
     space = copy.deepcopy(space)
     space.seed(seed)
-    first: list[Any] = []
     if isinstance(space, spaces.Discrete) and space.n <= _MAX_TRIED:
-        first = [space.start + space.dtype.type(choice) for choice in range(space.n)]
+        for choice in range(space.n):
+            yield space.start + space.dtype.type(choice)
     elif isinstance(space, spaces.Box):
-        first = [
-            bound.copy()
-            for bound in (space.low, space.high)
-            if np.isfinite(bound).all()
-        ]
-    drawn = [space.sample() for _ in range(num_actions - len(first))]
-    return [*first, *drawn][:num_actions]
+        for bound in (space.low, space.high):
+            if np.isfinite(bound).all():
+                yield bound.copy()
+    while True:
+        yield space.sample()
 
 
 def agents_actions(

@@ -114,16 +114,15 @@ def _text(task: str, report: Report) -> str:
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     facts = []
-    if report.episodes is not None:
-        lengths, (low, high) = report.episodes.lengths, report.episodes.rewards
+    if (seen := report.episodes) is not None:
         ends = "none ended"
-        if lengths:
+        if seen.num_ended:
             ends = (
-                f"{_count(len(lengths), 'episode')} ended, "
-                f"after {min(lengths):,} to {max(lengths):,} steps"
+                f"{_count(seen.num_ended, 'episode')} ended, {seen.num_truncated:,} of "
+                f"them cut short, after {seen.shortest:,} to {seen.longest:,} steps"
             )
-        steps = _count(report.episodes.num_steps, "step")
-        facts.append(("seen", f"{steps}, {ends}; rewards {low:g} to {high:g}"))
+        rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
+        facts.append(("seen", f"{_count(seen.num_steps, 'step')}, {ends}; {rewards}"))
     if (cost := report.cost) is not None:
         text = f"{cost.steps_per_second:,.0f} steps/s"
         if cost.num_copies > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -66,7 +67,8 @@ def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
         CannotGoOnError: An answer cannot be used.
     """
     env = maker()
-    actions = own_actions(env.env.action_space, min(num_steps, _NUM_ACTIONS), seed)
+    drawn = own_actions(env.env.action_space, seed)
+    actions = list(itertools.islice(drawn, min(num_steps, _NUM_ACTIONS)))
     env.reset(seed)
     clock = _Clock()
     num_taken, is_over = 0, False

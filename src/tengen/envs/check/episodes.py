@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tengen.envs.check.actions import own_actions
 from tengen.envs.check.findings import Findings
-from tengen.envs.check.one import Maker, OneEnv
+from tengen.envs.check.one import Maker, Moved, OneEnv
 from tengen.envs.check.seen import copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
@@ -27,10 +27,31 @@ class EpisodeFacts:
 
     num_steps: int = 0
     """Steps taken."""
-    lengths: list[int] = field(default_factory=list)
-    """Steps of each episode that ended."""
-    rewards: tuple[float, float] = (0.0, 0.0)
-    """The least and the greatest."""
+    num_ended: int = 0
+    """Episodes that ended."""
+    num_truncated: int = 0
+    """Those of them that were cut short."""
+    shortest: int = 0
+    """Steps of the shortest that ended; 0 where none did."""
+    longest: int = 0
+    """Steps of the longest that ended; 0 where none did."""
+    least_reward: float = math.inf
+    """The least reward of a step."""
+    greatest_reward: float = -math.inf
+    """The greatest one."""
+
+    def take(self, moved: Moved) -> None:
+        """Counts a step."""
+        self.num_steps += 1
+        self.least_reward = min(self.least_reward, moved.reward)
+        self.greatest_reward = max(self.greatest_reward, moved.reward)
+
+    def end(self, length: int, is_truncated: bool) -> None:
+        """Counts an episode that ended."""
+        self.shortest = min(self.shortest, length) if self.num_ended else length
+        self.longest = max(self.longest, length)
+        self.num_ended += 1
+        self.num_truncated += is_truncated
 
 
 @dataclass
@@ -81,42 +102,39 @@ def check_episodes(
     """
     env = maker()
     facts, ended = EpisodeFacts(), list[_Ended]()
-    firsts: list[Any] = []
-    does_change = False
-    rewards: list[float] = []
-    actions = iter(own_actions(env.env.action_space, num_steps, seed))
+    actions = own_actions(env.env.action_space, seed)
+    one_first: Any = None
+    do_begin_alike, does_change = True, False
+    episode_seed = seed - 1
     while facts.num_steps < num_steps:
-        episode_seed = seed + len(firsts)
+        episode_seed += 1
         taken: list[Any] = []
         first = copied(env.reset(episode_seed))
-        firsts.append(first)
+        if episode_seed == seed:
+            one_first = first
+        do_begin_alike = do_begin_alike and is_same(one_first, first)
         while facts.num_steps < num_steps:
-            action = next(actions)
-            moved = env.step(action)
-            taken.append(action)
-            facts.num_steps += 1
-            rewards.append(moved.reward)
-            does_change |= not is_same(first, moved.observation)
-            if moved.is_over:
-                facts.lengths.append(len(taken))
+            taken.append(next(actions))
+            moved = env.step(taken[-1])
+            facts.take(moved)
+            does_change = does_change or not is_same(first, moved.observation)
+            if not moved.is_over:
+                continue
+            is_truncated = not moved.terminated
+            facts.end(len(taken), is_truncated)
+            if len(ended) < _NUM_ENDS:
                 final = copied(moved.observation)
-                ended.append(_Ended(episode_seed, taken, final, not moved.terminated))
-                break
-    facts.rewards = min(rewards), max(rewards)
+                ended.append(_Ended(episode_seed, taken, final, is_truncated))
+            break
     env.close()
-    _check_ends(facts, ended, maker.findings, is_limited)
-    if does_change:
-        _check_finals(maker, ended, firsts)
+    _check_ends(facts, maker.findings, is_limited)
+    if does_change and len(ended) == _NUM_ENDS:
+        _check_finals(maker, ended, do_begin_alike)
     return facts
 
 
-def _check_ends(
-    facts: EpisodeFacts,
-    ended: Sequence[_Ended],
-    findings: Findings,
-    is_limited: bool,
-) -> None:
-    if not ended:
+def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> None:
+    if not facts.num_ended:
         if not is_limited:
             findings.warning(
                 "episodes.limit",
@@ -126,48 +144,38 @@ def _check_ends(
                 "gymnasium.wrappers.TimeLimit",
             )
         return
-    lengths = set(facts.lengths)
     if (
-        len(ended) >= _NUM_ENDS
-        and len(lengths) == 1
-        and min(lengths) >= _MIN_LIMIT
-        and not any(episode.is_truncated for episode in ended)
+        facts.num_ended >= _NUM_ENDS
+        and facts.num_truncated == 0
+        and _MIN_LIMIT <= facts.shortest == facts.longest
     ):
         findings.warning(
             "episodes.truncated",
             "terminated",
-            f"True after {min(lengths)} steps in each of {len(ended)} episodes",
+            f"True after {facts.longest} steps in each of {facts.num_ended} episodes",
             "should be False where a limit of steps cuts an episode short; "
             "return truncated=True there, or leave it where the task itself is over",
         )
 
 
-def _check_finals(maker: Maker, ended: Sequence[_Ended], firsts: Sequence[Any]) -> None:
+def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
     """Finds a step that resets: its observation is then what reset would give.
 
     The same episode is played again up to its last step, in place of which reset is
     called: whoever resets in step would draw the same beginning from the same stream.
     """
-    chosen = ended[:_NUM_ENDS]
-    if len(chosen) < _NUM_ENDS:
-        return
     env = maker()
-    for episode in chosen:
-        env.reset(episode.seed)
-        for action in episode.actions[:-1]:
-            if env.step(action).is_over:
-                return  # another episode than before: that is told by its own check
-        if not is_same(env.reset(), episode.final):
-            env.close()
-            return
+    do_reset = all(_is_next_beginning(env, episode) for episode in ended)
     env.close()
-    which = "truncated" if chosen[0].is_truncated else "terminated"
-    seen = f"that of the next reset, in each of {len(chosen)} episodes"
+    if not do_reset:
+        return
+    which = "truncated" if ended[0].is_truncated else "terminated"
+    seen = f"that of the next reset, in each of {len(ended)} episodes"
     must = (
         "be the state that the last action reached; let reset begin "
         "the next episode, and not step"
     )
-    if all(is_same(firsts[0], first) for first in firsts):
+    if do_begin_alike:
         maker.findings.warning(
             "step.final", f"observation with {which}", seen, f"should {must}"
         )
@@ -175,3 +183,12 @@ def _check_finals(maker: Maker, ended: Sequence[_Ended], firsts: Sequence[Any]) 
         maker.findings.broken(
             "step.final", f"observation with {which}", seen, f"must {must}"
         )
+
+
+def _is_next_beginning(env: OneEnv, episode: _Ended) -> bool:
+    """Whether a reset in place of the last step gives the last observation."""
+    env.reset(episode.seed)
+    for action in episode.actions[:-1]:
+        if env.step(action).is_over:
+            return False  # another episode than before: that is told by its own check
+    return is_same(env.reset(), episode.final)
