@@ -82,7 +82,9 @@ COMMANDS = (
         "write a game of your own to begin with",
     ),
     Command(
-        "game check", "tengen.games.check_command:game_check", "check your own game"
+        "game check",
+        "tengen.games.check_command:game_check",
+        "check your own game, or one of OpenSpiel",
     ),
     Command(
         "env new",

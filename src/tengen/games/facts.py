@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
 
 __all__ = ["GameFacts"]
 
@@ -23,7 +22,9 @@ class GameFacts:
     alike: str = ""
     """Two positions with the same planes and other legal actions; empty where none
     was met."""
-    _legal: dict[bytes, tuple[int, Any]] = field(default_factory=dict, repr=False)
+    _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def warning(self) -> str:
@@ -50,10 +51,13 @@ class GameFacts:
             if len(self._legal) < _MAX_POSITIONS:
                 self._legal[key] = ply, (player, legal)
         elif met[1] != (player, legal) and not self.alike:
-            self.alike = (
-                f"the same at ply {met[0]}, with {_words(*met[1])}, "
-                f"and at ply {ply}, with {_words(player, legal)}"
-            )
+            first_ply, (first_player, first_legal) = met
+            if first_player != player:
+                other = "another player is to move"
+            else:
+                action = min(set(first_legal) ^ set(legal))
+                other = f"action {action} is legal in one of them alone"
+            self.alike = f"the same at ply {first_ply} and at ply {ply}, where {other}"
 
     def finish(self, num_plies: int, first: float) -> None:
         """Takes note of a finished game.
@@ -64,7 +68,3 @@ class GameFacts:
         """
         self.num_plies.append(num_plies)
         self.results[first] += 1
-
-
-def _words(player: int, legal: tuple[int, ...]) -> str:
-    return f"{len(legal)} legal actions of player {player}"

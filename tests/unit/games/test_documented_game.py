@@ -71,7 +71,11 @@ def test_planes_that_hide_something_are_warned_of(folder: Path) -> None:
     done = tengen(folder, *command("game check"), "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
-    assert report["warning"].startswith("observation (the same at ply 0, with 20 legal")
+    assert report["warning"] == (
+        "observation (the same at ply 0 and at ply 1, where another player is to move) "
+        "should show all that legal actions depend on, for positions with the same "
+        "planes share one evaluation; add planes"
+    )
     assert sum(report["results"]) == report["num_games"] == 100
 
 

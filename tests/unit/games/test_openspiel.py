@@ -81,6 +81,24 @@ def test_it_is_the_game_of_openspiel(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
+def test_it_keeps_the_protocol(name, capsys):
+    words = ["game", "check", f"openspiel/{name}", "--games", "1", "--json"]
+    assert cli.main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert sum(report["results"]) == 1
+    assert report["plies"][0] > 2
+
+
+def test_what_a_tensor_leaves_out_is_warned_of(capsys):
+    """The tensor of quoridor does not say where a wall begins."""
+    words = ["game", "check", "openspiel/quoridor", "--games", "4"]
+    assert cli.main(words) == 0
+    line, *_ = capsys.readouterr().out.splitlines()
+    assert line.startswith("warning  observation (the same at ply 1 and at ply 1, ")
+    assert "is legal in one of them alone) should show" in line
+
+
+@pytest.mark.parametrize("name", GAMES)
 def test_games_of_the_engine_are_games_of_openspiel(name):
     game = games.make(f"openspiel/{name}")
     settings = SelfplayConfig(full_simulations=8, num_slots=4, max_opening_plies=2)
