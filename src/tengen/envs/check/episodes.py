@@ -19,6 +19,8 @@ __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 _NUM_ENDS = 3
 # Of a step count that says nothing of a limit.
 _MIN_LIMIT = 10
+# Of steps in which an episode may well not end.
+_MIN_ENDLESS = 1000
 
 
 @dataclass
@@ -135,7 +137,7 @@ def check_episodes(
 
 def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> None:
     if not facts.num_ended:
-        if not is_limited:
+        if not is_limited and facts.num_steps >= _MIN_ENDLESS:
             findings.warning(
                 "episodes.limit",
                 "episode",
