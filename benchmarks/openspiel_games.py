@@ -34,9 +34,10 @@ from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
 from tengen.games.openspiel import list_openspiel
 from tengen.run import machine_line
 
-# Seconds of CPU that a search may take; of fewer simulations there are no fewer.
+# Seconds of CPU that a search may take; fewer simulations than these say nothing of
+# games whose playouts differ much in length.
 BUDGET_S = 0.4
-MIN_SIMULATIONS = 8
+MIN_SIMULATIONS = 50
 NUM_TREES = 64
 
 
@@ -89,8 +90,8 @@ class Theirs:
         self._mcts = mcts
         self._game = pyspiel.load_game(name)
 
-    def playouts(self, num_simulations: int) -> None:
-        rollouts = self._mcts.RandomRolloutEvaluator(1, np.random.RandomState(0))
+    def playouts(self, num_simulations: int, seed: int) -> None:
+        rollouts = self._mcts.RandomRolloutEvaluator(1, np.random.RandomState(seed))
         self._search(num_simulations, rollouts, self._mcts.SearchNode.uct_value)
 
     def trees(self, num_simulations: int) -> None:
@@ -148,10 +149,13 @@ def measure(name: str, most: int, num_rounds: int) -> Row:
     rates: dict[str, list[float]] = {
         key: [] for key in ("playouts", "their_playouts", "trees", "their_trees")
     }
-    for _ in range(num_rounds):
-        num, rate = rate_of(lambda n: check(_core.mcts_choose(source, [], n)), most)
+    for seed in range(num_rounds):
+        num, rate = rate_of(
+            lambda n, seed=seed: check(_core.mcts_choose(source, [], n, seed)), most
+        )
         rates["playouts"].append(rate)
-        rates["their_playouts"].append(num / cpu_of(lambda n=num: theirs.playouts(n)))
+        seconds = cpu_of(lambda n=num, seed=seed: theirs.playouts(n, seed))
+        rates["their_playouts"].append(num / seconds)
         rates["trees"].append(own_trees(source, most))
         _, rate = rate_of(theirs.trees, most)
         rates["their_trees"].append(rate)
