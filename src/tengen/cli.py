@@ -77,7 +77,24 @@ COMMANDS = (
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
-        "game check", "tengen.games.check_command:game_check", "check your own game"
+        "game new",
+        "tengen.starters.command:game_new",
+        "write a game of your own to begin with",
+    ),
+    Command(
+        "game check",
+        "tengen.games.check_command:game_check",
+        "check your own game, or one of OpenSpiel",
+    ),
+    Command(
+        "env new",
+        "tengen.starters.command:env_new",
+        "write an environment of your own to begin with",
+    ),
+    Command(
+        "env check",
+        "tengen.envs.check.command:env_check",
+        "check an environment, your own or an installed one",
     ),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command(

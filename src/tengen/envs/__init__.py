@@ -6,6 +6,7 @@ environment library before one is asked for.
 
 from __future__ import annotations
 
+from tengen.envs.check import check_own_env
 from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.group_env import GroupEnv
@@ -15,6 +16,7 @@ from tengen.envs.registry import (
     make,
     make_filmed,
     make_groups,
+    maker_of_one,
     names,
     prefixes,
     with_protocol,
@@ -32,12 +34,14 @@ __all__ = [
     "Picture",
     "Step",
     "TimelyEnv",
+    "check_own_env",
     "env_spec",
     "in_suite",
     "make",
     "make_filmed",
     "make_groups",
     "make_own",
+    "maker_of_one",
     "names",
     "prefixes",
     "with_protocol",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from tengen.envs.env import Env, EnvSpec
 from tengen.envs.filmed import FilmedEnv
@@ -25,6 +26,7 @@ from tengen.envs.suites import (
     popgym,
     vizdoom,
 )
+from tengen.envs.suites.packaged import PackagedSuite
 from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, UsageError
 from tengen.games import check_allowed, is_program, load_program
@@ -37,6 +39,7 @@ __all__ = [
     "make",
     "make_filmed",
     "make_groups",
+    "maker_of_one",
     "names",
     "prefixes",
     "with_protocol",
@@ -63,6 +66,18 @@ class Suite:
     make_groups: Callable[[str, int, Sequence[int]], list[GroupEnv]] | None = None
     """Returns two groups of so many copies each, by the seeds of both, that step beside
     their caller; None where no copies do."""
+    maker_of_one: Callable[[str], Callable[..., Any]] | None = None
+    """As ``maker_of_one`` below; None where no environment is a ``gymnasium.Env``."""
+
+
+def _packaged(suite: PackagedSuite) -> Suite:
+    return Suite(
+        suite.prefix,
+        suite.names,
+        suite.make,
+        suite.film,
+        maker_of_one=suite.maker_of_one,
+    )
 
 
 SUITES = (
@@ -74,14 +89,32 @@ SUITES = (
         atari.with_protocol,
         atari_groups.make_groups,
     ),
-    Suite("dmlab/", dmlab.names, dmlab.make, dmlab.film),
+    Suite(
+        "dmlab/",
+        dmlab.names,
+        dmlab.make,
+        dmlab.film,
+        maker_of_one=dmlab.maker_of_one,
+    ),
     Suite("football/", football.names, football.make, football.film),
     Suite("minatar/", minatar.names, minatar.make, minatar.film),
-    Suite("minigrid/", minigrid.SUITE.names, minigrid.SUITE.make, minigrid.SUITE.film),
-    Suite("mujoco/", mujoco.SUITE.names, mujoco.SUITE.make, mujoco.SUITE.film),
-    Suite("popgym/", popgym.SUITE.names, popgym.SUITE.make, popgym.SUITE.film),
-    Suite("vizdoom/", vizdoom.names, vizdoom.make, vizdoom.film),
-    Suite("", gymnasium_ids.names, gymnasium_ids.make, gymnasium_ids.film),
+    _packaged(minigrid.SUITE),
+    _packaged(mujoco.SUITE),
+    _packaged(popgym.SUITE),
+    Suite(
+        "vizdoom/",
+        vizdoom.names,
+        vizdoom.make,
+        vizdoom.film,
+        maker_of_one=vizdoom.maker_of_one,
+    ),
+    Suite(
+        "",
+        gymnasium_ids.names,
+        gymnasium_ids.make,
+        gymnasium_ids.film,
+        maker_of_one=gymnasium_ids.maker_of_one,
+    ),
 )
 """Every suite; the first whose prefix fits a name has it."""
 
@@ -125,6 +158,25 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         return gymnasium_ids.make_own(load_program(name), name, num_envs, seed)
     suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
     return suite.make(name, num_envs, seed)
+
+
+def maker_of_one(name: str) -> Callable[[], Any] | None:
+    """Returns what makes one ``gymnasium.Env``, of the kind that copies are made of.
+
+    Args:
+        name: As for ``make``.
+
+    Returns:
+        None where the suite's environments are none, but copies alone.
+
+    Raises:
+        UsageError: As ``make``; nothing is made yet.
+    """
+    if is_program(name):
+        check_allowed(name)
+        return load_program(name)
+    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
+    return suite.maker_of_one(name) if suite.maker_of_one is not None else None
 
 
 def make_groups(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tengen.errors import UsageError
+from tengen.games.facts import GameFacts
 from tengen.games.protocol import OwnGame, Planes
 from tengen.games.raised import RAISED, call_method, raised
 
@@ -31,7 +32,7 @@ _MAX_COUNT = 65535
 
 def check_own_game(
     own: OwnGame[Any], name: str = "", num_games: int = 10, seed: int = 0
-) -> None:
+) -> GameFacts:
     """Plays random games and verifies every method of a game.
 
     Args:
@@ -39,6 +40,9 @@ def check_own_game(
         name: What messages call it; its class where empty.
         num_games: How many games to play.
         seed: Of the random moves; the same seed plays the same games.
+
+    Returns:
+        What was seen of the games.
 
     Raises:
         UsageError: A method is missing, raised, or broke the protocol; names the
@@ -48,6 +52,7 @@ def check_own_game(
     check.declarations()
     for game_index in range(num_games):
         check.random_game(random.Random(f"{seed} {game_index}"))
+    return check.facts
 
 
 def check_position(
@@ -81,6 +86,7 @@ class _Check:
         self._name = name
         self._ply = 0
         self._shape = shape
+        self.facts = GameFacts()
 
     def declarations(self) -> None:
         """Checks what is fixed: methods, counts, layout."""
@@ -140,7 +146,7 @@ class _Check:
                 turned = child
             state = child
             self._ply += 1
-        self._returns(state)
+        self.facts.finish(self._ply, self._returns(state)[0])
 
     def _require_method(self, method: str) -> None:
         if not callable(self._attribute(method, None)):
@@ -356,6 +362,9 @@ class _Check:
                 "must depend on the state only, as all methods must",
                 "keep nothing in the game between calls",
             )
+        player, terminal, legal, _, planes, _ = snapshot
+        if not terminal:
+            self.facts.see(self._ply, player, legal, planes)
         if self._num_symmetries == 1:
             return
         label = f"symmetry {symmetry}"

@@ -7,7 +7,9 @@ from typing import Any
 
 from tengen.config import check, check_range
 from tengen.games.check import check_own_game
+from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.program import make_program, makes_environment
+from tengen.games.protocol import OwnGame
 from tengen.games.typed import allow, is_program
 
 __all__ = ["add_arguments", "game_check"]
@@ -19,7 +21,9 @@ _MAX_SEED = 2**63 - 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen game check``."""
     parser.add_argument(
-        "task", metavar="module:Game", help="the game; its module is imported"
+        "task",
+        metavar="TASK",
+        help="module:Game, a game of yours, which is imported, or openspiel/NAME",
     )
     parser.add_argument(
         "--games", type=int, default=100, metavar="N", help="random games (100)"
@@ -31,28 +35,62 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
     """Checks what every method of a game answers; see `tengen.games.check_own_game`.
 
     Returns:
-        ``task``, ``num_games`` and ``seed``.
+        ``task``, ``num_games``, ``seed``, ``plies`` (fewest and most of a game),
+        ``results`` (won by the first player, drawn, lost) and ``warning``, empty where
+        there is none.
 
     Raises:
-        UsageError: The game breaks the protocol, or it is no game of one's own.
+        UsageError: The game breaks the protocol, or it is none that is played in
+            Python.
     """
-    check(
-        is_program(args.task),
-        "task",
-        args.task,
-        "must be module:Game, a game in Python; the others are checked by the tests",
-    )
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
-    allow(args.task)
-    check(
-        not makes_environment(args.task),
-        "task",
-        args.task,
-        "must be a game, and has the methods of an environment; train it as one",
-    )
-    name = args.task.partition(":")[2]
-    check_own_game(make_program(args.task), name, args.games, args.seed)
+    facts = check_own_game(_open(args.task), _name(args.task), args.games, args.seed)
+    fewest, most = min(facts.num_plies), max(facts.num_plies)
+    won, drawn, lost = (facts.results[result] for result in (1, 0, -1))
     if not args.json:
-        print(f"{args.task} keeps the protocol in {args.games} random games")
-    return {"task": args.task, "num_games": args.games, "seed": args.seed}
+        if facts.warning:
+            print(f"warning  {facts.warning}")
+        print(
+            f"seen     games of {fewest:,} to {most:,} plies; "
+            f"{won:,} won by who began, {drawn:,} drawn, {lost:,} lost"
+        )
+        print(f"{args.task} keeps the protocol in {args.games:,} random games")
+    return {
+        "task": args.task,
+        "num_games": args.games,
+        "seed": args.seed,
+        "plies": [fewest, most],
+        "results": [won, drawn, lost],
+        "warning": facts.warning,
+    }
+
+
+def _open(task: str) -> OwnGame[Any]:
+    """Returns the game of a task.
+
+    Raises:
+        UsageError: It is none that is played in Python.
+    """
+    if task.startswith(OPENSPIEL_PREFIX):
+        return OpenSpielGame(task)
+    check(
+        is_program(task),
+        "task",
+        task,
+        "must be module:Game, a game in Python, or openspiel/NAME; the others are "
+        "checked by the tests",
+    )
+    allow(task)
+    check(
+        not makes_environment(task),
+        "task",
+        task,
+        "must be a game, and has the methods of an environment; see tengen env check",
+    )
+    own: OwnGame[Any] = make_program(task)
+    return own
+
+
+def _name(task: str) -> str:
+    return task if task.startswith(OPENSPIEL_PREFIX) else task.partition(":")[2]

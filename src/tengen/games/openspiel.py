@@ -124,6 +124,19 @@ class OpenSpielGame:
         first, second = state.returns()
         return first, second
 
+    def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
+        """Plays to the end and returns the results; leaves ``state`` alone.
+
+        Args:
+            state: A position that is not finished.
+            draw: Returns which of n legal actions is played.
+        """
+        state = state.clone()
+        while not state.is_terminal():
+            legal = state.legal_actions()
+            state.apply_action(legal[draw(len(legal))])
+        return self.returns(state)
+
     def observation(self, state: Any) -> Planes:
         """Returns fresh planes ``[C, H, W] float32``."""
         player = self.to_play(state)

@@ -110,6 +110,8 @@ class OwnStates:
         self._num_actions = num_actions
         self._max_plies = max_plies
         self._shape = shape
+        # Of games that can go on from a copy in place, which costs a copy a ply less.
+        self._in_place: Any = getattr(own, "play_out", None)
         self._states: list[tuple[Any, int]] = []
         """(state, ply) by number; as many as ever lived at once."""
 
@@ -173,6 +175,9 @@ class OwnStates:
         """
         own = self._own
         state, ply = self._states[number]
+        if self._in_place is not None:
+            first, second = self._in_place(state, rng.below)
+            return _OUTCOMES[first, second]
         method = "legal_actions"
         try:
             while True:

@@ -28,6 +28,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_it_keeps_the_contract(folder: Path) -> None:
+    report = report_of(folder, "env check")
+    assert report["task"] == "corridor:limited"
+    assert report["findings"] == []
+    assert report["is_whole"]
+
+
+def test_the_page_names_what_is_written(folder: Path) -> None:
+    files = {path.name for path in folder.iterdir()}
+    report = report_of(folder, "env new")
+    assert {path.name for path in folder.iterdir()} - files == set(report["files"])
+    assert all(f"`{name}`" in PAGE.read_text() for name in report["files"])
+
+
 def report_of(cwd: Path, name: str) -> dict[str, Any]:
     """Runs the page's command of a name and returns what it reports."""
     (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)

@@ -40,9 +40,43 @@ def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_it_keeps_the_protocol(folder: Path) -> None:
     done = tengen(folder, *command("game check"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == (
-        "domineering:Domineering keeps the protocol in 100 random games\n"
+    seen, verdict = done.stdout.splitlines()
+    assert verdict == "domineering:Domineering keeps the protocol in 100 random games"
+    numbers = re.fullmatch(
+        r"seen     games of (\d+) to (\d+) plies; "
+        r"(\d+) won by who began, 0 drawn, (\d+) lost",
+        seen,
     )
+    assert numbers is not None, seen
+    fewest, most, won, lost = map(int, numbers.groups())
+    assert 4 < fewest < most <= 12
+    assert won + lost == 100
+    assert min(won, lost) > 10
+
+
+def test_the_page_names_what_is_written(folder: Path) -> None:
+    files = {path.name for path in folder.iterdir()}
+    done = tengen(folder, *command("game new"), "--json")
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert {path.name for path in folder.iterdir()} - files == set(report["files"])
+    assert all(f"`{name}`" in PAGE.read_text() for name in report["files"])
+
+
+def test_planes_that_hide_something_are_warned_of(folder: Path) -> None:
+    """Whose turn it is, which legal actions of the two players depend on."""
+    path = folder / "domineering.py"
+    shown = "stone_planes(np.reshape(state[0], (SIZE, SIZE)), self.to_play(state))"
+    assert shown in path.read_text()
+    path.write_text(path.read_text().replace(shown, f"{shown}[:1]"))
+    done = tengen(folder, *command("game check"), "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["warning"] == (
+        "observation (the same at ply 0 and at ply 1, where another player is to move) "
+        "should show all that legal actions depend on, for positions with the same "
+        "planes share one evaluation; add planes"
+    )
+    assert sum(report["results"]) == report["num_games"] == 100
 
 
 def test_it_is_trained(folder: Path) -> None:

@@ -9,14 +9,13 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tengen import _core, cli, games
 from tengen.actors import SelfplayConfig
 from tengen.errors import UsageError
 from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
-from tengen.games.openspiel import RULES, list_openspiel
+from tengen.games.openspiel import RULES, OpenSpielGame, list_openspiel
 from tengen.play.board import make_board_text
 from tengen.recipes import make_config
 from tengen.search import SearchConfig
@@ -81,6 +80,24 @@ def test_it_is_the_game_of_openspiel(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
+def test_it_keeps_the_protocol(name, capsys):
+    words = ["game", "check", f"openspiel/{name}", "--games", "1", "--json"]
+    assert cli.main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert sum(report["results"]) == 1
+    assert report["plies"][0] > 2
+
+
+def test_what_a_tensor_leaves_out_is_warned_of(capsys):
+    """The tensor of quoridor does not say where a wall begins."""
+    words = ["game", "check", "openspiel/quoridor", "--games", "4"]
+    assert cli.main(words) == 0
+    line, *_ = capsys.readouterr().out.splitlines()
+    assert line.startswith("warning  observation (the same at ply 1 and at ply 1, ")
+    assert "is legal in one of them alone) should show" in line
+
+
+@pytest.mark.parametrize("name", GAMES)
 def test_games_of_the_engine_are_games_of_openspiel(name):
     game = games.make(f"openspiel/{name}")
     settings = SelfplayConfig(full_simulations=8, num_slots=4, max_opening_plies=2)
@@ -101,6 +118,25 @@ def test_games_of_the_engine_are_games_of_openspiel(name):
             state.apply_action(action)
         assert state.is_terminal()
         assert tuple(state.returns()) == OUTCOMES[record.outcome]
+
+
+@pytest.mark.parametrize("name", ["connect_four", "mancala", "hex(board_size=5)"])
+def test_playouts_in_place_are_those_of_new_states(name, monkeypatch):
+    """One copy a playout, not one a ply: the draws and so the choices stay."""
+    moves = [0, 1] if name != "mancala" else [1]
+
+    def choices():
+        source = games.core_game(games.make(f"openspiel/{name}"))
+        return [
+            _core.mcts_choose(source, moves[:played], 40, seed)
+            for seed in range(3)
+            for played in range(len(moves) + 1)
+        ]
+
+    in_place = choices()
+    monkeypatch.delattr(OpenSpielGame, "play_out")
+    assert choices() == in_place
+    assert len(set(in_place)) > 1
 
 
 def test_a_player_who_moves_again_keeps_the_value():
@@ -209,20 +245,12 @@ def test_bad_names_are_one_line(name, words, capfd):
     assert capfd.readouterr().err == ""  # OpenSpiel prints what it raises
 
 
-def test_every_game_that_fits_can_be_played():
+def test_every_game_that_fits_keeps_the_protocol_to_its_end():
     fitting = [name for name, verdict in list_openspiel() if verdict == "fits"]
     assert len(fitting) >= 30
     for name in fitting:
-        game = games.make(f"openspiel/{name}")
-        state, rng = game.new_state(), random.Random(name)
-        for _ in range(50):
-            if state.is_terminal():
-                break
-            legal = state.legal_actions()
-            assert legal == sorted(set(legal))
-            assert 0 <= legal[0] <= legal[-1] < game.num_actions
-            assert np.isfinite(state.observation()).all()
-            state.apply(rng.choice(legal))
+        facts = games.check_own_game(OpenSpielGame(f"openspiel/{name}"), name, 1)
+        assert facts.num_plies[0] > 2
 
 
 def test_threads_see_their_own_positions():

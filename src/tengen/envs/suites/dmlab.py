@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,23 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     Raises:
         UsageError: The level is unknown, or DeepMind Lab is not installed.
     """
+    return GymnasiumEnv(
+        maker_of_one(name),
+        num_envs,
+        seed,
+        name=name,
+        frames_per_step=_FRAMES,
+        is_hard=True,
+        is_partial=True,
+    )
+
+
+def maker_of_one(name: str) -> Callable[[], Any]:
+    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
     if importlib.util.find_spec("deepmind_lab") is None:
         raise UsageError(
             f'environment ("{name}") needs a package that is missing: deepmind_lab; '
@@ -80,16 +98,7 @@ def make(name: str, num_envs: int, seed: int) -> Env:
             )
         level = f"contributed/dmlab30/{level}"
     kind: Any = as_gymnasium(_Level)
-    make_one = functools.partial(kind, level)
-    return GymnasiumEnv(
-        make_one,
-        num_envs,
-        seed,
-        name=name,
-        frames_per_step=_FRAMES,
-        is_hard=True,
-        is_partial=True,
-    )
+    return functools.partial(kind, level)
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

@@ -14,7 +14,7 @@ from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
 from tengen.envs.gymnasium_vector import GymnasiumVectorEnv, is_proven
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["film", "film_own", "make", "make_own", "names"]
+__all__ = ["film", "film_own", "make", "make_own", "maker_of_one", "names"]
 
 
 def names() -> list[str]:
@@ -40,6 +40,16 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     if is_proven(_registered(name)):
         return GymnasiumVectorEnv(name, num_envs, seed)
     return GymnasiumEnv(_maker(name), num_envs, seed, name=name)
+
+
+def maker_of_one(name: str) -> Callable[..., Any]:
+    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+
+    Raises:
+        UsageError: Gymnasium is missing, or the id is unknown.
+    """
+    _registered(name)
+    return _maker(name)
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

@@ -69,7 +69,7 @@ class PackagedSuite:
             UsageError: The environment is unknown, the package is not installed, or a
                 space is of a kind that is not handled.
         """
-        make_one = self._maker(name)
+        make_one = self.maker_of_one(name)
         return GymnasiumEnv(
             make_one, num_envs, seed, name=name, is_partial=self.is_partial
         )
@@ -81,10 +81,15 @@ class PackagedSuite:
             UsageError: As ``make``, or the environment has no pictures.
         """
         return film_copies(
-            self._maker(name), num_envs, seed, num_filmed=num_filmed, name=name
+            self.maker_of_one(name), num_envs, seed, num_filmed=num_filmed, name=name
         )
 
-    def _maker(self, name: str) -> Callable[..., Any]:
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+
+        Raises:
+            UsageError: The environment is unknown, or the package is not installed.
+        """
         if importlib.util.find_spec(self.package) is None:
             raise missing(name, self.package, self.prefix.rstrip("/"))
         ids, short = make_guarded(self._ids, name), name.removeprefix(self.prefix)

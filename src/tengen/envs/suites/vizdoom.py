@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,18 @@ def make(name: str, num_envs: int, seed: int) -> Env:
         UsageError: The scenario is unknown or its file is not there, or VizDoom is not
             installed.
     """
-    kind: Any = as_gymnasium(_Game)
-    make_one = functools.partial(kind, _path_of(name))
+    make_one = maker_of_one(name)
     return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
+
+
+def maker_of_one(name: str) -> Callable[[], Any]:
+    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+
+    Raises:
+        UsageError: As ``make``.
+    """
+    kind: Any = as_gymnasium(_Game)
+    return functools.partial(kind, _path_of(name))
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

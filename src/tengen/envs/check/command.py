@@ -1,0 +1,139 @@
+"""``tengen env check``: steps an environment, and says what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from tengen.config import check, check_range
+from tengen.envs.check.report import Report, check_env
+from tengen.envs.registry import env_spec, make, maker_of_one
+from tengen.games import allow, is_game, is_program, load_program
+
+__all__ = ["add_arguments", "env_check"]
+
+_MAX_STEPS = 100_000_000
+_MAX_SEED = 2**31 - 1
+_MAX_TIMEOUT_S = 86_400.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen env check``."""
+    parser.add_argument(
+        "task",
+        metavar="TASK",
+        help="module:Env, an environment of yours, whose module is imported, or the "
+        "name of one that is installed: CartPole-v1, minatar/Breakout",
+    )
+    parser.add_argument(
+        "--steps", type=int, default=2000, metavar="N", help="random steps (2000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of episodes and actions (0)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds that one call may take (60)",
+    )
+
+
+def env_check(args: argparse.Namespace) -> dict[str, Any]:
+    """Checks an environment as actors use it; see ``tengen.envs.check``.
+
+    Returns:
+        ``task``, ``is_kept``, ``is_whole`` (whether everything was looked at),
+        ``findings``, ``episodes``, ``cost`` and ``exit_code``, 1 where the contract is
+        broken.
+
+    Raises:
+        UsageError: There is no such environment, or it is a game.
+    """
+    check_range("steps", args.steps, 1, _MAX_STEPS)
+    check_range("seed", args.seed, 0, _MAX_SEED)
+    check_range("timeout", args.timeout, 0.1, _MAX_TIMEOUT_S)
+    task = args.task
+    allow(task)
+    if is_program(task):
+        load_program(task)  # what cannot be imported is bad usage
+        is_other = _is_own_game(task)
+    else:
+        is_other = is_game(task)
+    check(not is_other, "task", task, "must be an environment; see tengen game check")
+    if not is_program(task):
+        env_spec(task)  # what is not there, or lacks a package, is bad usage too
+    report = check_env(
+        lambda num_envs, seed: make(task, num_envs, seed),
+        maker_of_one(task),
+        task,
+        num_steps=args.steps,
+        seed=args.seed,
+        timeout_s=args.timeout,
+    )
+    if not args.json:
+        print(_text(task, report))
+    return {
+        "task": task,
+        "is_kept": not report.num_broken,
+        "is_whole": report.is_whole,
+        "findings": [dataclasses.asdict(finding) for finding in report.findings],
+        "episodes": report.episodes and dataclasses.asdict(report.episodes),
+        "cost": report.cost and dataclasses.asdict(report.cost),
+        "exit_code": int(report.num_broken > 0),
+    }
+
+
+def _is_own_game(task: str) -> bool:
+    """Whether a program is a class of a game; one that can't be told is looked at."""
+    found = load_program(task)
+    return hasattr(found, "legal_actions") and not hasattr(found, "step")
+
+
+def _text(task: str, report: Report) -> str:
+    lines = [
+        f"{'broken ' if finding.is_broken else 'warning'}  {finding.message}"
+        for finding in report.findings
+    ]
+    lines += [f"{label:<7}  {text}" for label, text in _facts(report)]
+    num_broken, num_warnings = (
+        report.num_broken,
+        len(report.findings) - report.num_broken,
+    )
+    warnings = f", with {_count(num_warnings, 'warning')}" if num_warnings else ""
+    if not num_broken:
+        lines.append(f"{task} keeps the contract{warnings}")
+        return "\n".join(lines)
+    rest = "" if report.is_whole else "; the rest can be looked at when that is correct"
+    things = _count(num_broken, "thing")
+    lines.append(f"{task} breaks the contract in {things}{warnings}{rest}")
+    return "\n".join(lines)
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    facts = []
+    if (seen := report.episodes) is not None:
+        ends = "none ended"
+        if seen.num_ended:
+            ends = (
+                f"{_count(seen.num_ended, 'episode')} ended, {seen.num_truncated:,} of "
+                f"them cut short, after {seen.shortest:,} to {seen.longest:,} steps"
+            )
+        rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
+        facts.append(("seen", f"{_count(seen.num_steps, 'step')}, {ends}; {rewards}"))
+    if (cost := report.cost) is not None:
+        text = f"{cost.steps_per_second:,.0f} steps/s"
+        if cost.num_copies > 1:
+            text += f" of {cost.num_copies} copies together"
+        if cost.reset_share is not None:
+            text += f", {cost.reset_share:.0%} of the time in reset"
+        if cost.memory_growth_bytes is not None:
+            text += f"; memory {cost.memory_growth_bytes / 2**20:+.1f} MiB"
+        facts.append(("speed", text))
+    return facts
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

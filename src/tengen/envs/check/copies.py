@@ -1,0 +1,271 @@
+"""Copies stepped together as actors have them, by the convention of `tengen.envs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.check.actions import agents_actions
+from tengen.envs.check.findings import CannotGoOnError, Findings
+from tengen.envs.check.one import Maker
+from tengen.envs.check.seeds import play
+from tengen.envs.check.seen import is_same
+from tengen.envs.check.watch import Watch
+from tengen.envs.copies import RAISED, copy_seeds, said
+from tengen.envs.env import Arrays, Env, EnvSpec, Step
+from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.errors import TengenError
+
+__all__ = ["MakeCopies", "check_against_one", "check_copies"]
+
+MakeCopies: TypeAlias = Callable[[int, int], Env]
+"""From the number of copies and a seed to an ``Env``, as ``tengen.envs.make``."""
+
+_Result = TypeVar("_Result")
+
+_NUM_COPIES = 3
+
+
+class _Copies:
+    """An ``Env`` whose failures are noted, and whose arrays are compared with its spec.
+
+    Args:
+        make: Returns the copies.
+        num_envs: How many.
+        seed: Of them.
+        findings: Where what is wrong is noted.
+        watch: Over every call.
+    """
+
+    def __init__(
+        self,
+        make: MakeCopies,
+        num_envs: int,
+        seed: int,
+        findings: Findings,
+        watch: Watch,
+    ) -> None:
+        self._findings, self._watch = findings, watch
+        self._row = 0
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._num_envs = num_envs
+        self._env: Env = self._call("making copies", lambda: make(num_envs, seed))
+
+    @property
+    def spec(self) -> EnvSpec:
+        return self._env.spec
+
+    def reset(self) -> Arrays:
+        self._row = 0
+        self._is_over = np.zeros(self._num_envs, np.bool_)
+        observation = self._call("reset of copies", self._env.reset)
+        self._check_observation(observation)
+        return observation
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        self._row += 1
+        step = self._call("step of copies", lambda: self._env.step(actions))
+        self._check_observation(step.observation)
+        for name, dtype in (
+            ("reward", np.float32),
+            ("terminated", np.bool_),
+            ("truncated", np.bool_),
+            ("is_reset", np.bool_),
+        ):
+            self._check_array(name, getattr(step, name), (), np.dtype(dtype))
+        self._check_resets(step)
+        self._is_over = step.terminated | step.truncated
+        return step
+
+    def close(self) -> None:
+        for call in ("close() of copies", "a second close() of copies"):
+            self._call(call, self._env.close)
+
+    def _call(self, what: str, work: Callable[[], _Result]) -> _Result:
+        try:
+            with self._watch.during(what):
+                return work()
+        except TengenError as error:
+            self._findings.refused("copies.raises", error)
+        except RAISED as error:
+            self._findings.broken(
+                "copies.raises", what, said(error), "must not raise; correct it"
+            )
+        raise CannotGoOnError
+
+    def _check_observation(self, observation: Arrays) -> None:
+        specs = self.spec.observations
+        if observation.keys() != specs.keys():
+            self._findings.broken(
+                "copies.arrays",
+                "observation of copies",
+                sorted(observation),
+                f"must have the arrays {sorted(specs)} of the spec; return them all",
+            )
+            raise CannotGoOnError
+        for name, spec in specs.items():
+            self._check_array(name, observation[name], spec.shape, np.dtype(spec.dtype))
+
+    def _check_array(
+        self, name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        wanted = (self._num_envs, *shape)
+        if (
+            not isinstance(array, np.ndarray)
+            or array.shape != wanted
+            or array.dtype != dtype
+        ):
+            have = getattr(array, "dtype", type(array).__name__)
+            self._findings.broken(
+                "copies.arrays",
+                f"{name} of copies",
+                f"{have} {np.shape(array)}",
+                f"must be an array {dtype} {wanted} at row {self._row}; "
+                f"make it as the spec says",
+            )
+            raise CannotGoOnError
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            self._findings.broken(
+                "copies.finite",
+                f"{name} of copies",
+                array[~np.isfinite(array)].flat[0],
+                f"must be finite at row {self._row}; correct it",
+            )
+
+    def _check_resets(self, step: Step) -> None:
+        if not np.array_equal(step.is_reset, self._is_over):
+            self._findings.broken(
+                "copies.reset",
+                "is_reset",
+                step.is_reset.tolist(),
+                f"must be {self._is_over.tolist()} at row {self._row}, the copies "
+                f"whose episode ended a row before; reset these, and no others",
+            )
+        ends = step.terminated | step.truncated
+        if (step.is_reset & (ends | (step.reward != 0))).any():
+            self._findings.broken(
+                "copies.reset",
+                "row of a reset",
+                f"rewards {step.reward.tolist()}, ends {ends.tolist()}",
+                f"must have reward 0 and no end at row {self._row}; "
+                f"the action is ignored there",
+            )
+
+
+def check_copies(
+    make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Watch
+) -> None:
+    """Steps copies beside each other, twice from one seed and once from another.
+
+    Args:
+        make: Returns the copies.
+        num_steps: Rows of each trajectory.
+        seed: The one that is played twice.
+        findings: Where what is wrong is noted.
+        watch: Over every call.
+
+    Raises:
+        CannotGoOnError: An answer cannot be used.
+    """
+    env = _Copies(make, _NUM_COPIES, seed, findings, watch)
+    actions = agents_actions(env.spec.actions, num_steps, _NUM_COPIES, seed)
+    rows = _played(env, actions)
+    again = _played(env, actions)
+    env.close()
+    if not _are_same(rows, again):
+        findings.broken(
+            "copies.again",
+            "reset() of copies",
+            "other steps than the first time",
+            "must begin anew from the seed; set everything anew in reset",
+        )
+    for other, is_told in ((seed, True), (seed + 1, False)):
+        env = _Copies(make, _NUM_COPIES, other, findings, watch)
+        played = _played(env, actions)
+        env.close()
+        is_same = _are_same(rows, played)
+        if is_told and not is_same:
+            findings.broken(
+                "copies.same",
+                f"seed {seed} of copies",
+                "other steps where they are made again",
+                "must give the same steps by the same actions; "
+                "draw from the seed, and nothing else",
+            )
+        if not is_told and is_same:
+            findings.warning(
+                "seed.others",
+                "seed of copies",
+                "two seeds gave the same steps",
+                "should change what is drawn; leave it where nothing is",
+            )
+
+
+def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
+    """Compares copies beside each other with the same ones, each played alone.
+
+    Args:
+        maker: Makes one environment.
+        num_steps: Rows of each trajectory.
+        seed: Of the copies.
+
+    Raises:
+        CannotGoOnError: An answer cannot be used.
+    """
+
+    def make(num_envs: int, seed: int) -> Env:
+        return GymnasiumEnv(maker.make_one, num_envs, seed, name=maker.name)
+
+    copies = _Copies(make, _NUM_COPIES, seed, maker.findings, maker.watch)
+    actions = agents_actions(copies.spec.actions, num_steps, _NUM_COPIES, seed)
+    rows = _played(copies, actions)
+    copies.close()
+    reader = make(1, 0)
+    reader.close()  # what reads observations and actions needs no copy
+    for copy, copy_seed in enumerate(copy_seeds(seed, _NUM_COPIES)):
+        env = maker()
+        own = [reader.own_action(action) for action in actions[:, copy]]
+        alone = play(env, copy_seed, own)
+        env.close()
+        for i, row in enumerate(alone):
+            observation = reader.observed(row.observation)
+            seen, reward, terminated, truncated = rows[i]
+            is_same = all(
+                np.array_equal(observation[name][0], seen[name][copy])
+                for name in observation
+            ) and (row.reward, row.terminated, row.truncated) == (
+                reward[copy],
+                terminated[copy],
+                truncated[copy],
+            )
+            if not is_same:
+                maker.findings.broken(
+                    "copies.apart",
+                    f"copy {copy}",
+                    f"differs at row {i} from the same one played alone",
+                    "must share nothing with the other copies; keep what changes in "
+                    "self, and not in the class or the module",
+                )
+                return
+
+
+_Rows: TypeAlias = list[
+    tuple[Arrays, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]
+]
+
+
+def _played(env: _Copies, actions: NDArray[Any]) -> _Rows:
+    """Returns the first observations, and a row for each action."""
+    nothing = np.zeros(actions.shape[1], np.bool_)
+    rows: _Rows = [(env.reset(), nothing.astype(np.float32), nothing, nothing)]
+    for row in actions:
+        step = env.step(row)
+        rows.append((step.observation, step.reward, step.terminated, step.truncated))
+    return rows
+
+
+def _are_same(rows: _Rows, others: _Rows) -> bool:
+    return all(map(is_same, rows, others))

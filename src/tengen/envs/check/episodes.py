@@ -1,0 +1,196 @@
+"""Episodes of one environment: how they begin and end, and what is promised of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tengen.envs.check.actions import own_actions
+from tengen.envs.check.findings import Findings
+from tengen.envs.check.one import Maker, Moved, OneEnv
+from tengen.envs.check.seen import copied, is_same
+
+__all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
+
+# Episodes whose end is played again, and of which a rule must hold to be believed.
+_NUM_ENDS = 3
+# Of a step count that says nothing of a limit.
+_MIN_LIMIT = 10
+# Of steps in which an episode may well not end.
+_MIN_ENDLESS = 1000
+
+
+@dataclass
+class EpisodeFacts:
+    """What was seen of episodes, for people."""
+
+    num_steps: int = 0
+    """Steps taken."""
+    num_ended: int = 0
+    """Episodes that ended."""
+    num_truncated: int = 0
+    """Those of them that were cut short."""
+    shortest: int = 0
+    """Steps of the shortest that ended; 0 where none did."""
+    longest: int = 0
+    """Steps of the longest that ended; 0 where none did."""
+    least_reward: float = math.inf
+    """The least reward of a step."""
+    greatest_reward: float = -math.inf
+    """The greatest one."""
+
+    def take(self, moved: Moved) -> None:
+        """Counts a step."""
+        self.num_steps += 1
+        self.least_reward = min(self.least_reward, moved.reward)
+        self.greatest_reward = max(self.greatest_reward, moved.reward)
+
+    def end(self, length: int, is_truncated: bool) -> None:
+        """Counts an episode that ended."""
+        self.shortest = min(self.shortest, length) if self.num_ended else length
+        self.longest = max(self.longest, length)
+        self.num_ended += 1
+        self.num_truncated += is_truncated
+
+
+@dataclass
+class _Ended:
+    """An episode that ended, to be played again."""
+
+    seed: int
+    actions: list[Any]
+    final: Any
+    is_truncated: bool
+
+
+def check_spaces(env: OneEnv, findings: Findings) -> None:
+    """Notes bounds that agents cannot keep to.
+
+    Args:
+        env: The environment, not begun.
+        findings: Where what is wrong is noted.
+    """
+    from gymnasium import spaces
+
+    space = env.env.action_space
+    if not isinstance(space, spaces.Box):
+        return
+    if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+        findings.warning(
+            "spaces.actions",
+            "action_space",
+            space,
+            "should have finite bounds, by which agents scale what they try; "
+            "set low and high",
+        )
+
+
+def check_episodes(
+    maker: Maker, num_steps: int, seed: int, is_limited: bool
+) -> EpisodeFacts:
+    """Plays episodes by random actions and looks at every answer.
+
+    Args:
+        maker: Makes the environment.
+        num_steps: Steps in all.
+        seed: Of episodes and actions.
+        is_limited: Whether a limit of steps is declared.
+
+    Raises:
+        CannotGoOnError: An answer cannot be used.
+    """
+    env = maker()
+    facts, ended = EpisodeFacts(), list[_Ended]()
+    actions = own_actions(env.env.action_space, seed)
+    one_first: Any = None
+    do_begin_alike, does_change = True, False
+    episode_seed = seed - 1
+    while facts.num_steps < num_steps:
+        episode_seed += 1
+        taken: list[Any] = []
+        first = copied(env.reset(episode_seed))
+        if episode_seed == seed:
+            one_first = first
+        do_begin_alike = do_begin_alike and is_same(one_first, first)
+        while facts.num_steps < num_steps:
+            taken.append(next(actions))
+            moved = env.step(taken[-1])
+            facts.take(moved)
+            does_change = does_change or not is_same(first, moved.observation)
+            if not moved.is_over:
+                continue
+            is_truncated = not moved.terminated
+            facts.end(len(taken), is_truncated)
+            if len(ended) < _NUM_ENDS:
+                final = copied(moved.observation)
+                ended.append(_Ended(episode_seed, taken, final, is_truncated))
+            break
+    env.close()
+    _check_ends(facts, maker.findings, is_limited)
+    if does_change and len(ended) == _NUM_ENDS:
+        _check_finals(maker, ended, do_begin_alike)
+    return facts
+
+
+def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> None:
+    if not facts.num_ended:
+        if not is_limited and facts.num_steps >= _MIN_ENDLESS:
+            findings.warning(
+                "episodes.limit",
+                "episode",
+                f"{facts.num_steps} steps",
+                "should end by itself some time; cut it short by "
+                "gymnasium.wrappers.TimeLimit",
+            )
+        return
+    if (
+        facts.num_ended >= _NUM_ENDS
+        and facts.num_truncated == 0
+        and _MIN_LIMIT <= facts.shortest == facts.longest
+    ):
+        findings.warning(
+            "episodes.truncated",
+            "terminated",
+            f"True after {facts.longest} steps in each of {facts.num_ended} episodes",
+            "should be False where a limit of steps cuts an episode short; "
+            "return truncated=True there, or leave it where the task itself is over",
+        )
+
+
+def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
+    """Finds a step that resets: its observation is then what reset would give.
+
+    The same episode is played again up to its last step, in place of which reset is
+    called: whoever resets in step would draw the same beginning from the same stream.
+    """
+    env = maker()
+    do_reset = all(_is_next_beginning(env, episode) for episode in ended)
+    env.close()
+    if not do_reset:
+        return
+    which = "truncated" if ended[0].is_truncated else "terminated"
+    seen = f"that of the next reset, in each of {len(ended)} episodes"
+    must = (
+        "be the state that the last action reached; let reset begin "
+        "the next episode, and not step"
+    )
+    if do_begin_alike:
+        maker.findings.warning(
+            "step.final", f"observation with {which}", seen, f"should {must}"
+        )
+    else:
+        maker.findings.broken(
+            "step.final", f"observation with {which}", seen, f"must {must}"
+        )
+
+
+def _is_next_beginning(env: OneEnv, episode: _Ended) -> bool:
+    """Whether a reset in place of the last step gives the last observation."""
+    env.reset(episode.seed)
+    for action in episode.actions[:-1]:
+        if env.step(action).is_over:
+            return False  # another episode than before: that is told by its own check
+    return is_same(env.reset(), episode.final)

@@ -1,0 +1,253 @@
+"""One ``gymnasium.Env``, of which every answer is looked at."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tengen.envs.check.findings import CannotGoOnError, Findings
+from tengen.envs.check.seen import ObservationCheck
+from tengen.envs.check.watch import Watch
+from tengen.envs.copies import RAISED, said
+from tengen.envs.gymnasium_env import import_gymnasium, make_guarded
+from tengen.envs.spaces import Actions, Observations
+from tengen.errors import UsageError
+
+__all__ = ["Maker", "Moved", "OneEnv"]
+
+# What wrappers that reset by themselves put the final observation into.
+_FINAL_KEYS = ("final_obs", "final_observation", "final_info")
+_FIVE = "(observation, reward, terminated, truncated, info)"
+
+
+class Maker(NamedTuple):
+    """How the environments of one check are made."""
+
+    make_one: Callable[[], Any]
+    """Returns a new ``gymnasium.Env``."""
+    name: str
+    """The task."""
+    findings: Findings
+    """Where everything that is wrong is noted."""
+    watch: Watch
+    """Over every call."""
+
+    def __call__(self) -> OneEnv:
+        """Makes one.
+
+        Raises:
+            CannotGoOnError: It cannot be made, or its spaces are not handled.
+        """
+        return OneEnv(self)
+
+
+class Moved(NamedTuple):
+    """What a step gave."""
+
+    observation: Any
+    """As the environment gave it."""
+    reward: float
+    """Rounded to float32, as agents see it."""
+    terminated: bool
+    """As the environment gave it."""
+    truncated: bool
+    """As the environment gave it."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode is."""
+        return self.terminated or self.truncated
+
+
+class OneEnv:
+    """An environment whose answers are noted where they break the contract.
+
+    Every method raises ``CannotGoOnError`` where an answer cannot be used.
+
+    Attributes:
+        env: The ``gymnasium.Env``.
+    """
+
+    def __init__(self, maker: Maker) -> None:
+        self._findings, self._watch = maker.findings, maker.watch
+        self._episode = self._step = 0
+        try:
+            with self._watch.during("making it"):
+                self.env = make_guarded(maker.make_one, maker.name)
+        except UsageError as error:
+            self._findings.refused("make", error)
+            raise CannotGoOnError from error
+        self._check_kind()
+        try:
+            Observations(self.env.observation_space, maker.name)
+            Actions(self.env.action_space, maker.name)
+        except UsageError as error:
+            self._findings.refused("spaces", error)
+            self.close()
+            raise CannotGoOnError from error
+        self._seen = ObservationCheck(self.env.observation_space, self._findings)
+
+    @property
+    def where(self) -> str:
+        """Where in which episode it is, for messages."""
+        return f"episode {self._episode}, step {self._step}"
+
+    def reset(self, seed: int | None = None) -> Any:
+        """Begins an episode and returns its first observation."""
+        self._episode += 1
+        self._step = 0
+        words = {} if seed is None else {"seed": seed}
+        shown = "reset()" if seed is None else f"reset(seed={seed})"
+        try:
+            with self._watch.during(shown):
+                answer = self.env.reset(**words)
+        except RAISED as error:
+            advice = "correct it"
+            if isinstance(error, TypeError) and "keyword argument" in str(error):
+                advice = "declare def reset(self, *, seed=None, options=None)"
+            self._cannot(
+                "reset.raises", shown, said(error), f"must not raise; {advice}"
+            )
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            self._cannot(
+                "reset.pair",
+                shown,
+                f"returned {_kind(answer)}",
+                "must return (observation, info); return observation, {}",
+            )
+        observation, info = answer
+        self._check_info(info, shown)
+        self._seen.check(observation, f"of {shown}")
+        return observation
+
+    def step(self, action: Any) -> Moved:
+        """Steps, and returns what that gave."""
+        self._step += 1
+        try:
+            with self._watch.during(f"step({action!r})"):
+                answer = self.env.step(action)
+        except RAISED as error:
+            self._cannot(
+                "step.raises",
+                f"step({' '.join(repr(action).split())})",
+                said(error),
+                f"must not raise at {self.where}; take every action of the space",
+            )
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            advice = f"return {_FIVE}"
+            if isinstance(answer, tuple) and len(answer) == 4:
+                advice += ", of which done was the old form of the two in the middle"
+            self._cannot(
+                "step.five",
+                "step",
+                f"returned {_kind(answer)}",
+                f"must return five things; {advice}",
+            )
+        observation, reward, terminated, truncated, info = answer
+        self._check_info(info, "step")
+        self._seen.check(observation, f"at {self.where}")
+        return Moved(
+            observation,
+            self._reward(reward),
+            self._end("terminated", terminated),
+            self._end("truncated", truncated),
+        )
+
+    def close(self) -> None:
+        """Closes it twice, as it may come to be."""
+        for call in ("close()", "a second close()"):
+            try:
+                with self._watch.during(call):
+                    self.env.close()
+            except RAISED as error:
+                self._findings.broken(
+                    "close", call, said(error), "must not raise; correct close"
+                )
+                return
+
+    def _check_kind(self) -> None:
+        gymnasium = import_gymnasium()
+        if not isinstance(self.env, gymnasium.Env):
+            self._cannot(
+                "make",
+                "environment",
+                type(self.env).__name__,
+                "must be a gymnasium.Env; derive its class from that one",
+            )
+        for space in ("observation_space", "action_space"):
+            have = getattr(self.env, space, None)
+            if not isinstance(have, gymnasium.Space):
+                self._cannot(
+                    "spaces",
+                    space,
+                    have,
+                    "must be a gymnasium.Space; set it in __init__",
+                )
+
+    def _check_info(self, info: Any, call: str) -> None:
+        if not isinstance(info, dict):
+            self._findings.broken(
+                "info", f"info of {call}", _kind(info), "must be a dict; return {}"
+            )
+            return
+        for key in _FINAL_KEYS:
+            if key in info:
+                self._findings.broken(
+                    "step.final",
+                    f"info of {call}",
+                    f"has {key}",
+                    "must not tell of an episode that step has ended and begun anew; "
+                    "let reset begin episodes, and nothing else",
+                )
+
+    def _reward(self, reward: Any) -> float:
+        is_number = isinstance(reward, numbers.Real | np.number) and not isinstance(
+            reward, bool
+        )
+        if not is_number:
+            self._findings.broken(
+                "step.reward",
+                "reward",
+                _kind(reward),
+                f"must be a number at {self.where}; return float(...)",
+            )
+        try:
+            with np.errstate(over="ignore"):
+                value = float(np.float32(reward))
+        except (TypeError, ValueError):
+            raise CannotGoOnError from None
+        if not np.isfinite(value):
+            self._findings.broken(
+                "step.reward",
+                "reward",
+                reward,
+                f"must be finite, as float32 too, at {self.where}; correct it",
+            )
+        return value
+
+    def _end(self, which: str, value: Any) -> bool:
+        if not isinstance(value, bool | np.bool_):
+            self._findings.broken(
+                f"step.{which}",
+                which,
+                _kind(value),
+                f"must be a bool at {self.where}; return bool(...)",
+            )
+        try:
+            return bool(value)
+        except (TypeError, ValueError):
+            raise CannotGoOnError from None
+
+    def _cannot(self, rule: str, name: str, seen: object, must: str) -> Any:
+        self._findings.broken(rule, name, seen, must)
+        raise CannotGoOnError
+
+
+def _kind(value: Any) -> str:
+    """Returns what a value is, and what it holds where that is short."""
+    if isinstance(value, tuple):
+        return f"{len(value)} values"
+    return f"{type(value).__name__} {value!r}"

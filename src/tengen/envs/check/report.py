@@ -1,0 +1,155 @@
+"""``check_env``: everything that is looked at, in order, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tengen.envs.check.copies import MakeCopies, check_against_one, check_copies
+from tengen.envs.check.cost import Cost, measure, measure_copies
+from tengen.envs.check.episodes import EpisodeFacts, check_episodes, check_spaces
+from tengen.envs.check.findings import CannotGoOnError, Finding, Findings
+from tengen.envs.check.one import Maker
+from tengen.envs.check.seeds import check_seeds
+from tengen.envs.check.watch import HangError, Watch
+from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.errors import UsageError
+
+__all__ = ["Report", "check_env", "check_own_env"]
+
+# Of the trajectories that are compared, of which there are a dozen.
+_MAX_COMPARED = 300
+
+
+@dataclass
+class Report:
+    """What a check found."""
+
+    findings: list[Finding]
+    """In the order of discovery."""
+    episodes: EpisodeFacts | None = None
+    """What was seen of episodes; None where nothing was."""
+    cost: Cost | None = None
+    """What steps cost; None where that was not measured."""
+    is_whole: bool = False
+    """Whether everything was looked at; else what is broken was in the way."""
+
+    @property
+    def num_broken(self) -> int:
+        """Rules that are broken."""
+        return sum(finding.is_broken for finding in self.findings)
+
+
+def check_env(
+    make: MakeCopies,
+    make_one: Callable[[], Any] | None,
+    name: str,
+    *,
+    num_steps: int = 2000,
+    seed: int = 0,
+    timeout_s: float = 60.0,
+) -> Report:
+    """Checks an environment as actors use it. Blocks; runs in a thread of its own.
+
+    Args:
+        make: Returns copies of it.
+        make_one: Returns one, a ``gymnasium.Env``; None where there is none to be had
+            and the copies alone are looked at.
+        name: The task, for messages.
+        num_steps: Random steps, at least 1.
+        seed: Of episodes and actions, at least 0.
+        timeout_s: How long one call may take, in seconds.
+    """
+    findings, watch = Findings(), Watch(timeout_s)
+    report = Report([])
+    work = _Work(make, make_one, name, num_steps, seed, findings, watch, report)
+    try:
+        watch.run(work.all)
+        report.is_whole = True
+    except CannotGoOnError:
+        pass
+    except HangError as error:
+        findings.broken(
+            "hangs",
+            str(error),
+            f"still runs after {timeout_s:g} s",
+            "must return; correct what it waits for, or raise --timeout",
+        )
+    report.findings = findings.all
+    return report
+
+
+def check_own_env(
+    make_one: Callable[[], Any], name: str = "", num_steps: int = 1000, seed: int = 0
+) -> None:
+    """Checks an environment of one's own, for its tests; see ``check_env``.
+
+    Args:
+        make_one: A class of ``gymnasium.Env``, or a function that returns one; called
+            without arguments, several times.
+        name: What messages call it; its class where empty.
+        num_steps: Random steps, at least 1.
+        seed: Of episodes and actions, at least 0.
+
+    Raises:
+        UsageError: The contract is broken; names everything that was found broken.
+    """
+    shown = name or getattr(make_one, "__name__", type(make_one).__name__)
+    report = check_env(
+        lambda num_envs, seed: GymnasiumEnv(make_one, num_envs, seed, name=shown),
+        make_one,
+        shown,
+        num_steps=num_steps,
+        seed=seed,
+    )
+    if report.num_broken:
+        broken = [one.message for one in report.findings if one.is_broken]
+        raise UsageError(" | ".join(broken))
+
+
+@dataclass
+class _Work:
+    """One check."""
+
+    make: MakeCopies
+    make_one: Callable[[], Any] | None
+    name: str
+    num_steps: int
+    seed: int
+    findings: Findings
+    watch: Watch
+    report: Report
+
+    def all(self) -> None:
+        """Looks at everything.
+
+        Raises:
+            CannotGoOnError: What is broken is in the way of the rest.
+        """
+        compared = min(self.num_steps, _MAX_COMPARED)
+        if self.make_one is not None:
+            maker = Maker(self.make_one, self.name, self.findings, self.watch)
+            self._one(maker, compared)
+        check_copies(self.make, compared, self.seed, self.findings, self.watch)
+        if self.make_one is None:
+            self.report.cost = measure_copies(
+                self.make, self.num_steps, self.seed, self.findings
+            )
+
+    def _one(self, maker: Maker, compared: int) -> None:
+        env = maker()
+        check_spaces(env, self.findings)
+        registered = getattr(env.env, "spec", None)
+        is_limited = bool(registered and registered.max_episode_steps)
+        env.close()
+        self.report.episodes = check_episodes(
+            maker, self.num_steps, self.seed, is_limited
+        )
+        is_repeated = check_seeds(maker, compared, self.seed)
+        self.report.cost = measure(maker, self.num_steps, self.seed)
+        if self.findings.num_broken:
+            # Copies would break in the same places, and say it in other words.
+            raise CannotGoOnError
+        if is_repeated:
+            check_against_one(maker, compared, self.seed)

@@ -1,0 +1,176 @@
+"""What a seed promises: the same actions after it, the same trajectory."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tengen.envs.check.actions import own_actions
+from tengen.envs.check.one import Maker, OneEnv
+from tengen.envs.check.seen import copied, is_same
+
+__all__ = ["Row", "check_seeds", "play"]
+
+# Seeds that should not all begin, and go on, alike.
+_NUM_SEEDS = 3
+# Steps by which two episodes should differ, where they do.
+_NUM_BEGINNING = 20
+
+
+class Row(NamedTuple):
+    """One row of a trajectory: a step, or the reset after an episode's end."""
+
+    observation: Any
+    """A copy of what the environment gave."""
+    reward: float
+    """0 of a reset."""
+    terminated: bool
+    """False of a reset."""
+    truncated: bool
+    """False of a reset."""
+
+
+def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
+    """Plays from a seed, as tengen does: a row that begins an episode takes no action.
+
+    Args:
+        env: The environment; its episode under way is given up.
+        seed: Of the first reset.
+        actions: One a row.
+
+    Returns:
+        The first observation, and a row for each action.
+
+    Raises:
+        CannotGoOnError: An answer cannot be used.
+    """
+    rows = [Row(copied(env.reset(seed)), 0.0, False, False)]
+    is_over = False
+    for action in actions:
+        if is_over:
+            rows.append(Row(copied(env.reset()), 0.0, False, False))
+            is_over = False
+            continue
+        moved = env.step(action)
+        is_over = moved.is_over
+        rows.append(Row(copied(moved.observation), *moved[1:]))
+    return rows
+
+
+def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
+    """Plays the same actions from the same seed and from others.
+
+    Args:
+        maker: Makes the environment.
+        num_steps: Of each trajectory.
+        seed: The one that is played several times.
+
+    Returns:
+        Whether the same seed gave the same trajectory.
+
+    Raises:
+        CannotGoOnError: An answer cannot be used.
+    """
+    env = maker()
+    drawn = own_actions(env.env.action_space, seed)
+    actions = list(itertools.islice(drawn, num_steps))
+    rows = play(env, seed, actions)
+    again = play(env, seed, actions)
+    env.close()
+    other = maker()
+    anew = play(other, seed, actions)
+    place = _first_difference(rows, anew)
+    if place is not None:
+        _tell_of_copies(maker, seed, actions, place)
+    elif (place := _first_difference(rows, again)) is not None:
+        maker.findings.broken(
+            "seed.again",
+            f"reset(seed={seed})",
+            f"{place} differs from the first time",
+            "must forget all that was before; set everything anew in reset",
+        )
+    _check_others(maker, other, seed, actions, rows)
+    other.close()
+    return place is None
+
+
+def _tell_of_copies(
+    maker: Maker, seed: int, actions: Sequence[Any], place: str
+) -> None:
+    advice = (
+        "draw from self.np_random, after super().reset(seed=seed), and nothing else"
+    )
+    trajectories = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)
+        env = maker()
+        trajectories.append(play(env, seed, actions))
+        env.close()
+    if _first_difference(*trajectories) is None:
+        advice = (
+            "it draws from the streams of numpy.random or random, which all share; "
+            "draw from self.np_random"
+        )
+    maker.findings.broken(
+        "seed.same",
+        f"reset(seed={seed})",
+        f"{place} differs between two that were made and seeded alike",
+        f"must give the same trajectory by the same actions; {advice}",
+    )
+
+
+def _check_others(
+    maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any], rows: list[Row]
+) -> None:
+    others = [play(env, seed + more, actions) for more in range(1, _NUM_SEEDS + 1)]
+    if any(_first_difference(rows, played) is not None for played in others):
+        _check_next(maker, env, seed, actions)
+        return
+    maker.findings.warning(
+        "seed.others",
+        "reset(seed=...)",
+        f"{len(others) + 1} seeds gave one trajectory",
+        "should draw something from its seed; leave it where nothing is drawn",
+    )
+
+
+def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) -> None:
+    """Finds a reset without a seed that begins the same episode each time."""
+    begun = []
+    env.reset(seed)
+    for _ in range(_NUM_SEEDS + 1):
+        rows = [Row(copied(env.reset()), 0.0, False, False)]
+        for action in actions[:_NUM_BEGINNING]:
+            moved = env.step(action)
+            rows.append(Row(copied(moved.observation), *moved[1:]))
+            if moved.is_over:
+                break
+        begun.append(rows)
+    if all(
+        len(rows) == len(begun[0]) and _first_difference(rows, begun[0]) is None
+        for rows in begun
+    ):
+        maker.findings.warning(
+            "seed.next",
+            "reset()",
+            f"began the same episode {len(begun)} times",
+            "should go on in the stream that reset(seed=...) began; draw a seed "
+            "or begin a stream in reset only where one is given",
+        )
+
+
+def _first_difference(rows: Sequence[Row], others: Sequence[Row]) -> str | None:
+    """Returns what differs first, in words; None where nothing does."""
+    for i, (row, other) in enumerate(zip(rows, others, strict=True)):
+        where = f"at row {i}" if i else "of the first reset"
+        if not is_same(row.observation, other.observation):
+            return f"the observation {where}"
+        for name in ("reward", "terminated", "truncated"):
+            if not is_same(getattr(row, name), getattr(other, name)):
+                return f"{name} {where}"
+    return None

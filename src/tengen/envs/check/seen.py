@@ -1,0 +1,207 @@
+"""Whether an observation is what its space says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.envs.check.findings import CannotGoOnError, Findings
+from tengen.envs.copies import one_line
+
+__all__ = ["ObservationCheck", "copied", "is_same"]
+
+
+class ObservationCheck:
+    """Compares observations with their space, part by part.
+
+    Args:
+        space: The observation space, of a kind that is handled.
+        findings: Where everything that is wrong is noted.
+    """
+
+    def __init__(self, space: Any, findings: Findings) -> None:
+        self._space = space
+        self._findings = findings
+
+    def check(self, observation: Any, where: str) -> None:
+        """Notes what is wrong with an observation.
+
+        Args:
+            observation: As the environment gave it.
+            where: Of which step it is, for messages.
+
+        Raises:
+            CannotGoOnError: It cannot be read at all.
+        """
+        self._check_part(self._space, observation, "observation", where)
+
+    def _check_part(self, space: Any, value: Any, name: str, where: str) -> None:
+        from gymnasium import spaces
+
+        if isinstance(space, spaces.Dict | spaces.Tuple):
+            for key, part in _parts(space):
+                try:
+                    entry = value[key]
+                except (LookupError, TypeError):
+                    self._wrong(
+                        "observation.parts",
+                        name,
+                        _keys(value),
+                        f"must have an entry {key!r}, as its space has, {where}; "
+                        f"return every entry of the space",
+                    )
+                    raise CannotGoOnError from None
+                self._check_part(part, entry, f"{name}/{key}", where)
+            self._no_others(space, value, name, where)
+            return
+        self._check_array(space, value, name, where)
+
+    def _check_array(self, space: Any, value: Any, name: str, where: str) -> None:
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            self._wrong(
+                "observation.dtype",
+                name,
+                error,
+                f"must be an array {where}; return a numpy array",
+            )
+            raise CannotGoOnError from None
+        shape = space.shape or ()
+        if array.shape != shape:
+            self._wrong(
+                "observation.shape",
+                name,
+                f"shape {array.shape}",
+                f"must have the shape {shape} of its space {where}; "
+                f"correct one of them",
+            )
+            raise CannotGoOnError
+        if array.dtype.kind not in "biuf":
+            self._wrong(
+                "observation.dtype",
+                name,
+                array.dtype,
+                f"must hold numbers {where}; return a numpy array",
+            )
+            raise CannotGoOnError
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            value = array[~np.isfinite(array)].flat[0]
+            self._wrong(
+                "observation.finite",
+                name,
+                value,
+                f"must be finite {where}; correct what it is computed from",
+            )
+            return
+        if array.dtype != space.dtype and not np.can_cast(array.dtype, space.dtype):
+            self._check_lossy(space, array, name, where)
+        self._check_bounds(space, array, name, where)
+
+    def _check_lossy(
+        self, space: Any, array: NDArray[Any], name: str, where: str
+    ) -> None:
+        if space.dtype.kind == "f" or (array == array.astype(space.dtype)).all():
+            self._findings.warning(
+                "observation.type",
+                name,
+                array.dtype,
+                f"should have its space's type, {space.dtype}, {where}; "
+                f"add .astype(np.{space.dtype})",
+            )
+            return
+        self._wrong(
+            "observation.dtype",
+            name,
+            array.dtype,
+            f"must have its space's type, {space.dtype}, {where}, which cannot hold "
+            f"its numbers; add .astype(np.{space.dtype}) or change the space",
+        )
+
+    def _check_bounds(
+        self, space: Any, array: NDArray[Any], name: str, where: str
+    ) -> None:
+        low, high = _bounds(space)
+        # Bounds of a Box are rounded to its type, and so is what is compared with them.
+        rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
+        outside = (rounded < low) | (rounded > high)
+        if not outside.any():
+            return
+        place = tuple(int(i) for i in np.argwhere(np.atleast_1d(outside))[0])
+        at = f" at [{', '.join(map(str, place))}]" if array.shape else ""
+        low, high = (np.broadcast_to(b, outside.shape)[outside][0] for b in (low, high))
+        self._wrong(
+            "observation.bounds",
+            name,
+            f"{np.atleast_1d(array)[place]}{at}",
+            f"must be in the bounds of its space, {low} to {high}, {where}; "
+            f"widen the space, or clip",
+        )
+
+    def _no_others(self, space: Any, value: Any, name: str, where: str) -> None:
+        count = len(list(_parts(space)))
+        if len(value) > count:
+            self._wrong(
+                "observation.parts",
+                name,
+                _keys(value),
+                f"must have the {count} entries of its space {where}; "
+                f"add the others to the space, or leave them out",
+            )
+
+    def _wrong(self, rule: str, name: str, seen: object, must: str) -> None:
+        self._findings.broken(rule, name, seen, must)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Returns whether two observations are equal; NaN is equal to itself."""
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and one.keys() == other.keys()
+            and all(is_same(one[key], other[key]) for key in one)
+        )
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    one, other = np.asarray(one), np.asarray(other)
+    return np.array_equal(
+        one, other, equal_nan="f" in (one.dtype.kind, other.dtype.kind)
+    )
+
+
+def copied(observation: Any) -> Any:
+    """Returns an observation that nothing which follows changes."""
+    if isinstance(observation, dict):
+        return {key: copied(part) for key, part in observation.items()}
+    if isinstance(observation, tuple | list):
+        return tuple(copied(part) for part in observation)
+    return np.array(observation)
+
+
+def _parts(space: Any) -> Iterator[tuple[Any, Any]]:
+    parts = space.spaces
+    yield from parts.items() if isinstance(parts, dict) else enumerate(parts)
+
+
+def _keys(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"entries {one_line(list(value))}"
+    if isinstance(value, tuple | list):
+        return f"{len(value)} entries"
+    return type(value).__name__
+
+
+def _bounds(space: Any) -> tuple[Any, Any]:
+    """Returns the least and the greatest number of each place of an array."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        return int(space.start), int(space.start) + int(space.n) - 1
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    if isinstance(space, spaces.MultiBinary):
+        return 0, 1
+    return space.low, space.high

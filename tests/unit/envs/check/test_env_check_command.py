@@ -1,0 +1,146 @@
+"""``tengen env check``: what it prints and returns, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("gymnasium")
+
+from tengen import cli, envs
+from tengen.errors import UsageError
+from tests.unit.envs.check import planted
+
+STEPS = ("--steps", "200")
+
+
+@pytest.fixture
+def check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    """Runs the command on a task; a module ``planted_envs`` lies there."""
+    source = Path(planted.__file__).read_text()
+    (tmp_path / "planted_envs.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "planted_envs", raising=False)
+
+    def run(task: str, *words: str) -> tuple[int, str, str]:
+        code = cli.main(["env", "check", task, *STEPS, *words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_one_that_keeps_the_contract(check: Any) -> None:
+    code, out, err = check("planted_envs:Walk")
+    assert (code, err) == (0, "")
+    seen, speed, verdict = out.splitlines()
+    assert seen.startswith("seen     200 steps, ")
+    assert seen.endswith(" steps; rewards -1 to 1")
+    assert speed.startswith("speed    ")
+    assert "% of the time in reset" in speed
+    assert verdict == "planted_envs:Walk keeps the contract"
+    code, out, _ = check("planted_envs:Walk", "--json")
+    report = json.loads(out)
+    assert code == report["exit_code"] == 0
+    assert (report["is_kept"], report["is_whole"]) == (True, True)
+    assert report["findings"] == []
+    assert report["episodes"]["num_steps"] == 200
+    assert report["cost"]["num_copies"] == 1
+
+
+def test_one_that_breaks_it_leaves_with_1(check: Any) -> None:
+    code, out, err = check("planted_envs:EndsByNumbers")
+    assert (code, err) == (1, "")
+    first, *_, verdict = out.splitlines()
+    assert first == (
+        "broken   terminated (int 0) must be a bool at episode 1, step 1; "
+        "return bool(...)"
+    )
+    assert verdict == (
+        "planted_envs:EndsByNumbers breaks the contract in 1 thing; "
+        "the rest can be looked at when that is correct"
+    )
+    code, out, _ = check("planted_envs:EndsByNumbers", "--json")
+    report = json.loads(out.splitlines()[-1])
+    assert code == report["exit_code"] == 1
+    assert (report["is_kept"], report["is_whole"]) == (False, False)
+    assert [one["rule"] for one in report["findings"]] == ["step.terminated"]
+
+
+def test_a_warning_is_no_failure(check: Any) -> None:
+    code, out, _ = check("planted_envs:IsDouble")
+    assert code == 0
+    assert out.startswith("warning  observation (float64) should have")
+    assert out.endswith("IsDouble keeps the contract, with 1 warning\n")
+
+
+def test_one_that_hangs_is_named(check: Any) -> None:
+    code, out, _ = check("planted_envs:HangsInStep", "--timeout", "0.5")
+    assert code == 1
+    assert out.startswith("broken   step(")
+    assert "(still runs after 0.5 s) must return; " in out
+
+
+def test_a_function_that_returns_one_is_checked(check: Any, tmp_path: Path) -> None:
+    text = (
+        "from gymnasium.wrappers import TimeLimit\n"
+        "from planted_envs import NeverEnds\n"
+        "def limited(): return TimeLimit(NeverEnds(), 7)\n"
+    )
+    (tmp_path / "planted_limit.py").write_text(text)
+    code, out, _ = check("planted_limit:limited")
+    assert code == 0
+    assert "after 7 to 7 steps" in out
+    assert "planted_limit:limited keeps the contract\n" in out
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "minatar/Breakout"])
+def test_an_installed_one_is_checked(check: Any, task: str) -> None:
+    """The second has no ``gymnasium.Env`` to show, but copies alone."""
+    if task not in envs.names():
+        pytest.skip(f"{task} is not installed")
+    code, out, _ = check(task)
+    assert code == 0, out
+    assert out.endswith(f"{task} keeps the contract\n")
+    assert ("8 copies together" in out) == (task == "minatar/Breakout")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("planted_none:Env",), "task (planted_none:Env) must name a module that"),
+        (("planted_envs:Wall",), 'did you mean "Walk"?'),
+        (("CartPole-v9",), 'environment ("CartPole-v9") is not known to Gymnasium'),
+        (("minatar/Pong",), 'environment ("minatar/Pong")'),
+        (("connect4",), "task (connect4) must be an environment; see tengen game"),
+        (("planted_envs:Walk", "--steps", "0"), "steps (0) must be 1 to"),
+        (("planted_envs:Walk", "--seed", "-1"), "seed (-1) must be 0 to"),
+        (("planted_envs:Walk", "--timeout", "0"), "timeout (0.0) must be 0.1 to"),
+        (("planted_envs:Walk", "--step", "9"), "option (--step) is not known"),
+    ],
+)
+def test_bad_usage_leaves_with_2(check: Any, words: tuple[str, ...], line: str) -> None:
+    code, out, err = check(*words)
+    assert (code, out) == (2, "")
+    assert line in err
+    assert err.count("\n") == 1
+
+
+def test_a_game_is_refused(check: Any, tmp_path: Path) -> None:
+    (tmp_path / "planted_game.py").write_text(
+        "class Game:\n    def legal_actions(self, state): return [0]\n"
+    )
+    code, _, err = check("planted_game:Game")
+    assert code == 2
+    assert "(planted_game:Game) must be an environment; see tengen game check" in err
+
+
+def test_its_tests_can_ask_for_it() -> None:
+    envs.check_own_env(planted.Walk, num_steps=100)
+    with pytest.raises(UsageError, match=r"^reward \(NoneType"):
+        envs.check_own_env(planted.RewardsByNone, num_steps=100)

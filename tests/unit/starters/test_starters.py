@@ -1,0 +1,173 @@
+"""What ``game new`` and ``env new`` write works, and every command that they name."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen import cli
+from tests.integration.runs import SMALL
+
+# In place of the budgets of the named commands, which are minutes of training.
+BRIEF = {
+    "--minutes 2": " ".join(
+        ["--games 8"]
+        + [
+            f"--set {setting}"
+            for setting in (
+                *SMALL,
+                "agent.actor.games_per_generation=8",
+                "store.min_rows=20",
+            )
+        ]
+    ),
+    "--frames 20k": "--frames 2k",
+    "--episodes 100": "--episodes 10",
+}
+
+
+def written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Runs a command twice, for its report and for what it prints."""
+    assert cli.main([*words, "--out", str(tmp_path / "a b"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert cli.main([*words, "--out", str(tmp_path / "other")]) == 0
+    return report, capsys.readouterr().out.splitlines()
+
+
+def run(command: str, cwd: Path) -> str:
+    """Runs a named command as a user would, and returns what it printed."""
+    for long, short in BRIEF.items():
+        command = command.replace(long, short)
+    program, *words = shlex.split(command)
+    line = [sys.executable, *words]
+    if program == "tengen":
+        line = [sys.executable, "-P", "-m", "tengen", *words]
+    done = subprocess.run(
+        line,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", ["game", "env"])
+def test_both_files_are_written_and_pass_their_own_tests(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if kind == "env":
+        pytest.importorskip("gymnasium")
+    name, made = f"my_{kind}", f"My{kind.capitalize()}"
+    report, printed = written(tmp_path, capsys, kind, "new", name)
+    folder = tmp_path / "a b"
+    files = [str(folder / f"{name}.py"), str(folder / f"test_{name}.py")]
+    assert report["files"] == files
+    assert report["task"] == f"{name}:{made}"
+    other = tmp_path / "other"
+    assert printed == [
+        f"wrote {other / f'{name}.py'} and {other / f'test_{name}.py'}; "
+        f"comments say what to change. Next:",
+        f"  cd {other}",
+        *(f"  {command}" for command in report["commands"][1:]),
+    ]
+    # The ones that take seconds; the others are run by the next test.
+    cd, check, test, train, _ = report["commands"]
+    assert shlex.split(cd) == ["cd", str(folder)]
+    assert train.startswith(f"tengen train {name}:{made} ")
+    assert "keeps the" in run(check, folder)
+    assert "3 passed" in run(test, folder)
+    text = "".join(Path(path).read_text() for path in files)
+    assert "starter" not in text.lower()
+    assert text.count("hange: ") >= 10
+    for words in (["check"], ["format", "--check"]):
+        ruff = [sys.executable, "-m", "ruff", *words, "--isolated", *files]
+        done = subprocess.run(ruff, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["game", "env"])
+def test_every_command_that_is_named_works(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if kind == "env":
+        pytest.importorskip("gymnasium")
+    report, _ = written(tmp_path, capsys, kind, "new", "mine")
+    train, last = report["commands"][-2:]
+    assert any(long in train for long in BRIEF)
+    printed = run(train, tmp_path / "a b")
+    # The training's last line names the same command as the first one did.
+    assert last in printed
+    printed = run(last, tmp_path / "a b")
+    assert ("you are X" if kind == "game" else "10 episodes") in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("My_game", "must be small letters"),
+        ("2048", "must be small letters"),
+        ("a-b", "must be small letters"),
+        ("a/b", "must be small letters"),
+        ("", "must be small letters"),
+        ("test_it", "not begin with test"),
+        ("x" * 61, "at most 60"),
+        ("class", "new names, class and Class"),
+        ("none", "new names, none and None"),
+        ("state", "new names, state and State"),
+        ("random", "a module which Python finds already (random); try my_random"),
+        ("numpy", "a module which Python finds already (numpy)"),
+        ("tengen", "a module which Python finds already (tengen)"),
+    ],
+)
+def test_a_name_that_would_not_work_is_refused(
+    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["game", "new", name, "--out", str(tmp_path / "out")]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"tengen: name ({name}) must ")
+    assert words in line
+    assert line.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_module_that_would_be_hidden_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_mine.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    assert cli.main(["env", "new", "mine", "--out", str(out)]) == 2
+    assert "(test_mine); try my_mine" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("there", ["mine.py", "test_mine.py"])
+def test_nothing_is_overwritten(
+    there: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / there).write_text("mine")
+    assert cli.main(["game", "new", "mine", "--out", str(tmp_path)]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"tengen: file ({tmp_path / there}) must not be there yet;")
+    assert [path.name for path in tmp_path.iterdir()] == [there]
+    assert (tmp_path / there).read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert cli.main(["game", "new", "mine", "--out", str(tmp_path / "file/x")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
