@@ -3,8 +3,8 @@ import threading
 import pytest
 
 from tengen.play.gtp.engine import Engine
-from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
+from tengen.play.session.lines import LineReader
 
 
 class Conversation:
