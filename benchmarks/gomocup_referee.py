@@ -10,7 +10,10 @@ opening by BOARD, or one by SWAP2BOARD. In some games the last two moves are tak
 once. Colours alternate. The referee knows nothing of tengen's games: where a move is
 legal and who has won is looked up here. It counts wall time from the first byte that it
 sends to the answer, as managers do. An answer after the time, an illegal move, or a
-process that dies or has more memory than it was allowed loses there and then.
+process that dies or has more memory than it was allowed loses there and then. A late
+answer loses nothing where the engine and the referee were ready to run and the machine,
+busy with others, gave them no processor for as long as it came late: that game has no
+result, and is counted apart.
 
 A process plays ``--games-each`` games, one after the other by RESTART. Each finished
 game is a line of ``--out``; games that are there are not played again. Prints a table
@@ -130,9 +133,16 @@ class Seat:
             RunError: It died.
         """
         self.engine.tell(f"INFO time_left {int(self.left_ms)}")
+        before_ms = waits_ms(self.engine.pid)
         begun_s = time.monotonic()
         answer = self.engine.ask(line, *more)
         took_ms = 1000 * (time.monotonic() - begun_s)
+        waited = waits_ms(self.engine.pid)
+        own = waited.pop(0, 0.0) - before_ms.pop(0, 0.0)
+        waited_ms = own + max(
+            (ms - before_ms.get(thread, 0.0) for thread, ms in waited.items()),
+            default=0.0,
+        )
         if self.control.match_ms is not None:
             self.left_ms -= took_ms
         self.longest_ms = max(self.longest_ms, took_ms)
@@ -143,8 +153,25 @@ class Seat:
             slack_ms = min(limits) - took_ms
             self.slack_ms = min(self.slack_ms, slack_ms)
             if slack_ms < 0:
-                raise Fault("time", f"{line}: {took_ms:.0f} ms of {min(limits):.0f}")
+                # Late, but for what nobody gave it a processor for?
+                kind = "time" if slack_ms + waited_ms < 0 else "starved"
+                text = f"{line}: {took_ms:.0f} ms of {min(limits):.0f}"
+                raise Fault(kind, f"{text}, {waited_ms:.0f} ms without a processor")
         return answer
+
+
+def waits_ms(pid: int) -> dict[int, float]:
+    """Returns how long each thread of a process was ready and had no processor.
+
+    By thread; 0 is the thread that asks. Nothing where the kernel does not say.
+    """
+    paths = {0: Path("/proc/thread-self/schedstat")}
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            paths[int(task.name)] = task / "schedstat"
+        return {t: int(p.read_text().split()[1]) / 1e6 for t, p in paths.items()}
+    except OSError:
+        return {}
 
 
 def read_cell(text: str) -> Cell:
@@ -340,6 +367,8 @@ class Table:
         except Loss as loss:
             loser = next(n for n, seat in self.seats.items() if seat is loss.seat)
             line |= {"winner": "b" if loser == "a" else "a", "end": loss.fault.kind}
+            if loss.fault.kind == "starved":
+                line["winner"] = None
             line["why"] = str(loss)
             self.close()
         for name, seat in self.seats.items():
@@ -357,7 +386,7 @@ class Table:
 
 def table_of(lines: list[dict[str, Any]]) -> str:
     """Returns the games by kind of control, as a table."""
-    faults = ("illegal", "time", "crash", "memory", "refused")
+    faults = ("illegal", "time", "crash", "memory", "refused", "starved")
     rows = [
         "| limits | games | five | draw | " + " | ".join(faults) + " | least slack |",
         "|---|---|---|---|" + "---|" * (len(faults) + 1),
