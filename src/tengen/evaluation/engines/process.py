@@ -120,7 +120,7 @@ class EngineProcess:
         """Asks the engine to leave, waits a moment and kills it. Twice is fine."""
         if self._is_closed:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._stdin.write(self.QUIT)
         self._stdin.close()
         # Not by wait(), which would let go of the group's number before it is killed.

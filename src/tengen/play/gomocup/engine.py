@@ -31,10 +31,6 @@ from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
 
-# A kept tree is copied as a move is made: for a moment there are two.
-_NUM_TREES = 2
-# What a search takes besides its tree.
-_SPARE_BYTES = 16 << 20
 _VARIATION_CELLS = 8
 
 
@@ -96,10 +92,9 @@ class Engine:
         self._ponders = ponders
         self._moved_to: Stones | None = None
         self.search([], Limits(2 * threads), time.monotonic())
-        self._own_bytes = resident_bytes() + _SPARE_BYTES
-        self.limits = ManagerLimits(
-            rules, time.monotonic() if begun_s is None else begun_s, self._tree_room
-        )
+        if begun_s is None:
+            begun_s = time.monotonic()
+        self.limits = ManagerLimits(rules, begun_s, resident_bytes())
 
     @property
     def about(self) -> str:
@@ -235,9 +230,6 @@ class Engine:
     def _most(self) -> int:
         """Simulations that a tree has room for."""
         return most_simulations(self._player.game, self.limits.tree_bytes)
-
-    def _tree_room(self, max_memory: int) -> int:
-        return (max_memory - self._own_bytes) // _NUM_TREES
 
     def _ponder(self, stones: Stones) -> None:
         """Searches the board after the own move until the next line comes. Blocks."""

@@ -15,6 +15,11 @@ __all__ = ["ManagerLimits"]
 _UNLIMITED_MS = (1 << 31) - 1
 # Of the cells of a board, those that a usual game has stones on.
 _PLAYED_PART = 0.4
+# A kept tree is copied as a move is made: for a moment there are two.
+_NUM_TREES = 2
+_LEAST_TREE_BYTES = 1 << 20
+# What searches take besides their trees.
+_SPARE_BYTES = 16 << 20
 # Bits of the rule.
 _EXACTLY_FIVE = 1
 _OTHER_RULES = {2: "continuous games", 4: "renju", 8: "caro"}
@@ -30,16 +35,13 @@ class ManagerLimits:
     Args:
         rules: What the model plays.
         begun_s: When the process was made, by the clock that ``start`` is told.
-        room: Returns the bytes that a tree may take where the process may have so many
-            in all, less than 1 where it already has more.
+        own_bytes: What the process has without any tree.
     """
 
-    def __init__(
-        self, rules: GomokuRules, begun_s: float, room: Callable[[int], int]
-    ) -> None:
+    def __init__(self, rules: GomokuRules, begun_s: float, own_bytes: int) -> None:
         self._rules = rules
         self._begun_s: float | None = begun_s
-        self._room = room
+        self._own_bytes = own_bytes
         self._turn_s: float | None = None
         self._match_s = math.inf
         self._told_left_s: float | None = None
@@ -50,8 +52,11 @@ class ManagerLimits:
 
     @property
     def tree_bytes(self) -> int | None:
-        """What trees may take, None for as much as they like."""
-        return self._room(self._max_memory) if self._max_memory > 0 else None
+        """What a tree may take, None for as much as it likes."""
+        if self._max_memory == 0:
+            return None
+        left = self._max_memory - self._own_bytes - _SPARE_BYTES
+        return left // _NUM_TREES
 
     @property
     def problem(self) -> str | None:
@@ -59,11 +64,11 @@ class ManagerLimits:
         rule = self._rule_problem()
         if rule is not None:
             return f"rule ({self._rule}) {rule}; the model plays {self._rules.text}"
-        room = self.tree_bytes
-        if room is not None and room < 1:
+        least = self._own_bytes + _SPARE_BYTES + _NUM_TREES * _LEAST_TREE_BYTES
+        if 0 < self._max_memory < least:
             return (
-                f"max_memory ({self._max_memory}) must be at least "
-                f"{self._max_memory + 1 - room} bytes for the program and this model"
+                f"max_memory ({self._max_memory}) must be at least {least} bytes for "
+                f"the program and this model"
             )
         return None
 

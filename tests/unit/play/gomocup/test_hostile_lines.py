@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,45 +42,35 @@ asked = (
 )
 
 
-def num_answers(chunk):
-    """How many answers a chunk has, by its lines."""
-    count, in_board = 0, False
-    for line in chunk.split(b"\n"):
-        visible = re.sub(rb"[^\x21-\x7e]+", b" ", line[: 1 << 16]).split()
-        name = visible[0].upper() if visible else b""
-        if in_board:
-            in_board = name != b"DONE"
-        elif name in (b"BOARD", b"SWAP2BOARD"):
-            in_board = True
-            count += 1
-        elif name not in (b"", b"INFO"):
-            count += 1
-    return count
+COMMANDS_SENT = {b"START", b"RECTSTART", b"RESTART", b"BEGIN", b"TURN", b"TAKEBACK"}
+COMMANDS_SENT |= {b"INFO", b"ABOUT", b"END", b"DONE", b"BOARD", b"SWAP2BOARD"}
+BOARDS = {b"BOARD", b"SWAP2BOARD"}
+
+
+def names(chunk):
+    """The first word of each line that has one, as the protocol reads it."""
+    lines = (line[: 1 << 16] for line in chunk.split(b"\n"))
+    words = (re.sub(rb"[^\x21-\x7e]+", b" ", line).split() for line in lines)
+    return [line[0].upper() for line in words if line]
 
 
 def is_plain(chunk):
-    """Whether boards in it end, no command stands in them, and nothing leaves."""
-    names = [re.sub(rb"[^\x21-\x7e]+", b" ", x).split()[:1] for x in chunk.split(b"\n")]
-    said = [name[0].upper() for name in names if name]
-    return b"END" not in said and (
-        len(said) == 1
-        or said[0] not in (b"BOARD", b"SWAP2BOARD")
-        or (said[-1] == b"DONE" and not COMMAND_NAMES & set(said[1:-1]))
-    )
+    """Whether it is one board and no command in it, or no board; and nobody leaves."""
+    said = names(chunk)
+    if said and said[0] in BOARDS:
+        return said[-1] == b"DONE" and not COMMANDS_SENT & set(said[1:-1])
+    return not {b"END", *BOARDS} & set(said)
 
 
-COMMAND_NAMES = {b"START", b"RECTSTART", b"RESTART", b"BEGIN", b"TURN", b"BOARD"}
-COMMAND_NAMES |= {b"SWAP2BOARD", b"TAKEBACK", b"INFO", b"ABOUT", b"END", b"DONE"}
-
-
-@pytest.fixture(scope="module")
-def shared():
-    """Conversations are made a time each; the engine's model is shared."""
-    return {}
+def num_answers(chunk):
+    """How many answers a plain chunk has."""
+    said = names(chunk)
+    is_board = bool(said) and said[0] in BOARDS
+    return 1 if is_board else len(said) - said.count(b"INFO")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(chunks=st.lists(asked.filter(lambda c: c.split() and is_plain(c)), max_size=12))
+@given(chunks=st.lists(asked.filter(is_plain), max_size=12))
 def test_every_line_has_one_answer(converse, chunks):
     talk = converse(task=f"gomoku/{SIZE}", simulations=2)
     for chunk in [b"START 5", *chunks, b"INFO rule 0", b"INFO max_memory 0"]:

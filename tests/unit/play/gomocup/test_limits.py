@@ -11,8 +11,8 @@ from tengen.play.gomocup.limits import ManagerLimits
 from tengen.play.session.searches import most_simulations
 
 
-def limits(*infos, begun_s=0.0, now_s=0.0, room=lambda max_memory: max_memory - 100):
-    made = ManagerLimits(GomokuRules(15, False), begun_s, room)
+def limits(*infos, begun_s=0.0, now_s=0.0, own_bytes=100 << 20):
+    made = ManagerLimits(GomokuRules(15, False), begun_s, own_bytes)
     for info in infos:
         made.set(info)
     made.start(now_s)
@@ -77,14 +77,13 @@ def test_a_long_match_does_not_lengthen_a_turn():
 
 
 def test_memory():
-    assert limits("max_memory 1000").tree_bytes == 900
-    assert limits("max_memory 1000").problem is None
-    assert limits("max_memory 101").problem is None
-    short = limits("max_memory 60").problem
-    assert (
-        short
-        == "max_memory (60) must be at least 101 bytes for the program and "
-        + ("this model")
+    # 16 MiB are spared, and there may be two trees, each of 1 MiB at least.
+    least = 118 << 20
+    assert limits(f"max_memory {least + (2 << 20)}").tree_bytes == 2 << 20
+    assert limits(f"max_memory {least}").problem is None
+    assert limits(f"max_memory {least - 1}").problem == (
+        f"max_memory ({least - 1}) must be at least {least} bytes for the program and "
+        f"this model"
     )
     assert limits("max_memory 60", "max_memory 0").problem is None
 
@@ -104,20 +103,21 @@ def megabytes(monkeypatch):
 
 
 def test_trees_grow_no_further_than_memory_allows(converse, megabytes):
-    # 16 MiB are spared, and there may be two trees.
-    max_memory = (100 << 20) + (16 << 20) + 2 * 60_000
+    max_memory = 118 << 20
     talk = converse(simulations=10_000, keeps_tree=True)
-    most = most_simulations(talk.engine._player.game, 60_000)
+    most = most_simulations(talk.engine._player.game, 1 << 20)
     answers = talk.ask("START 6", f"INFO max_memory {max_memory}", "BEGIN", "TURN 0,0")
     told = [line for line in answers if line.startswith("MESSAGE")]
     counts = [int(line.split("simulations ")[1].split(",")[0]) for line in told]
-    assert 100 < most < 200
-    assert counts == [most, most]
+    assert 1000 < most < 10_000
+    # A search is not decided before half of it.
+    assert len(counts) == 2
+    assert all(most / 2 < count <= most for count in counts)
 
 
 def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
     answers = ask("START 6", "INFO max_memory 83886080", "BEGIN", "RESTART")
-    error = f"ERROR max_memory (83886080) must be at least {(116 << 20) + 2} bytes for "
+    error = f"ERROR max_memory (83886080) must be at least {118 << 20} bytes for "
     assert answers[1].startswith(error)
     assert answers[2].startswith(error)
     assert len(answers) == 3
