@@ -370,7 +370,8 @@ class Table:
             if loss.fault.kind == "starved":
                 line["winner"] = None
             line["why"] = str(loss)
-            self.close()
+            if loss.fault.kind != "starved":  # that answer has been read
+                self.close()
         for name, seat in self.seats.items():
             line[f"slack_ms_{name}"] = round(seat.slack_ms)
             line[f"longest_ms_{name}"] = round(seat.longest_ms)
