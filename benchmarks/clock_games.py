@@ -24,7 +24,8 @@ from typing import Any
 
 from tengen import games
 from tengen.errors import RunError
-from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
+from tengen.evaluation.engines.gtp_client import GtpEngine
+from tengen.evaluation.engines.process import EngineRefusal
 from tengen.games.vertices import read_vertex, write_vertex
 
 
@@ -93,7 +94,7 @@ def play_game(game: Any, sides: tuple[Clock, Clock], max_plies: int) -> dict[str
         vertex = write_vertex(action, game.height, game.width)
         try:
             sides[1 - mover].engine.ask(f"play {colour} {vertex}")
-        except GtpRefusal as refusal:
+        except EngineRefusal as refusal:
             return {"winner": None, "why": f"disputed: {refusal.words}", "plies": 0}
     value = state.returns()[0]
     winner = None if value == 0 else "b" if value > 0 else "w"
@@ -133,7 +134,7 @@ def main() -> None:
         try:
             result = play_game(game, (sides[0], sides[1]), args.plies)
             for name, side in zip(order, sides, strict=True):
-                pid = side.engine._process.pid
+                pid = side.engine.pid
                 for key, value, best in (
                     ("most_memory_mib", most_memory_mib(pid), max),
                     ("longest_move_s", side.longest_s, max),

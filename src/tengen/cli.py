@@ -53,6 +53,11 @@ COMMANDS = (
     ),
     Command("play", "tengen.play.command:play", "play against a trained agent"),
     Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
+    Command(
+        "gomocup",
+        "tengen.play.gomocup.command:gomocup",
+        "a model of gomoku for Gomocup managers",
+    ),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command(
         "book", "tengen.play.book_command:book", "find balanced openings for games"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tengen.evaluation.acting import Acting, ActingMode
 from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
-from tengen.evaluation.engine_side import EngineReport
+from tengen.evaluation.engines.side import EngineReport
 from tengen.evaluation.episodes import MAX_STEPS, EpisodesReport, play_episodes
 from tengen.evaluation.film import MAX_FILMS, FilmFile, Films
 from tengen.evaluation.gate import (
@@ -35,6 +35,8 @@ from tengen.evaluation.match import (
 from tengen.evaluation.match_journal import MatchJournal
 from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import (
+    EnginePlayer,
+    GomocupPlayer,
     GtpPlayer,
     MatchPlayer,
     MctsPlayer,
@@ -56,6 +58,7 @@ __all__ = [
     "ActingMode",
     "Anchor",
     "Dispute",
+    "EnginePlayer",
     "EngineReport",
     "EpisodesReport",
     "FilmFile",
@@ -63,6 +66,7 @@ __all__ = [
     "GateConfig",
     "GateResults",
     "GateVerdict",
+    "GomocupPlayer",
     "GtpPlayer",
     "LadderConfig",
     "MatchGate",

@@ -12,11 +12,12 @@ from typing import Any
 from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.engine_side import EngineReport
+from tengen.evaluation.engines.side import EngineReport
 from tengen.evaluation.kept_games import SgfFolder
 from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.players import (
-    GtpPlayer,
+    EnginePlayer,
+    GomocupPlayer,
     MatchPlayer,
     ModelPlayer,
     find_player,
@@ -43,7 +44,10 @@ class MatchSettings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``match``."""
-    words = 'RUN, RUN@17, a model directory, random, mcts:N or gtp:"COMMAND"'
+    words = (
+        'RUN, RUN@17, a model directory, random, mcts:N, gtp:"COMMAND" or '
+        'gomocup:"COMMAND"'
+    )
     parser.add_argument("a", metavar="A", help=words)
     parser.add_argument("b", metavar="B", help=words)
     parser.add_argument(
@@ -87,6 +91,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         metavar="S",
         help="how long an engine may take for one answer (60)",
+    )
+    parser.add_argument(
+        "--turn-seconds",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="what a Gomocup engine is told that it has for a move (1)",
     )
     parser.add_argument(
         "--sgf", type=Path, metavar="FOLDER", help="keep games of Go there, as SGF"
@@ -226,7 +237,11 @@ def _players(
             continue
         rule = "is no model and has no search to set; take that --set away"
         check(play == PlayConfig(), side, word, rule)
-        if isinstance(player, GtpPlayer):
+        if isinstance(player, GomocupPlayer):
+            player = dataclasses.replace(
+                player, answer_s=args.answer_seconds, turn_s=args.turn_seconds
+            )
+        elif isinstance(player, EnginePlayer):
             player = dataclasses.replace(player, answer_s=args.answer_seconds)
         players.append(player)
     return players
@@ -319,11 +334,13 @@ def _first_dispute(report: MatchReport) -> str:
 def _seen(side: str, engine: EngineReport) -> list[str]:
     """Returns what there is to say of an engine besides its results."""
     who = side.upper()
-    lines = [
-        f"{who} scores {engine.num_scored} games itself, "
-        f"{engine.num_disagreements} of them otherwise, "
-        f"{engine.num_other_winners} with another winner"
-    ]
+    lines = []
+    if engine.num_scored > 0:
+        lines.append(
+            f"{who} scores {engine.num_scored} games itself, "
+            f"{engine.num_disagreements} of them otherwise, "
+            f"{engine.num_other_winners} with another winner"
+        )
     if engine.first_disagreement:
         lines.append(f"  first: {engine.first_disagreement}")
     if engine.first_illegal:

@@ -24,9 +24,9 @@ from typing import Any
 from tengen import _core
 from tengen.config import check_range
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.engine_side import EngineReport, EngineSide
+from tengen.evaluation.engines.side import EngineReport, EngineSide
 from tengen.evaluation.played_game import Dispute, PlayedGame
-from tengen.evaluation.players import GtpPlayer, MatchPlayer, ModelPlayer
+from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.sides import PortSide, Side, TreeSide
 from tengen.games import Book, Game, core_game
 from tengen.run import MAX_THREADS
@@ -210,7 +210,7 @@ def play_match(
         openings=[] if book is None else [list(moves) for moves in book.openings],
     )
     num_threads = min(num_threads, num_left)
-    has_engine = isinstance(a, GtpPlayer) or isinstance(b, GtpPlayer)
+    has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
     # No more than a thread's share of a short match, or the first would take it all.
     num_slots = min(
         _NUM_ENGINE_SLOTS if has_engine else _NUM_SLOTS, -(-num_left // num_threads)
@@ -282,7 +282,7 @@ def _tally(games: Sequence[PlayedGame]) -> Tally:
 def _side(
     game: Game, player: MatchPlayer, num_simulations: int, num_slots: int
 ) -> Side:
-    if isinstance(player, GtpPlayer):
+    if isinstance(player, EnginePlayer):
         return EngineSide(game, player, num_slots)
     if not isinstance(player, ModelPlayer):
         return PortSide(None)

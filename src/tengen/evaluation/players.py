@@ -7,12 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.games import Framed, Game, check_typed, open_game
+from tengen.games.gomoku import read_gomoku_name
 from tengen.inference import (
     Backend,
     InferenceConfig,
@@ -31,6 +32,8 @@ from tengen.models import ModelDir, resolve_model
 from tengen.search import PlayConfig, PlayPrecision
 
 __all__ = [
+    "EnginePlayer",
+    "GomocupPlayer",
     "GtpPlayer",
     "MatchPlayer",
     "MctsPlayer",
@@ -43,8 +46,6 @@ __all__ = [
     "open_player",
 ]
 
-_GTP = "gtp:"
-_GOMOCUP = "gomocup:"
 _MAX_PLAYOUTS = 10_000_000
 
 
@@ -182,8 +183,13 @@ class ModelPlayer:
 
 
 @dataclass(frozen=True)
-class GtpPlayer:
-    """``gtp:COMMAND``: a program that plays Go and speaks GTP."""
+class EnginePlayer:
+    """A program that plays, and speaks a protocol of engines."""
+
+    PREFIX: ClassVar[str] = ""
+    """What its word begins with."""
+    EXAMPLE: ClassVar[str] = ""
+    """A command line."""
 
     command: str
     """Its command line."""
@@ -191,14 +197,32 @@ class GtpPlayer:
     """How long one of its answers may take, in seconds."""
 
     def __post_init__(self) -> None:
-        rule = 'must name a program; for example gtp:"gnugo --mode gtp"'
+        rule = f'must name a program; for example {self.PREFIX}"{self.EXAMPLE}"'
         check(self.command.strip() != "", "player", self.name, rule)
         check_range("answer-seconds", self.answer_s, 0.001, 1e6)
 
     @property
     def name(self) -> str:
         """As on the command line."""
-        return f"{_GTP}{self.command}"
+        return f"{self.PREFIX}{self.command}"
+
+    def check_game(self, name: str) -> None:
+        """Raises UsageError unless the protocol has the game of that name."""
+        raise NotImplementedError
+
+    def to_native(self, num_simulations: int) -> Any:
+        """Returns the core's form; ``num_simulations`` does not apply."""
+        player = _core.MatchPlayer()
+        player.kind = _core.PlayerKind.OUTSIDE
+        return player
+
+
+@dataclass(frozen=True)
+class GtpPlayer(EnginePlayer):
+    """``gtp:COMMAND``: a program that plays Go and speaks GTP."""
+
+    PREFIX = "gtp:"
+    EXAMPLE = "gnugo --mode gtp"
 
     def check_game(self, name: str) -> None:
         """Raises UsageError unless the game of that name is Go."""
@@ -209,14 +233,35 @@ class GtpPlayer:
                 f"player ({self.name}) plays Go, not {name}; choose a game go/SIZE"
             ) from error
 
-    def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form; ``num_simulations`` does not apply."""
-        player = _core.MatchPlayer()
-        player.kind = _core.PlayerKind.OUTSIDE
-        return player
+
+@dataclass(frozen=True)
+class GomocupPlayer(EnginePlayer):
+    """``gomocup:COMMAND``: a program that plays gomoku by the Gomocup protocol."""
+
+    PREFIX = "gomocup:"
+    EXAMPLE = "./pbrain-rapfi"
+
+    turn_s: float = 1.0
+    """How long it is told that it has for a move, in seconds."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("turn-seconds", self.turn_s, 0.0, 1e6)
+        rule = f"must be below answer-seconds ({self.answer_s:g}); raise that"
+        check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
+
+    def check_game(self, name: str) -> None:
+        """Raises UsageError unless the game of that name is gomoku."""
+        if read_gomoku_name(name) is None:
+            raise UsageError(
+                f"player ({self.name}) plays gomoku, not {name}; choose a game "
+                f"gomoku/SIZE"
+            )
 
 
-MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | GtpPlayer
+_ENGINES = (GtpPlayer, GomocupPlayer)
+
+MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | EnginePlayer
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
@@ -241,20 +286,23 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
                 f"try mcts:1000"
             )
         return MctsPlayer(int(count))
-    if word.startswith(_GTP):
+    if _engine(word) is not None:
         raise UsageError(
             f"player ({word}) is an outside engine, which only tengen match plays; "
             f"use random or mcts:N"
         )
-    if word.startswith(_GOMOCUP):
-        raise UsageError(
-            f"player ({word}) is an outside engine, which this version cannot play; "
-            f"use random, mcts:N, RUN, RUN@17 or a model directory"
-        )
     return None
 
 
-def find_player(word: str) -> RandomPlayer | MctsPlayer | GtpPlayer | ModelDir:
+def _engine(word: str) -> EnginePlayer | None:
+    """Returns the engine that a word names, None where it names something else."""
+    for kind in _ENGINES:
+        if word.startswith(kind.PREFIX):
+            return kind(word.removeprefix(kind.PREFIX))
+    return None
+
+
+def find_player(word: str) -> RandomPlayer | MctsPlayer | EnginePlayer | ModelDir:
     """Returns the player of a word that needs no model, or the model that it names.
 
     Args:
@@ -263,9 +311,7 @@ def find_player(word: str) -> RandomPlayer | MctsPlayer | GtpPlayer | ModelDir:
     Raises:
         UsageError: The word names nothing, or a model that is damaged.
     """
-    if word.startswith(_GTP):
-        return GtpPlayer(word.removeprefix(_GTP))
-    return fixed_player(word) or resolve_model(word)
+    return _engine(word) or fixed_player(word) or resolve_model(word)
 
 
 def open_player(
@@ -280,9 +326,9 @@ def open_player(
     """Returns the player of a word. Blocks while a model is read and compiled.
 
     Args:
-        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` (which is not started yet), RUN
-            (its newest model), ``RUN@17`` or a model directory. A path that looks like
-            a fixed player is reached as ``./random``.
+        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (which is
+            not started yet), RUN (its newest model), ``RUN@17`` or a model directory.
+            A path that looks like a fixed player is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
         play: How a model plays; None as it says itself.
         scores: Whether a model shall estimate the final score, too, if it can; it

@@ -19,8 +19,10 @@ from tengen.evaluation import (
     open_player,
     play_match,
 )
-from tengen.evaluation.engine_side import _points, _why_illegal
-from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
+from tengen.evaluation.engines.gtp_client import GtpEngine
+from tengen.evaluation.engines.gtp_seat import _why_illegal
+from tengen.evaluation.engines.process import EngineRefusal
+from tengen.evaluation.engines.side import _points
 from tengen.games.sgf import read_sgf
 
 SLOW = Path(__file__).parents[2] / "oracle" / "slow_gtp.py"
@@ -200,7 +202,7 @@ def test_an_engine_is_asked_and_closed():
         engine.ask("boardsize 5")
         assert engine.ask("play b A1") == ""
         assert engine.ask("final_score") == "B+17.5"
-        with pytest.raises(GtpRefusal):
+        with pytest.raises(EngineRefusal):
             engine.ask("komi x")
         engine.close()
     engine.kill()

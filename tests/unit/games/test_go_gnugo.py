@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tengen import _core, games
-from tengen.evaluation.gtp_client import GtpEngine
+from tengen.evaluation.engines.gtp_client import GtpEngine
 from tengen.games.vertices import write_vertex
 
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")

@@ -120,7 +120,9 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
 
 
 def _is_network(opponent: str) -> bool:
-    return opponent != "random" and not opponent.startswith(("mcts:", "gtp:"))
+    return opponent != "random" and not opponent.startswith(
+        ("mcts:", "gtp:", "gomocup:")
+    )
 
 
 def _lookup(config: Mapping[str, Any], path: str) -> Any:

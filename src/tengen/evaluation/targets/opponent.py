@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tengen.config import check
 from tengen.errors import RunError, UsageError
-from tengen.evaluation.engine_side import check_engine
+from tengen.evaluation.engines.side import check_engine
 from tengen.evaluation.players import (
-    GtpPlayer,
+    EnginePlayer,
     MatchPlayer,
     ModelPlayer,
     find_player,
@@ -55,7 +55,7 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
         found = find_player(word)
     except UsageError as error:
         raise UsageError(f"{_NAME} ({word}) cannot be used: {error}") from error
-    if isinstance(found, GtpPlayer):
+    if isinstance(found, EnginePlayer):
         found.check_game(task)
         _check_program(found)
         _check_answers(found, task)
@@ -150,7 +150,7 @@ def _check_game(model: ModelDir, word: str, task: str) -> None:
     )
 
 
-def _check_program(player: GtpPlayer) -> None:
+def _check_program(player: EnginePlayer) -> None:
     try:
         program = shlex.split(player.command)[0]
     except (ValueError, IndexError):
@@ -161,7 +161,7 @@ def _check_program(player: GtpPlayer) -> None:
     check(bool(found), _NAME, player.name, f"needs the program {program}; install it")
 
 
-def _check_answers(player: GtpPlayer, task: str) -> None:
+def _check_answers(player: EnginePlayer, task: str) -> None:
     try:
         check_engine(player, task)
     except (RunError, UsageError) as error:

@@ -16,10 +16,7 @@ from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
 from tengen.play.gtp.protocol import GtpError
 
-__all__ = ["MAX_VARIATION", "AnalysisRequest", "info_line", "parse_analysis"]
-
-MAX_VARIATION = 15
-"""The longest variation that is shown."""
+__all__ = ["AnalysisRequest", "info_line", "parse_analysis"]
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -12,14 +11,7 @@ from tengen.errors import TengenError, UsageError
 from tengen.games.vertices import write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import Analysis
-from tengen.play.gtp.analysis import (
-    MAX_VARIATION,
-    AnalysisRequest,
-    info_line,
-    parse_analysis,
-)
-from tengen.play.gtp.clock import Clock, TimeSettings
-from tengen.play.gtp.lines import LineReader
+from tengen.play.gtp.analysis import AnalysisRequest, info_line, parse_analysis
 from tengen.play.gtp.position import MAX_PLIES, Position, Start
 from tengen.play.gtp.protocol import (
     INTERRUPT,
@@ -30,16 +22,17 @@ from tengen.play.gtp.protocol import (
     parse_line,
 )
 from tengen.play.gtp.resigning import Resigning
-from tengen.play.gtp.thinking import Limits, Thinker
 from tengen.play.player import Player
+from tengen.play.session.clock import Clock, TimeSettings
+from tengen.play.session.lines import LineReader
+from tengen.play.session.searches import (
+    USUAL_SIMULATIONS,
+    Searches,
+    most_simulations,
+)
+from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
-
-# What a tree of an endless analysis may take, by what one simulation adds.
-_MAX_TREE_BYTES = 1 << 30
-_NODE_BYTES = 160
-_LEGAL_BYTES = 6
-_USUAL_SIMULATIONS = 400
 
 
 class Engine:
@@ -93,10 +86,9 @@ class Engine:
         self.name = name
         self._trained = self._player = player
         self._simulations = simulations
-        self._threads = threads
+        self._searches = Searches(threads, simulations or USUAL_SIMULATIONS)
         self._write = write
         self._lines = lines
-        self._thinker = Thinker()
         self._resigning = resigning or Resigning(None)
         self._ponders = ponders
         self._moved_to: Position | None = None
@@ -105,7 +97,7 @@ class Engine:
         self.clock = Clock(TimeSettings())
         rules.max_plies = MAX_PLIES
         self.position = self.placed(Start(rules.name, rules.komi))
-        self.search(self.position, Limits(2 * self._threads), time.monotonic())
+        self.search(self.position, Limits(2 * threads), time.monotonic())
         self.forecast(self.position)
 
     @property
@@ -206,24 +198,14 @@ class Engine:
                 ends it. None: ``stop`` ends it.
             left_out: As in ``AnalysisRequest``.
         """
-        expected = min(max(limits.simulations, 1), _USUAL_SIMULATIONS)
-        with self._player.begin(
+        return self._searches.run(
+            self._player,
             position.actions,
-            expected,
-            threads=self._threads,
-            left_out=left_out,
-        ) as search:
-            self._thinker.think(
-                search,
-                limits,
-                begun_s,
-                lambda: (
-                    self._is_stopped()
-                    if between is None
-                    else between(lambda: search.analysis(MAX_VARIATION))
-                ),
-            )
-            return search.analysis(MAX_VARIATION)
+            limits,
+            begun_s,
+            between or (lambda analysis: self._is_stopped()),
+            left_out,
+        )
 
     def choose(
         self,
@@ -248,7 +230,7 @@ class Engine:
         budget_s = self.clock.budget_s(*where)
         simulations = self._simulations
         if simulations is None and budget_s is None:
-            simulations = _USUAL_SIMULATIONS
+            simulations = USUAL_SIMULATIONS
         limits = Limits(
             min(simulations or self._most, self._most),
             budget_s,
@@ -310,8 +292,7 @@ class Engine:
     @property
     def _most(self) -> int:
         """Simulations that a tree has room for."""
-        num_actions = self._trained.game.num_actions
-        return _MAX_TREE_BYTES // (_NODE_BYTES + _LEGAL_BYTES * num_actions)
+        return most_simulations(self._trained.game)
 
     def _ponder(self) -> None:
         """Searches the position until the next line comes, or a tree is full. Blocks.
@@ -323,12 +304,11 @@ class Engine:
         if position.state.is_terminal() or self._is_asked():
             return
         limits, begun_s = Limits(self._most), time.monotonic()
-        try:
-            self.search(position, limits, begun_s, lambda analysis: self._is_asked())
-        except (TengenError, _core.CoreError) as error:
-            # Nobody asked; the search that is asked for says what is wrong.
-            self._ponders = False
-            print(f"tengen: pondering ends: {error}", file=sys.stderr)
+        self._ponders = self._searches.ponder(
+            lambda: self.search(
+                position, limits, begun_s, lambda analysis: self._is_asked()
+            )
+        )
 
     def _answer(self, command: Command) -> None:
         handler = self._handlers.get(command.name)

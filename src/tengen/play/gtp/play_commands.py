@@ -10,8 +10,8 @@ from tengen.play.gtp.board_commands import BOARD_COMMANDS, read_player
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.protocol import Command, GtpError
 from tengen.play.gtp.score_commands import SCORE_COMMANDS
-from tengen.play.gtp.thinking import Limits
 from tengen.play.gtp.time_commands import TIME_COMMANDS
+from tengen.play.session.thinking import Limits
 
 __all__ = ["COMMANDS"]
 

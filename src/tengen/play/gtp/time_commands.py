@@ -10,9 +10,9 @@ import math
 from dataclasses import replace
 
 from tengen.play.gtp.board_commands import read_player, read_whole
-from tengen.play.gtp.clock import Clock, TimeSettings
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.session.clock import Clock, TimeSettings
 
 __all__ = ["TIME_COMMANDS"]
 

@@ -1,34 +1,24 @@
-import threading
-
 import pytest
 
 from tengen.play.gtp.engine import Engine
-from tengen.play.gtp.lines import LineReader
 from tengen.play.gtp.play_commands import COMMANDS
+from tests.unit.play.talk import Talk
 
 
-class Conversation:
-    """An engine whose lines come one by one, and what it writes."""
+class Conversation(Talk):
+    """An engine of Go whose lines come one by one, and what it writes."""
 
     def __init__(self, player, simulations=8, threads=1, **settings):
-        self.text = ""
-        self.is_written = threading.Condition()
-        self._chunks = []
-        self._given = threading.Semaphore(0)
+        super().__init__()
         self.engine = Engine(
             player,
             simulations=simulations,
             threads=threads,
-            write=self._write,
-            lines=LineReader(self._read),
+            write=self.write,
+            lines=self.lines,
             **settings,
         )
         self.engine.add(COMMANDS)
-
-    def say(self, chunk):
-        """Sends bytes; nothing ends the input."""
-        self._chunks.append(chunk)
-        self._given.release()
 
     def ask(self, *lines):
         """Returns the answers to lines that come at once, the input then ending."""
@@ -46,28 +36,6 @@ class Conversation:
         *answers, rest = self.text.split("\n\n")
         assert rest == ""
         return answers
-
-    def when_written(self, words, *chunks):
-        """Sends bytes as soon as the engine has written some words."""
-
-        def wait():
-            with self.is_written:
-                self.is_written.wait_for(lambda: words in self.text)
-            for chunk in chunks:
-                self.say(chunk)
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        return thread
-
-    def _read(self):
-        self._given.acquire()
-        return self._chunks.pop(0)
-
-    def _write(self, text):
-        with self.is_written:
-            self.text += text
-            self.is_written.notify_all()
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_what_keeps_no_tree_does_not_ponder(capsys):
 
 def test_a_full_tree_is_left_as_it_is(make_player, talk_to, searches, monkeypatch):
     """And a search by the clock ends there too, as the next ones do."""
-    monkeypatch.setattr("tengen.play.gtp.engine._MAX_TREE_BYTES", 60_000)
+    monkeypatch.setattr("tengen.play.session.searches._MAX_TREE_BYTES", 60_000)
     player = make_player("go/5", keeps_tree=True)
     talk = talk_to(player, simulations=10_000, ponders=True)
     del searches[:]

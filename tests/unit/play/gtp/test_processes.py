@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tengen import _core, cli
-from tengen.evaluation.gtp_client import GtpEngine
+from tengen.evaluation.engines.gtp_client import GtpEngine
 from tengen.games.sgf import GoRecord, read_sgf, setup_moves
 from tengen.games.vertices import read_vertex, write_vertex
 

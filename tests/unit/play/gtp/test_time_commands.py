@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tengen.play.gtp.clock import TimeSettings
 from tengen.play.gtp.time_commands import TIME_COMMANDS
+from tengen.play.session.clock import TimeSettings
 
 
 def test_time_settings(ask):

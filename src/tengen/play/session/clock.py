@@ -1,4 +1,4 @@
-"""How long a move may take: GTP's time settings, and what is left of them.
+"""How long a move may take: the time settings of a game, and what is left of them.
 
 Times are in seconds. What is given out is less than what there is: a search ends a
 little late, and a controller's own clock runs on while an answer is under way.

@@ -1,22 +1,24 @@
-"""GTP engines as a side of a match: a process a game, all of a thread asked at once."""
+"""Engines as a side of a match: a process a game, all of a thread asked at once."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from tengen import _core
-from tengen.evaluation.gtp_client import GtpEngine, GtpRefusal
+from tengen.evaluation.engines.gomocup_client import GomocupEngine
+from tengen.evaluation.engines.gomocup_seat import GomocupSeat
+from tengen.evaluation.engines.gtp_client import GtpEngine
+from tengen.evaluation.engines.gtp_seat import GtpSeat
+from tengen.evaluation.engines.process import EngineProcess
+from tengen.evaluation.engines.seat import MoveRefusedError, Seat
 from tengen.evaluation.played_game import Dispute
-from tengen.evaluation.players import GtpPlayer
+from tengen.evaluation.players import EnginePlayer, GomocupPlayer
 from tengen.evaluation.sides import Side
 from tengen.games import Game, go_result, open_game
-from tengen.games.go_rules import rules_as_json
-from tengen.games.vertices import read_vertex, write_vertex
 
 __all__ = ["EngineReport", "EngineSide", "check_engine"]
 
@@ -54,23 +56,23 @@ class EngineReport:
 
 
 class EngineSide(Side):
-    """One GTP player in the games of one thread, each with a process of its own.
+    """One engine in the games of one thread, each with a process of its own.
 
     Args:
-        game: A game of Go.
+        game: What is played.
         player: The engine.
         num_slots: Games at once.
 
     Raises:
-        UsageError: The game is not Go.
+        UsageError: The engine's protocol has no such game.
     """
 
-    def __init__(self, game: Game, player: GtpPlayer, num_slots: int) -> None:
+    def __init__(self, game: Game, player: EnginePlayer, num_slots: int) -> None:
         player.check_game(game.name)
         self._game = game
         self._player = player
-        self._free: list[_Seat] = []
-        self._seats: dict[int, _Seat] = {}  # by game
+        self._free: list[Seat] = []
+        self._seats: dict[int, Seat] = {}  # by game
         self._num_seen = 0  # finished games that were looked at
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
@@ -108,7 +110,7 @@ class EngineSide(Side):
         for turn, answer in zip(turns, answers, strict=True):
             if match.finished:
                 return
-            if isinstance(answer, _MoveRefused):
+            if isinstance(answer, MoveRefusedError):
                 self._disputes[turn.index] = Dispute(
                     side="a" if player == 0 else "b",
                     move=answer.ply + 1,
@@ -143,34 +145,48 @@ class EngineSide(Side):
         for seat in [*self._free, *self._seats.values()]:
             seat.engine.close()
 
-    def _seat(self) -> _Seat:
+    def _seat(self) -> Seat:
         if self._free:
             return self._free.pop()
-        return _Seat(self._game, GtpEngine(self._player.command, self._player.answer_s))
+        return _sit_down(self._game, self._player)
 
-    def _ask(self, turn: Any) -> str | _MoveRefused:
+    def _ask(self, turn: Any) -> str | MoveRefusedError:
         try:
             return self._seats[turn.index].choose(turn.moves)
-        except _MoveRefused as refused:
+        except MoveRefusedError as refused:
             return refused
 
     def _play(self, match: Any, turn: Any, answer: str) -> None:
-        if answer.lower() == "resign":
+        seat = self._seats[turn.index]
+        if seat.resigns(answer):
             match.resign(turn.index)
             return
         state = self._game.new_state()
         for move in turn.moves:
             state.apply(move)
-        action = read_vertex(answer, self._game.height, self._game.width)
+        action = seat.read(answer)
         if action is not None and action in state.legal_actions():
             match.play(turn.index, action)
             return
-        why = _why_illegal(self._game.name, turn.moves, action)
+        why = seat.why_illegal(turn.moves, action)
         self.illegal[turn.index] = (
             f"move {len(turn.moves) + 1} of game {turn.index}, {answer[:20]}, is not "
             f"legal in {self._game.name}: {why}"
         )
         match.resign(turn.index)
+
+    def _leave(self, seat: Seat) -> None:
+        """Lets an engine play another game, or ends it where it cannot."""
+        self._free.append(seat)  # so that ``stop`` finds it
+        try:
+            is_free = seat.is_free()
+        except Exception:
+            if self._stopped:
+                return
+            raise
+        if not is_free:
+            self._free.remove(seat)
+            seat.engine.close()
 
     def _score(self, match: Any) -> None:
         """Compares the scores of games that have finished since the last time."""
@@ -183,15 +199,18 @@ class EngineSide(Side):
             seat = self._seats.pop(game.index, None)
             if seat is None:
                 continue
+            if not seat.can_score:
+                self._leave(seat)
+                continue
             self._free.append(seat)
-            if list(game.moves)[-2:] != [num_points] * 2 or not seat.can_score:
+            if list(game.moves)[-2:] != [num_points] * 2:
                 continue
             ours = go_result(self._game.name, game.moves)
             try:
                 theirs = seat.score(list(game.moves))
                 is_same = _points(theirs) == _points(ours)
                 num_seki = 0 if is_same else seat.num_seki()
-            except _MoveRefused:
+            except MoveRefusedError:
                 continue  # the last pass: the engine has another game to score
             except Exception:
                 if self._stopped:
@@ -207,124 +226,44 @@ class EngineSide(Side):
                 )
 
 
-def check_engine(player: GtpPlayer, task: str) -> None:
+def check_engine(player: EnginePlayer, task: str) -> None:
     """Starts an engine, lets it set up a game, and ends it. Blocks.
 
     Each of its answers may take ``answer_s``, as in a match.
 
     Args:
         player: The engine.
-        task: A game of Go.
+        task: A game of its protocol.
 
     Raises:
-        UsageError: It cannot be started, or is no engine of GTP version 2.
+        UsageError: It cannot be started, or does not speak its protocol.
         RunError: It does not answer, or refuses the game.
     """
-    with GtpEngine(player.command, player.answer_s) as engine:
-        _Seat(open_game(task), engine).set_up()
+    seat = _sit_down(open_game(task), player)
+    with seat.engine:
+        seat.set_up()
 
 
-class _MoveRefused(Exception):
-    """An engine refuses a legal move of its game."""
-
-    def __init__(self, ply: int, vertex: str, words: str) -> None:
-        super().__init__(words)
-        self.ply = ply
-        self.vertex = vertex
-        self.words = words
-
-
-class _Seat:
-    """An engine and the game that it sits at."""
-
-    def __init__(self, game: Game, engine: GtpEngine) -> None:
-        self._game = game
-        self._rules = _core.parse_go_name(game.name)
-        self.engine = engine
-        self.can_score = "final_score" in engine.commands
-        self._moves: list[int] | None = None  # None: nothing is set up
-        size = f"boardsize {game.height}"
-        if game.height != game.width:
-            size = f"rectangular_boardsize {game.width} {game.height}"
-        engine.ask(size)
-        if "kata-set-rules" in engine.commands:
-            engine.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
-
-    def set_up(self) -> None:
-        """Lets the engine begin a game."""
-        self._follow([])
-
-    def choose(self, moves: list[int]) -> str:
-        """Returns what the engine answers to genmove after ``moves``.
-
-        Raises:
-            _MoveRefused: It refuses one of them.
-        """
-        self._follow(moves)
-        answer = self.engine.ask(f"genmove {self._colour(len(moves))}")
-        action = read_vertex(answer, self._game.height, self._game.width)
-        self._moves = None if action is None else [*moves, action]
-        return answer
-
-    def score(self, moves: list[int]) -> str:
-        """Returns what the engine says of the end of a game.
-
-        Raises:
-            _MoveRefused: It refuses one of its moves.
-        """
-        self._follow(moves)
-        return self.engine.ask("final_score")
-
-    def num_seki(self) -> int:
-        """Returns how many stones the engine calls seki, 0 where it cannot say."""
-        try:
-            return len(self.engine.ask("final_status_list seki").split())
-        except GtpRefusal:
-            return 0
-
-    def _follow(self, moves: list[int]) -> None:
-        """Brings the engine's board to the position after ``moves``."""
-        known, self._moves = self._moves, None  # after a refusal nothing is set up
-        if known is None or known != moves[: len(known)]:
-            self.engine.ask("clear_board")
-            self.engine.ask(f"komi {self._rules.komi:g}")
-            height, width = self._game.height, self._game.width
-            if self._rules.handicap:
-                # Moves, for some engines give White points for stones of a handicap.
-                for point in _core.handicap_points(height, width, self._rules.handicap):
-                    self.engine.ask(f"play b {write_vertex(point, height, width)}")
-            known = []
-        for ply in range(len(known), len(moves)):
-            vertex = write_vertex(moves[ply], self._game.height, self._game.width)
-            try:
-                self.engine.ask(f"play {self._colour(ply)} {vertex}")
-            except GtpRefusal as refusal:
-                raise _MoveRefused(ply, vertex, refusal.words) from refusal
-        self._moves = list(moves)
-
-    def _colour(self, ply: int) -> str:
-        return "bw"[(ply + (self._rules.handicap > 0)) % 2]
+def _sit_down(game: Game, player: EnginePlayer) -> Seat:
+    """Returns an engine that was started for a game. Blocks."""
+    engine: EngineProcess
+    make: Callable[[], Seat]
+    if isinstance(player, GomocupPlayer):
+        engine = GomocupEngine(player.command, player.answer_s)
+        make = partial(GomocupSeat, game, engine, player.turn_s)
+    else:
+        engine = GtpEngine(player.command, player.answer_s)
+        make = partial(GtpSeat, game, engine)
+    try:
+        return make()
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _first(notes: dict[int, str]) -> str:
     """Returns what is noted of the first game, nothing where there is none."""
     return notes[min(notes)] if notes else ""
-
-
-def _why_illegal(name: str, moves: list[int], action: int | None) -> str:
-    """Returns the rule that a move breaks, as the end of a sentence."""
-    if action is None:
-        return "it is no vertex"
-    rules = _core.parse_go_name(name)
-    superko, rules.ko = rules.ko, "simple"
-    state = open_game(rules.name).new_state()
-    for move in moves:
-        if state.is_terminal():
-            break
-        state.apply(move)
-    if superko != "simple" and action in state.legal_actions():
-        return f"{superko} superko forbids it, give the engine that rule"
-    return "the point is taken, or the stone would have no liberty"
 
 
 def _points(score: str) -> float | None:

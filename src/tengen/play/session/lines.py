@@ -1,9 +1,10 @@
-"""Lines of a controller, which may come while a search is under way."""
+"""Lines of another program, which may come while a search is under way."""
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from threading import Thread
 
 __all__ = ["LineReader"]
@@ -13,7 +14,7 @@ _MAX_LINES = 1000
 
 
 class LineReader:
-    """Reads lines in a thread of its own. ``next`` and ``peek`` are for one thread.
+    """Reads lines in a thread of its own. All but ``start`` is for one other thread.
 
     Args:
         read: Returns some bytes, none at the end of the input. Blocks. Called by the
@@ -22,17 +23,17 @@ class LineReader:
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        # Bounded: a controller that floods is not read on.
+        # Bounded: a program that floods is not read on.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
-        self._peeked: list[bytes | None] = []
+        self._peeked: deque[bytes | None] = deque()
 
     def start(self) -> None:
         """Begins to read; call it once. Until then there is no line."""
-        Thread(target=self._fill, name="gtp-lines", daemon=True).start()
+        Thread(target=self._fill, name="lines", daemon=True).start()
 
     def next(self) -> bytes | None:
         """Returns the next line, None at the end of the input. Blocks."""
-        return self._peeked.pop() if self._peeked else self._lines.get()
+        return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
         """Returns the line that ``next`` will return, and whether there is one yet.
@@ -46,6 +47,18 @@ class LineReader:
             except queue.Empty:
                 return None, False
         return self._peeked[0], True
+
+    def waiting(self) -> Sequence[bytes | None]:
+        """Returns the lines that have come, the next one first, at most 1000.
+
+        None is the end of the input.
+        """
+        while len(self._peeked) < _MAX_LINES:
+            try:
+                self._peeked.append(self._lines.get_nowait())
+            except queue.Empty:
+                break
+        return self._peeked
 
     def _fill(self) -> None:
         rest = b""

@@ -1,7 +1,4 @@
-"""A program that speaks GTP, seen from outside: asked, answered, and ended.
-
-Source: Farneback 2002, "Specification of the Go Text Protocol, version 2".
-"""
+"""A program that plays, seen from outside: started, told lines, heard, and ended."""
 
 from __future__ import annotations
 
@@ -12,22 +9,22 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import IO, cast
+from typing import IO, Self, cast
 
 from tengen.errors import RunError, UsageError, os_reason
 
-__all__ = ["GtpEngine", "GtpRefusal"]
+__all__ = ["EngineProcess", "EngineRefusal", "short"]
 
-_NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 60
 _QUIT_S = 1.0
 _CHUNK_BYTES = 1 << 16
 
 
-class GtpRefusal(RunError):
-    """The engine answered ``?``: it refuses what it was asked.
+class EngineRefusal(RunError):
+    """The engine refuses what it was asked.
 
     Attributes:
         words: What it said, on one line.
@@ -38,26 +35,28 @@ class GtpRefusal(RunError):
         self.words = words
 
 
-class GtpEngine:
+class EngineProcess:
     """One engine process in a process group of its own. Used by one thread.
 
     ``kill`` may be called from any thread: whoever waits for an answer then gets a
-    RunError.
+    RunError. A protocol says what an answer is by ``find_answer``, how an engine is
+    asked to leave by ``QUIT``, and begins by ``_shake_hands``.
 
     Args:
         command: The command line, words as a shell splits them; no shell runs it.
         answer_s: How long one answer may take, in seconds.
-
-    Attributes:
-        commands: What the engine says it knows.
     """
 
+    PROTOCOL = ""
+    """The protocol's name, for people."""
+    QUIT = b""
+    """The line that asks the engine to leave."""
+
     def __init__(self, command: str, answer_s: float) -> None:
-        """Starts the program and asks what it knows. Blocks until it has said so.
+        """Starts the program. Blocks until it has answered what the protocol asks.
 
         Raises:
-            UsageError: The command names no program, or one that is no GTP engine of
-                version 2.
+            UsageError: The command names no program, or one of another protocol.
             RunError: It does not answer.
         """
         self._command = command
@@ -92,7 +91,7 @@ class GtpEngine:
             self.close()
             raise
 
-    def __enter__(self) -> GtpEngine:
+    def __enter__(self) -> Self:
         """Returns the engine itself."""
         return self
 
@@ -105,33 +104,10 @@ class GtpEngine:
         """Closes the engine."""
         self.close()
 
-    def ask(self, line: str) -> str:
-        """Returns the answer to a command, without its ``=`` and the spaces around it.
-
-        Blocks up to ``answer_s``.
-
-        Raises:
-            GtpRefusal: The engine refuses.
-            RunError: It died, took too long, or answered what is no GTP.
-        """
-        try:
-            self._stdin.write(f"{line}\n".encode())
-        except (OSError, ValueError) as error:
-            raise self._dead(line) from error
-        answer = self._read_answer(line)
-        if answer.startswith("="):
-            return answer[1:].strip()
-        if answer.startswith("?"):
-            words = _short(answer[1:])
-            raise GtpRefusal(
-                f'engine ({self._command}) refused "{line}": {words}; '
-                f"give it the same rules, or another engine",
-                words,
-            )
-        raise RunError(
-            f'engine ({self._command}) answered "{line}" by {_short(answer)}, which is '
-            f"no GTP; run it by hand"
-        )
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def kill(self) -> None:
         """Ends the engine and what it started, at once. Twice is fine."""
@@ -144,8 +120,8 @@ class GtpEngine:
         """Asks the engine to leave, waits a moment and kills it. Twice is fine."""
         if self._is_closed:
             return
-        with contextlib.suppress(OSError):
-            self._stdin.write(b"quit\n")
+        with contextlib.suppress(OSError, ValueError):
+            self._stdin.write(self.QUIT)
         self._stdin.close()
         # Not by wait(), which would let go of the group's number before it is killed.
         until = time.monotonic() + _QUIT_S
@@ -158,37 +134,42 @@ class GtpEngine:
         self._stdout.close()
         self._stderr.close()
 
-    def _has_ended(self) -> bool:
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._process.pid, flags) is not None
-
     def _shake_hands(self) -> None:
-        if (version := self.ask("protocol_version")) != "2":
-            raise UsageError(
-                f"engine ({self._command}) must speak GTP 2, not {_short(version)}; "
-                f"start it so"
-            )
-        self.commands = frozenset(self.ask("list_commands").split())
-        missing = [name for name in _NEEDED if name not in self.commands]
-        if missing:
-            raise UsageError(
-                f"engine ({self._command}) must know {', '.join(missing)}; "
-                f"use one that plays"
-            )
+        """Asks what the protocol begins with."""
 
-    def _read_answer(self, line: str) -> str:
-        """Returns the next answer, its lines joined by newlines."""
+    def _tell(self, text: str, line: str) -> None:
+        """Sends lines.
+
+        Args:
+            text: The lines, each with its end.
+            line: What an error says that it was asked.
+
+        Raises:
+            RunError: The engine has ended.
+        """
+        try:
+            self._stdin.write(text.encode())
+        except (OSError, ValueError) as error:
+            raise self._dead(line) from error
+
+    def _read_answer(
+        self, line: str, find_answer: Callable[[bytes], tuple[str | None, bytes]]
+    ) -> str:
+        """Returns the next answer. Blocks up to ``answer_s``.
+
+        Args:
+            line: What was asked.
+            find_answer: Takes what has been written and not read yet; returns the
+                answer in it, None where it is not whole, and what to keep.
+
+        Raises:
+            RunError: The engine died, was too slow, or comes to no end.
+        """
         until = time.monotonic() + self._answer_s
         while True:
-            # Empty lines before an answer are none.
-            self._pending = self._pending.replace(b"\r", b"").lstrip(b"\n\t ")
-            answer, end, rest = self._pending.partition(b"\n\n")
-            if end:
-                self._pending = rest
-                return answer.decode(errors="replace")
-            if self._pending[:1] not in (b"", b"=", b"?") and b"\n" in self._pending:
-                # No end of it follows where the program is none that speaks GTP.
-                return self._pending.decode(errors="replace")
+            answer, self._pending = find_answer(self._pending)
+            if answer is not None:
+                return answer
             if len(self._pending) > _MAX_ANSWER_BYTES:
                 raise RunError(
                     f'engine ({self._command}) answered "{line}" without an end; '
@@ -211,6 +192,23 @@ class GtpEngine:
                 else:
                     self._selector.unregister(key.fileobj)
 
+    def _refusal(self, line: str, words: str) -> EngineRefusal:
+        return EngineRefusal(
+            f'engine ({self._command}) refused "{line}": {words}; '
+            f"give it the same rules, or another engine",
+            words,
+        )
+
+    def _stranger(self, line: str, answer: str) -> RunError:
+        return RunError(
+            f'engine ({self._command}) answered "{line}" by {short(answer)}, which is '
+            f"no {self.PROTOCOL}; run it by hand"
+        )
+
+    def _has_ended(self) -> bool:
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+
     def _hear(self, chunk: bytes) -> None:
         lines = chunk.decode(errors="replace").split("\n")
         said = (line for line in reversed(lines) if line.strip())
@@ -222,13 +220,14 @@ class GtpEngine:
         for key, _ in self._selector.select(0):
             if key.fileobj is self._stderr:
                 self._hear(os.read(key.fd, _CHUNK_BYTES))
-        said = f', saying "{_short(self._last_words)}"' if self._last_words else ""
+        said = f', saying "{short(self._last_words)}"' if self._last_words else ""
         return RunError(
             f'engine ({self._command}) ended when it was asked "{line}"{said}; '
             f"run it by hand"
         )
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Returns a text on one line, cut where it is long."""
     text = " ".join(text.split())
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -1,0 +1,1 @@
+"""Programs that play, as sides of matches: clients of their protocols, and seats."""

@@ -1,0 +1,61 @@
+"""Gomoku as other programs know it: rules from a game's name, and cells as ``X,Y``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tengen.errors import UsageError
+from tengen.games.registry import open_game
+
+__all__ = ["GomokuRules", "read_cell", "read_gomoku_name", "write_cell"]
+
+_NAME = re.compile(r"gomoku/([0-9]{1,3})(/exact)?")
+_CELL = re.compile(r"\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*")
+
+
+@dataclass(frozen=True)
+class GomokuRules:
+    """What a game of gomoku is played by."""
+
+    size: int
+    """Cells along a side of the board."""
+    exactly_five: bool
+    """Whether a row of more than five wins nothing."""
+
+    @property
+    def text(self) -> str:
+        """The rule for people."""
+        return "exactly five win" if self.exactly_five else "five or more win"
+
+
+def read_gomoku_name(name: str) -> GomokuRules | None:
+    """Returns the rules of a game that has this name; None where it is no gomoku."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        game = open_game(name)
+    except UsageError:
+        return None
+    return GomokuRules(game.height, found[2] is not None)
+
+
+def read_cell(text: str, size: int) -> int | None:
+    """Returns the action of ``X,Y``, both from 0; None where it is no cell of a board.
+
+    Args:
+        text: X is the column from the left, Y the row from the top.
+        size: Cells along a side.
+    """
+    found = _CELL.fullmatch(text)
+    if found is None:
+        return None
+    x, y = int(found[1]), int(found[2])
+    return y * size + x if x < size and y < size else None
+
+
+def write_cell(action: int, size: int) -> str:
+    """Returns an action as ``X,Y``; see ``read_cell``."""
+    y, x = divmod(action, size)
+    return f"{x},{y}"

@@ -1,0 +1,288 @@
+"""A Gomocup session: a model at a board, and a manager that says what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from tengen import __version__, _core
+from tengen.errors import TengenError, UsageError
+from tengen.games.gomoku import read_gomoku_name, write_cell
+from tengen.play.gomocup.limits import ManagerLimits
+from tengen.play.gomocup.protocol import (
+    Command,
+    GomocupError,
+    UnknownCommandError,
+    one_line,
+    parse_line,
+)
+from tengen.play.gomocup.stones import OTHER, OWN, Stones
+from tengen.play.growing import Analysis
+from tengen.play.player import Player
+from tengen.play.session.lines import LineReader
+from tengen.play.session.memory import resident_bytes
+from tengen.play.session.searches import (
+    USUAL_SIMULATIONS,
+    Searches,
+    most_simulations,
+)
+from tengen.play.session.thinking import Limits
+
+__all__ = ["Engine", "Handler"]
+
+_VARIATION_CELLS = 8
+
+
+class Engine:
+    """One session. Used by one thread.
+
+    Args:
+        player: Who plays; its game is gomoku.
+        handlers: Answer commands, by name.
+        simulations: A move; None for 400 without a limit of time, and for the time
+            alone with one.
+        threads: That search one tree.
+        write: Takes text to send, and sends it at once.
+        lines: What the manager sends, not started yet.
+        ponders: Whether it searches on in the other side's time, from its move until
+            the next line; the player then keeps its tree.
+        begun_s: When the process was made, by ``time.monotonic``; None for now.
+
+    Attributes:
+        rules: What the model plays.
+        lines: What the manager sends.
+        limits: What the manager allows.
+        stones: What stands on the board; None before the first START.
+        is_over: Whether the manager has left.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        handlers: Mapping[str, Handler],
+        *,
+        simulations: int | None,
+        threads: int,
+        write: Callable[[str], None],
+        lines: LineReader,
+        ponders: bool = False,
+        begun_s: float | None = None,
+    ) -> None:
+        """Searches once, so that the first move knows how fast searches are.
+
+        Raises:
+            UsageError: The game is not gomoku, or the search cannot grow.
+        """
+        rules = read_gomoku_name(player.game.name)
+        if rules is None:
+            raise UsageError(
+                f"model ({player.name}) plays {player.game.name}, which Gomocup does "
+                f"not; name a model of gomoku, or use tengen play"
+            )
+        self.rules = rules
+        self.lines = lines
+        self.is_over = False
+        self.stones: Stones | None = None
+        self._player = player
+        self._handlers = handlers
+        self._simulations = simulations
+        self._searches = Searches(threads, simulations or USUAL_SIMULATIONS)
+        self._write = write
+        self._ponders = ponders
+        self._moved_to: Stones | None = None
+        self.search([], Limits(2 * threads), time.monotonic())
+        if begun_s is None:
+            begun_s = time.monotonic()
+        self.limits = ManagerLimits(rules, begun_s, resident_bytes())
+
+    @property
+    def about(self) -> str:
+        """What ABOUT answers."""
+        name = self._player.name.replace('"', "'")
+        return (
+            f'name="tengen", version="{__version__}", author="tengen", model="{name}", '
+            f'game="{self._player.game.name}"'
+        )
+
+    @property
+    def model(self) -> str:
+        """The word that the model was loaded by."""
+        return self._player.name
+
+    def run(self) -> None:
+        """Answers until the manager leaves or its input ends; once. Blocks."""
+        self.lines.start()
+        while not self.is_over:
+            if self._ponders and self.stones is not None:
+                self._ponder(self.stones)
+            line = self.lines.next()
+            if line is None:
+                return
+            command = parse_line(line)
+            if command is not None:
+                self._answer(command)
+
+    def begin_match(self) -> None:
+        """Clears the board for a match."""
+        self.stones = Stones()
+        self.limits.start(time.monotonic())
+
+    def board(self) -> Stones:
+        """Returns what stands on the board.
+
+        Raises:
+            GomocupError: There is no board yet.
+        """
+        if self.stones is None:
+            raise GomocupError(
+                f"board (none) is needed first; START {self.rules.size} makes one"
+            )
+        return self.stones
+
+    def check_limits(self) -> None:
+        """Raises GomocupError where a limit of the manager cannot be kept."""
+        problem = self.limits.problem
+        if problem is not None:
+            raise GomocupError(problem)
+
+    def think(self, stones: Stones, begun_s: float) -> Analysis:
+        """Returns what a search within the limits finds of a board. Blocks.
+
+        Args:
+            stones: The board, with the engine to move.
+            begun_s: When the move was asked for, by ``time.monotonic``.
+
+        Raises:
+            GomocupError: It is not the engine's turn, or the game is over.
+        """
+        moves = stones.moves(self._player.game)
+        found = self.search(moves, self.move_limits(len(moves)), begun_s)
+        self.limits.spend(time.monotonic() - begun_s)
+        return found
+
+    def play(self, stones: Stones, found: Analysis) -> str:
+        """Makes the move that a search has found; returns it for the manager.
+
+        Args:
+            stones: The board that was searched.
+            found: The search.
+        """
+        self.stones = stones.with_stone(OWN, found.best_action, self.rules.size)
+        self._moved_to = self.stones
+        line = found.actions[0].variation or (found.best_action,)
+        cells = " ".join(self.cell(action) for action in line[:_VARIATION_CELLS])
+        self.say(
+            f"value {found.value_to_play:+.3f}, simulations {found.num_simulations}, "
+            f"line {cells}"
+        )
+        return self.cell(found.best_action)
+
+    def move(self, stones: Stones, begun_s: float) -> str | None:
+        """Thinks and plays; see ``think``. Blocks.
+
+        Returns:
+            The move; None where the manager has left.
+        """
+        found = self.think(stones, begun_s)
+        return None if self.is_over else self.play(stones, found)
+
+    def say(self, text: str) -> None:
+        """Tells people something; managers show it."""
+        self._write(one_line(f"MESSAGE {text}"))
+
+    def move_limits(self, ply: int) -> Limits:
+        """Returns when the search of a move ends.
+
+        Args:
+            ply: Moves made so far.
+        """
+        seconds, most_s = self.limits.budget(ply)
+        simulations = self._simulations
+        if simulations is None:
+            simulations = USUAL_SIMULATIONS if seconds is None else self._most
+        return Limits(min(simulations, self._most), seconds, most_s, may_end_early=True)
+
+    def search(self, moves: Sequence[int], limits: Limits, begun_s: float) -> Analysis:
+        """Returns what a search finds. Blocks.
+
+        It ends at once where the manager leaves, which ``is_over`` then says of END,
+        or where the input ends.
+
+        Args:
+            moves: From the first of the game, which is not over.
+            limits: When it ends otherwise.
+            begun_s: When it was asked for, by ``time.monotonic``.
+        """
+        return self._searches.run(
+            self._player, moves, limits, begun_s, lambda analysis: self.is_left()
+        )
+
+    def cell(self, action: int) -> str:
+        """Returns an action as the protocol has it."""
+        return write_cell(action, self.rules.size)
+
+    def forget(self) -> None:
+        """Lets go of the trees that searches have left."""
+        self._player = self._player.playing(self._player.game.name)
+
+    @property
+    def _most(self) -> int:
+        """Simulations that a tree has room for."""
+        return most_simulations(self._player.game, self.limits.tree_bytes)
+
+    def _ponder(self, stones: Stones) -> None:
+        """Searches the board after the own move until the next line comes. Blocks."""
+        if stones is not self._moved_to or self.lines.waiting():
+            return
+        try:
+            moves = stones.moves(self._player.game, to_move=OTHER)
+        except GomocupError:
+            return  # the own move has ended the game
+        self._ponders = self._searches.ponder(
+            lambda: self._searches.run(
+                self._player,
+                moves,
+                Limits(self._most),
+                time.monotonic(),
+                lambda analysis: len(self.lines.waiting()) > 0,
+            )
+        )
+
+    def _answer(self, command: Command) -> None:
+        handler = self._handlers.get(command.name)
+        try:
+            if handler is None:
+                raise UnknownCommandError(f"command ({command.name[:40]})")
+            text = handler(self, command)
+        except UnknownCommandError as error:
+            text = f"UNKNOWN {error}"
+        except (GomocupError, TengenError, _core.CoreError) as error:
+            text = f"ERROR {error}"
+        if text is None or self.is_over:
+            return
+        for note in self.limits.take_notes():
+            self.say(f"{note}; it is passed over")
+        self._write(one_line(text))
+
+    def is_left(self) -> bool:
+        """Returns whether the manager has left, by END or by the end of its input.
+
+        END is looked for behind other lines, too, for managers send INFO at any time;
+        the end of the input ends nothing that was asked for before it.
+        """
+        has_command = False
+        for line in self.lines.waiting():
+            if line is None:
+                return not has_command
+            command = parse_line(line)
+            name = "" if command is None else command.name
+            if name == "END":
+                self.is_over = True
+                return True
+            has_command = has_command or name not in ("", "INFO")
+        return False
+
+
+Handler: TypeAlias = Callable[[Engine, Command], str | None]
+"""Answers a command: the text, or None where there is no answer."""

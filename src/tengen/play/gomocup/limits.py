@@ -1,0 +1,157 @@
+"""What a manager allows: time, memory and a rule, as INFO says them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from tengen.games.gomoku import GomokuRules
+from tengen.play.session.clock import Clock, TimeSettings
+
+__all__ = ["ManagerLimits"]
+
+# What managers send where the time of a match has no limit.
+_UNLIMITED_MS = (1 << 31) - 1
+# Of the cells of a board, those that a usual game has stones on.
+_PLAYED_PART = 0.4
+# A kept tree is copied as a move is made: for a moment there are two.
+_NUM_TREES = 2
+_LEAST_TREE_BYTES = 1 << 20
+# What searches take besides their trees.
+_SPARE_BYTES = 16 << 20
+# Bits of the rule.
+_EXACTLY_FIVE = 1
+_OTHER_RULES = {2: "continuous games", 4: "renju", 8: "caro"}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
+
+
+class ManagerLimits:
+    """What INFO has said so far. Used by one thread.
+
+    A limit that cannot be kept is no error yet: ``problem`` says it when a command
+    comes that has an answer.
+
+    Args:
+        rules: What the model plays.
+        begun_s: When the process was made, by the clock that ``start`` is told.
+        own_bytes: What the process has without any tree.
+    """
+
+    def __init__(self, rules: GomokuRules, begun_s: float, own_bytes: int) -> None:
+        self._rules = rules
+        self._begun_s: float | None = begun_s
+        self._own_bytes = own_bytes
+        self._turn_s: float | None = None
+        self._match_s = math.inf
+        self._told_left_s: float | None = None
+        self._used_s = 0.0  # of what was told to be left, else of the match
+        self._rule = _EXACTLY_FIVE if rules.exactly_five else 0
+        self._max_memory = 0
+        self._notes: list[str] = []
+
+    @property
+    def tree_bytes(self) -> int | None:
+        """What a tree may take, None for as much as it likes."""
+        if self._max_memory == 0:
+            return None
+        left = self._max_memory - self._own_bytes - _SPARE_BYTES
+        return left // _NUM_TREES
+
+    @property
+    def problem(self) -> str | None:
+        """Says which limit cannot be kept; None where all can."""
+        rule = self._rule_problem()
+        if rule is not None:
+            return f"rule ({self._rule}) {rule}; the model plays {self._rules.text}"
+        least = self._own_bytes + _SPARE_BYTES + _NUM_TREES * _LEAST_TREE_BYTES
+        if 0 < self._max_memory < least:
+            return (
+                f"max_memory ({self._max_memory}) must be at least {least} bytes for "
+                f"the program and this model"
+            )
+        return None
+
+    def take_notes(self) -> list[str]:
+        """Returns what is to be said before the next answer, once."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def set(self, text: str) -> None:
+        """Takes what follows INFO. Keys that play no part are passed over."""
+        key, _, value = text.partition(" ")
+        key, value = key.lower(), value.strip()
+        setters: dict[str, Callable[[int], None]] = {
+            "timeout_turn": self._set_turn,
+            "timeout_match": self._set_match,
+            "time_left": self._set_left,
+            "max_memory": self._set_memory,
+            "rule": self._set_rule,
+        }
+        if key not in setters:
+            return
+        if _NUMBER.fullmatch(value) is None:
+            self._notes.append(f"INFO {key} ({value[:40]}) must be a whole number")
+            return
+        setters[key](int(value))
+
+    def start(self, now_s: float) -> None:
+        """Begins a match; its time runs since the process was made, in the first.
+
+        Args:
+            now_s: The time.
+        """
+        if self._told_left_s is None:
+            self._used_s = 0.0 if self._begun_s is None else now_s - self._begun_s
+        self._begun_s = None
+
+    def budget(self, ply: int) -> tuple[float | None, float | None]:
+        """Returns the seconds of a move that is clear and of one that is not.
+
+        None without a limit.
+
+        Args:
+            ply: Moves made so far.
+        """
+        all_s = self._match_s if self._told_left_s is None else self._told_left_s
+        if self._turn_s is None and all_s == math.inf:
+            return None, None
+        settings = TimeSettings(
+            "fischer",
+            main_s=max(all_s - self._used_s, 0.0),
+            move_limit_s=math.inf if self._turn_s is None else self._turn_s,
+        )
+        clock = Clock(settings)
+        where = 0, ply, int(_PLAYED_PART * self._rules.size**2)
+        return clock.budget_s(*where), clock.most_s(*where)
+
+    def spend(self, seconds: float) -> None:
+        """Takes the time of a move off the match's."""
+        self._used_s += seconds
+
+    def _set_turn(self, milliseconds: int) -> None:
+        self._turn_s = max(milliseconds, 0) / 1000
+
+    def _set_match(self, milliseconds: int) -> None:
+        self._match_s = milliseconds / 1000 if milliseconds > 0 else math.inf
+
+    def _set_left(self, milliseconds: int) -> None:
+        is_limited = milliseconds < _UNLIMITED_MS
+        self._told_left_s = max(milliseconds, 0) / 1000 if is_limited else math.inf
+        self._used_s = 0.0
+
+    def _set_memory(self, num_bytes: int) -> None:
+        self._max_memory = max(num_bytes, 0)
+
+    def _set_rule(self, mask: int) -> None:
+        self._rule = mask
+
+    def _rule_problem(self) -> str | None:
+        for bit, name in _OTHER_RULES.items():
+            if self._rule & bit:
+                return f"is for {name}, which no model plays"
+        if self._rule not in (0, _EXACTLY_FIVE):
+            return "must be 0 or 1"
+        if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
+            return f"must be {1 - self._rule}"
+        return None

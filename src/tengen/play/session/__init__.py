@@ -1,0 +1,1 @@
+"""What sessions with other programs share: lines, clocks, searches within limits."""

@@ -1,0 +1,98 @@
+"""What every command of a session takes, and its ends: a model, stdin and stdout."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from tengen.config import check, check_range
+from tengen.games import add_task_argument
+from tengen.play.loading import load_player
+from tengen.play.player import Player
+from tengen.search import MAX_SIMULATIONS
+
+__all__ = ["add_session_arguments", "load_for_session", "read_input", "write_output"]
+
+_CHUNK_BYTES = 1 << 16
+
+
+def add_session_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say who plays, and how."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="RUN, RUN@17 or a model directory"
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=None,
+        metavar="N",
+        help="most simulations a move (400; with a clock what time allows)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=None,
+        metavar="N",
+        help="that think together (all cores; 1 with --fresh, and where Python makes "
+        "the moves)",
+    )
+    parser.add_argument(
+        "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="FIELD=v",
+        help="change how it plays: search.lcb_stdevs=5 precision=fp32; fields as "
+        "of agent.play in tengen recipes TASK",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="begin each search anew, so that a position has the same answer twice; "
+        "else the tree is kept between moves",
+    )
+    parser.add_argument(
+        "--ponder",
+        action="store_true",
+        help="search on while the other side thinks, on the same cores",
+    )
+    add_task_argument(parser)
+
+
+def load_for_session(args: argparse.Namespace) -> tuple[Player, int]:
+    """Returns the player, and how many threads search one tree. Blocks.
+
+    Args:
+        args: Of ``add_session_arguments``.
+
+    Raises:
+        UsageError: The model cannot be used, or a number or a setting is refused.
+        RunError: The backend refuses the model.
+    """
+    if args.simulations is not None:
+        check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    rule = "keeps its tree, which --fresh forbids; leave one of them out"
+    check(not (args.ponder and args.fresh), "ponder", args.ponder, rule)
+    player = load_player(
+        args.model, args.settings, args.devices, args.task, is_fresh=args.fresh
+    )
+    return player, player.usual_threads(args.threads, is_repeatable=args.fresh)
+
+
+def read_input() -> bytes:
+    """Returns what has come on stdin, nothing at its end. Blocks.
+
+    Not by ``sys.stdin``, whose lock a thread that waits would keep when the process
+    ends.
+    """
+    return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
+
+
+def write_output(text: str) -> None:
+    """Sends a text on stdout at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

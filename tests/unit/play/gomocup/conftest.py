@@ -1,0 +1,55 @@
+import pytest
+
+from tengen.play.gomocup.commands import COMMANDS
+from tengen.play.gomocup.engine import Engine
+from tests.unit.play.talk import Talk
+
+
+class Conversation(Talk):
+    """An engine of gomoku whose lines come one by one, and what it writes."""
+
+    def __init__(self, player, simulations=8, threads=1, **settings):
+        super().__init__()
+        self.engine = Engine(
+            player,
+            COMMANDS,
+            simulations=simulations,
+            threads=threads,
+            write=self.write,
+            lines=self.lines,
+            **settings,
+        )
+
+    def ask(self, *lines):
+        """Returns the answers to lines that come at once, and messages beside them.
+
+        An ABOUT behind them keeps the end of the input from ending the last search.
+        """
+        self.say("".join(f"{line}\r\n" for line in [*lines, "ABOUT"]).encode())
+        self.say(b"")
+        self.engine.run()
+        *answers, about = self.text.splitlines()
+        assert about.startswith('name="tengen"')
+        return answers
+
+
+@pytest.fixture
+def converse(make_player):
+    """Makes a conversation with a player of a game without a model."""
+
+    def make(task="gomoku/6", simulations=8, threads=1, keeps_tree=False, **settings):
+        player = make_player(task, keeps_tree=keeps_tree)
+        return Conversation(player, simulations, threads, **settings)
+
+    return make
+
+
+@pytest.fixture
+def ask(converse):
+    """Returns the answers of a new engine to some lines, without messages."""
+
+    def ask(*lines, **settings):
+        answers = converse(**settings).ask(*lines)
+        return [line for line in answers if not line.startswith("MESSAGE")]
+
+    return ask

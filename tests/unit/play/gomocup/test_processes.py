@@ -1,0 +1,145 @@
+"""``tengen gomocup`` as a process: by a referee, in a match, and as it ends."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tengen import cli
+from tengen.evaluation.engines.gomocup_client import GomocupEngine
+from tengen.evaluation.engines.process import EngineRefusal
+
+BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, publish_run):
+    """A run of gomoku/6 with an untrained model."""
+    return publish_run(tmp_path_factory.mktemp("runs") / "gomoku", "gomoku/6").path
+
+
+def command(run, *words):
+    return " ".join([sys.executable, "-m", "tengen", "gomocup", str(run), *words])
+
+
+@pytest.fixture
+def referee(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("gomocup_referee")
+
+
+def test_whole_games_by_the_referee(run, tmp_path, referee, monkeypatch, capsys):
+    """Two processes, limits that are drawn; one ponders. Busy machines end no game."""
+    out = tmp_path / "games.jsonl"
+    words = ["--a", command(run, "--threads", "1", "--ponder", "--simulations", "64")]
+    words += ["--b", command(run, "--threads", "1", "--simulations", "8")]
+    words += ["--size", "6", "--games", "5", "--least-ms", "20000", "--seed", "8"]
+    words += ["--most-ms", "60000", "--out", str(out), "--memory-mib", "2048"]
+    monkeypatch.setattr(sys, "argv", ["gomocup_referee.py", *words])
+    referee.main()
+    *table, total = capsys.readouterr().out.splitlines()
+    counts = json.loads(total)
+    assert counts.pop("games") == 5
+    assert set(counts) <= {"five", "draw"}, table
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {line["opening"] for line in lines} == {"empty", "board", "swap2"}
+    # They are not played again.
+    referee.main()
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["games"] == 5
+
+
+def test_the_referee_has_rules(referee):
+    board = referee.Board(6, exact=True)
+    board.stones = {(x, x): 0 for x in range(4)} | {(5, 5): 0, (1, 0): 1}
+    board.stones[(4, 4)] = 0
+    assert not board.wins((4, 4))
+    board.exact = False
+    assert board.wins((4, 4))
+    del board.stones[(5, 5)]
+    board.exact = True
+    assert board.wins((4, 4))
+    for cell, text in (((1, 0), "is taken"), ((6, 0), "off the board")):
+        with pytest.raises(referee.Fault, match=text):
+            board.check(cell)
+    with pytest.raises(referee.Fault, match="is no cell"):
+        referee.read_cell("resign")
+
+
+@pytest.mark.parametrize("ends_by", ["END", None])
+def test_a_process_ends_while_it_thinks(run, ends_by):
+    with GomocupEngine(command(run), 60.0) as engine:
+        engine.start(6)
+        engine.tell("INFO timeout_turn 1000000000")
+        process = engine._process
+        engine.tell("BEGIN")
+        if ends_by:
+            engine.tell(ends_by)
+        process.stdin.close()
+        assert process.wait(60) == 0
+        written = process.stdout.read().decode()
+        # END has no answer; the end of the input has what was found.
+        assert ("," in written) == (ends_by is None)
+
+
+def test_limits_that_cannot_be_kept(run):
+    with GomocupEngine(command(run), 60.0) as engine:
+        engine.tell("INFO max_memory 10000000")
+        with pytest.raises(EngineRefusal, match=r"max_memory \(10000000\) must be at"):
+            engine.start(6)
+        engine.tell("INFO max_memory 0")
+        engine.start(6)
+        with pytest.raises(EngineRefusal, match="the board of the model"):
+            engine.start(20)
+
+
+def test_a_match_against_its_own_process(run, capsys):
+    # Two threads in one tree do not think alike twice.
+    own = command(run, "--simulations", "4", "--threads", "1")
+    words = ["match", str(run), f"gomocup:{own}"]
+    words += ["--games", "2", "--simulations", "4", "--threads", "1", "--json"]
+    assert cli.main(words) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    # The same player on both sides: what the first wins, it wins twice.
+    assert report["score_a"] == 0.5
+    assert report["engines"]["b"]["num_illegal"] == 0
+
+
+def test_a_process_that_is_killed_is_one_line(run):
+    with GomocupEngine(command(run), 60.0) as engine:
+        engine.start(6)
+        engine.kill()
+        message = r'engine \(.* gomocup .*\) ended when it was asked "BEGIN"'
+        with pytest.raises(Exception, match=message):
+            engine.ask("BEGIN")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--simulations", "0"], "simulations (0) must be"),
+        (["--set", "search.policy=gumbel"], "search.policy (gumbel) must be puct"),
+        (["--ponder", "--fresh"], "keeps its tree, which --fresh forbids"),
+    ],
+)
+def test_bad_usage_is_one_line(run, capsys, words, message):
+    assert cli.main(["gomocup", str(run), *words]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_model_of_another_game_is_one_line(tmp_path, publish_run):
+    other = publish_run(tmp_path / "ttt", "tictactoe")
+    done = subprocess.run(
+        [sys.executable, "-m", "tengen", "gomocup", str(other.path)],
+        input=b"START 6\n",
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"plays tictactoe, which Gomocup does not" in done.stderr
+    assert done.stdout == b""

@@ -1,0 +1,43 @@
+"""A session whose lines come one by one, and what it writes."""
+
+import threading
+
+from tengen.play.session.lines import LineReader
+
+
+class Talk:
+    """The two ends of a session: give ``lines`` and ``write`` to its engine."""
+
+    def __init__(self):
+        self.text = ""
+        self.is_written = threading.Condition()
+        self.lines = LineReader(self._read)
+        self._chunks = []
+        self._given = threading.Semaphore(0)
+
+    def say(self, chunk):
+        """Sends bytes; nothing ends the input."""
+        self._chunks.append(chunk)
+        self._given.release()
+
+    def when_written(self, words, *chunks):
+        """Sends bytes as soon as the engine has written some words."""
+
+        def wait():
+            with self.is_written:
+                self.is_written.wait_for(lambda: words in self.text)
+            for chunk in chunks:
+                self.say(chunk)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
+
+    def write(self, text):
+        with self.is_written:
+            self.text += text
+            self.is_written.notify_all()
+
+    def _read(self):
+        self._given.acquire()
+        return self._chunks.pop(0)
