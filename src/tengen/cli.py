@@ -64,6 +64,7 @@ COMMANDS = (
     Command(
         "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
     ),
+    Command("report", "tengen.report.command:report", "write a run as one HTML page"),
     Command(
         "mllog",
         "tengen.observe.mlperf.command:mllog",
