@@ -110,6 +110,11 @@ COMMANDS = (
         "tengen.models.minigo_command:import_minigo",
         "models and examples of MLPerf's minigo",
     ),
+    Command(
+        "data export-onnx",
+        "tengen.models.onnx_command:export_onnx",
+        "a model as a graph for other programs",
+    ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
 )
 

@@ -197,7 +197,8 @@ def position_figure(
         cells=cells if layout in _CELLS else {},
         columns=heats if layout == "columns" else {},
     )
-    return element("figure", drawn, element("figcaption", text(board.below)))
+    words = f"{board.below} (X is black, O is white)".strip()
+    return element("figure", drawn, element("figcaption", text(words)))
 
 
 def _last_cell(board: Board, layout: str, action: int) -> tuple[int, int] | None:

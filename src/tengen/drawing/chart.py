@@ -16,7 +16,7 @@ from tengen.drawing.markup import Markup, element, fragment, text
 __all__ = ["Chart", "Series", "chart_svg", "shown_number"]
 
 _WIDTH, _HEIGHT = 480.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 14.0, 30.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
 _MOST_POINTS = 240
 _NUM_TICKS = 5
 _STYLE = (

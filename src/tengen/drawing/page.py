@@ -12,7 +12,7 @@ __all__ = ["FRAGMENT_STYLE", "details", "page", "table"]
 # Forbids whatever is not in the file, should anything that was read ever get through.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'"
 
-_NUMBER = re.compile(r"[-+]?[0-9][0-9,.]*[kMG]?( %)?")
+_NUMBER = re.compile(r"-|([-+]?[0-9][0-9,.]*(e[-+]?[0-9]+)?[kMG]?( %)?)?")
 
 _STYLE = """
 :root{color-scheme:light dark;--ground:#ffffff;--ink:#1f2328;--faint:#d0d7de;
@@ -21,7 +21,7 @@ _STYLE = """
 --faint:#3d444d;--soft:#9198a1;--raised:#161b22}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:68rem;padding:1rem;background:var(--ground);
-color:var(--ink);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+color:var(--ink);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.25}h2{font-size:1.25rem;margin-top:2rem;
 border-bottom:1px solid var(--faint)}h3{font-size:1rem;margin-bottom:.25rem}
 .row{display:flex;flex-wrap:wrap;gap:1rem}.row>*{flex:1 1 20rem;min-width:0}
@@ -31,7 +31,8 @@ figure{margin:0 0 1rem}figcaption,caption,.soft{color:var(--soft);font-size:.9re
 caption{text-align:left;padding:.25rem 0}
 th,td{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;
 border-bottom:1px solid var(--faint)}
-td.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+th[scope="row"]{white-space:nowrap}
+.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 pre,code{font:.85rem/1.4 ui-monospace,monospace}
 pre{background:var(--raised);padding:.6rem;overflow-x:auto}
 .missing{border-left:.25rem solid #bf8700;padding-left:.6rem}
@@ -77,12 +78,21 @@ def table(
     Args:
         caption: What it has.
         columns: Their names.
-        rows: Values, the first of which names its row; numbers stand to the right.
+        rows: Values, the first of which names its row; columns of numbers stand to
+            the right.
         has_head: Whether the names are shown, and not for screen readers alone.
     """
-    names = [element("th", text(name), scope="col") for name in columns]
+    cells = [[str(value) for value in row] for row in rows]
+    are_numbers = [
+        has_head and bool(cells) and all(_NUMBER.fullmatch(row[i]) for row in cells)
+        for i in range(len(columns))
+    ]
+    names = [
+        element("th", text(name), scope="col", class_="number" if is_number else None)
+        for name, is_number in zip(columns, are_numbers, strict=True)
+    ]
     head = element("thead", element("tr", *names)) if has_head else Markup("")
-    body = element("tbody", *(_row(row) for row in rows))
+    body = element("tbody", *(_row(row, are_numbers) for row in cells))
     shown = element("table", element("caption", text(caption)), head, body)
     return element(
         "div", shown, class_="scroll", tabindex=0, role="region", aria_label=caption
@@ -94,13 +104,14 @@ def details(summary: str, *content: Markup) -> Markup:
     return element("details", element("summary", text(summary)), *content)
 
 
-def _row(values: Sequence[object]) -> Markup:
-    first, *others = (str(value) for value in values)
-    cells = [element("th", text(first), scope="row")]
-    cells += [
+def _row(cells: Sequence[str], are_numbers: Sequence[bool]) -> Markup:
+    told = (
         element(
-            "td", text(value), class_="number" if _NUMBER.fullmatch(value) else None
+            "td" if i else "th",
+            text(cell),
+            scope=None if i else "row",
+            class_="number" if is_number else None,
         )
-        for value in others
-    ]
-    return element("tr", *cells)
+        for i, (cell, is_number) in enumerate(zip(cells, are_numbers, strict=True))
+    )
+    return element("tr", *told)

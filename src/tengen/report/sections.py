@@ -100,7 +100,7 @@ def ratings(source: Source) -> Markup:
         for name, one in list(found.items())[-_MOST_MODELS:]
     ]
     caption = (
-        f"Elo of {len(rows)} models at {ladder.num_simulations} simulations a move; "
+        f"Elo of models at {ladder.num_simulations} simulations a move; "
         f"random play is 0"
     )
     columns = ("model", "Elo", "half the 95 % interval", "games")
@@ -197,7 +197,8 @@ def _drawn(kept: KeptGame, game: Game) -> Markup:
 
 
 def _listed(kept: KeptGame, moves: Iterator[str], *figure: Markup) -> Markup:
-    heading = f"{kept.first} against {kept.second}: {kept.result or 'not known'}"
+    result = kept.result or "result not known"
+    heading = f"{kept.first} (X) against {kept.second} (O): {result}"
     words = " ".join(f"{i}. {move}" for i, move in enumerate(moves, 1))
     return element(
         "section",
