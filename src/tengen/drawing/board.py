@@ -70,7 +70,7 @@ def read_board(shown: str) -> Board | None:
     first = next((i for i, line in enumerate(lines) if _cells(line)), None)
     if first is None:
         return None
-    found = []
+    found: list[list[re.Match[str]]] = []
     for line in lines[first:]:
         cells = _cells(line)
         if cells is None or (found and len(cells) != len(found[0])):

@@ -19,6 +19,8 @@ _WIDTH, _HEIGHT = 480.0, 280.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
 _MOST_POINTS = 240
 _NUM_TICKS = 5
+# Values beyond count as infinite: their differences may be.
+_GREATEST = 1e300
 _STYLE = (
     ".tengen-chart{--ground:#ffffff;--ink:#1f2328;--faint:#d0d7de;--line:#0550ae;"
     "width:100%;max-width:640px;height:auto;font-family:system-ui,sans-serif}"
@@ -54,7 +56,7 @@ class Chart:
 
 
 def chart_svg(chart: Chart) -> Markup:
-    """Returns a chart; points that are not finite are left out.
+    """Returns a chart; points that are not finite, or beyond 1e300, are left out.
 
     Raises:
         ValueError: No point is finite.
@@ -155,9 +157,9 @@ def shown_number(value: float) -> str:
 def _finite(series: Series) -> tuple[list[float], list[float], list[float]]:
     errors = series.errors or (0.0,) * len(series.xs)
     kept = [
-        (float(x), float(y), float(e) if math.isfinite(e) else 0.0)
+        (float(x), float(y), float(e) if abs(e) < _GREATEST else 0.0)
         for x, y, e in zip(series.xs, series.ys, errors, strict=True)
-        if math.isfinite(x) and math.isfinite(y)
+        if abs(x) < _GREATEST and abs(y) < _GREATEST
     ]
     xs, ys = [x for x, _, _ in kept], [y for _, y, _ in kept]
     return xs, ys, [e for _, _, e in kept] if series.errors else []

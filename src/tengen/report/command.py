@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import warnings
 from typing import Any
 
+from tengen.errors import RunError, TengenWarning
 from tengen.games import add_task_argument
 from tengen.report.write import REPORT_FILE, write_report
 
@@ -24,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def report(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the page; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
 
-    ``missing`` has a line for each part that could not be read, which the page has too.
+    ``missing`` has a line for each part whose files are damaged, which the page has
+    too; the exit code is then 1.
 
     Raises:
         UsageError: There is no run, or the file has no folder.
@@ -36,9 +39,10 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     made = write_report(args.run, args.out, task=args.task, made_by=shlex.join(words))
     if not args.json:
         print(f"{made.path}: {made.num_bytes / 1000:,.0f} kB")
-        for line in made.missing:
-            print(f"missing: {line}")
+    for line in made.missing:
+        warnings.warn(f"report lacks {line}", TengenWarning, stacklevel=2)
     return {
+        "exit_code": RunError.exit_code if made.missing else 0,
         "run": args.run,
         "html": str(made.path),
         "num_bytes": made.num_bytes,

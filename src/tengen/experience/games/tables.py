@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import check
-from tengen.errors import UsageError, did_you_mean
+from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.experience.games.segment import SegmentReader
 from tengen.run import RunDirectory, find_files
 
@@ -58,8 +58,26 @@ def read_table(run: str | Path, table: Table) -> Columns:
     parts = []
     for path in sorted(found, key=lambda path: (int(path.stem), path)):
         with SegmentReader(path) as reader:
-            parts.append(_TABLES[table](reader.game_columns(), reader.generation))
+            columns = reader.game_columns()
+            _check_lengths(path, columns)
+            parts.append(_TABLES[table](columns, reader.generation))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Refuses counts that do not add up, before anything is made of so many."""
+    num_plies, num_visits = len(columns["action"]), len(columns["policy_action"])
+    wanted = dict.fromkeys(("game_index", *_GAMES), len(columns["game_index"]))
+    wanted |= dict.fromkeys((*_PLIES, "num_policy_entries"), num_plies)
+    wanted |= {"policy_mass": num_visits}
+    fits = all(len(columns[name]) == length for name, length in wanted.items())
+    fits &= int(columns["num_plies"].sum(dtype=np.int64)) == num_plies
+    fits &= int(columns["num_policy_entries"].sum(dtype=np.int64)) == num_visits
+    if not fits:
+        raise RunError(
+            f"segment ({path}) is damaged, its columns do not fit each other; "
+            f"{SegmentReader.advice(path)}"
+        )
 
 
 def _games(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
