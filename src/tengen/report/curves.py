@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tengen.config import check
 from tengen.drawing import (
@@ -25,6 +25,13 @@ from tengen.run import RunDirectory
 __all__ = ["Curves", "curves", "read_curves"]
 
 _MOST_ROWS = 12
+_Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+# What is counted, of which the first that is known, and what is drawn over it.
+_OF_ENVIRONMENTS: _Axes = (
+    ("frames", "agent_steps"),
+    ("return_mean", "length_mean", "loss"),
+)
+_OF_GAMES: _Axes = (("games", "learner_steps"), ("rating", "loss"))
 _WORDS = {
     "frames": "frames",
     "agent_steps": "agent steps",
@@ -44,20 +51,13 @@ class Curves:
     run: str
     """The run directory."""
     rows: tuple[Row, ...]
-    """As ``tengen curves`` writes them; ``pandas.DataFrame(rows)`` is
-    their table."""
+    """As ``tengen curves`` writes them; ``pandas.DataFrame(rows)`` is their table."""
     in_environments: bool
     """Whether it steps environments; else it plays games."""
 
     def charts(self) -> list[Chart]:
         """Returns a chart of each number of which something is known."""
-        if self.in_environments:
-            by, names = (
-                ("frames", "agent_steps"),
-                ("return_mean", "length_mean", "loss"),
-            )
-        else:
-            by, names = ("games", "learner_steps"), ("rating", "loss")
+        by, names = _OF_ENVIRONMENTS if self.in_environments else _OF_GAMES
         x = next((name for name in by if self._has(name)), "learner_steps")
         found = (self._chart(x, name) for name in names)
         return [chart for chart in found if chart is not None]
