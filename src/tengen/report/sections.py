@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ __all__ = ["SECTIONS", "Source"]
 
 _NUM_GAMES = 4
 _MOST_MODELS = 200
-_MOST_SETTINGS = 2000
-_MOST_CHARACTERS = 400
+_MOST_MOVES = 800
+_MOST_STATES = 200
+_MOST_SETTINGS = 1000
+_MOST_CHARACTERS = 300
 _MOST_CODE_BYTES = 20_000
 
 
@@ -64,7 +67,8 @@ class Source:
 
 def state(source: Source) -> Markup:
     """Returns where the run is and what limits it, as ``tengen status`` says it."""
-    rows = [(name, _short(told)) for name, told in status_rows(read_status(source.run))]
+    told = status_rows(read_status(source.run))[:_MOST_STATES]
+    rows = [(name, _short(words)) for name, words in told]
     return table("As tengen status says it", ("what", "now"), rows, has_head=False)
 
 
@@ -199,7 +203,9 @@ def _drawn(kept: KeptGame, game: Game) -> Markup:
 def _listed(kept: KeptGame, moves: Iterator[str], *figure: Markup) -> Markup:
     result = kept.result or "result not known"
     heading = f"{kept.first} (X) against {kept.second} (O): {result}"
-    words = " ".join(f"{i}. {move}" for i, move in enumerate(moves, 1))
+    first = itertools.islice(moves, _MOST_MOVES)
+    words = " ".join(f"{i}. {move}" for i, move in enumerate(first, 1))
+    words += " ..." if len(kept.moves) > _MOST_MOVES else ""
     return element(
         "section",
         element("h3", text(_short(heading))),
