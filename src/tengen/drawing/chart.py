@@ -147,6 +147,8 @@ class _Axis:
 
 def shown_number(value: float) -> str:
     """Returns a number in at most seven characters or so: 12.5k, 3M, 0.25."""
+    if not math.isfinite(value):
+        return str(value)
     for limit, word in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             unit = 1e3 if word == "k" else limit

@@ -80,7 +80,7 @@ def table(
         columns: Their names.
         rows: Values, the first of which names its row; columns of numbers stand to
             the right.
-        has_head: Whether the names are shown, and not for screen readers alone.
+        has_head: Whether the names are shown above.
     """
     cells = [[str(value) for value in row] for row in rows]
     are_numbers = [

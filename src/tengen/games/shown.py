@@ -26,7 +26,7 @@ def state_html(state: Any) -> str:
     Args:
         state: A ``tengen.games.State``.
     """
-    return position_figure(str(state), f"position after {state.ply} moves")
+    return position_figure(str(state), f"position at ply {state.ply}")
 
 
 def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:

@@ -59,7 +59,7 @@ def _board(found: Analysis, verdict: str) -> Markup:
     }
     drawn = position_figure(
         str(state),
-        f"{game.name} after {state.ply} moves: {verdict}",
+        f"{game.name} at ply {state.ply}: {verdict}",
         layout=game.policy_layout,
         last=found.moves[-1] if found.moves else None,
         heats=heats,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from tengen.config import check
 from tengen.drawing import (
@@ -93,18 +93,24 @@ class Curves:
         return any(row[name] is not None for row in self.rows)
 
     def _chart(self, x: str, y: str) -> Chart | None:
-        known = [row for row in self.rows if None not in (row[x], row[y])]
-        points = _points(known, x, y)
-        if not points:
+        known = [
+            (a, b, row["rating_error"])
+            for row in self.rows
+            if _is_finite(a := row[x]) and _is_finite(b := row[y])
+        ]
+        if not known:
             return None
-        errors: tuple[float, ...] = ()
-        if y == "rating" and all(row["rating_error"] is not None for row in known):
-            errors = tuple(error for _, error in _points(known, x, "rating_error"))
+        errors = tuple(error for _, _, error in known if _is_finite(error))
+        has_bars = y == "rating" and len(errors) == len(known)
         return Chart(
             f"{_WORDS[y]} by {_WORDS[x]}",
             _WORDS[x],
-            _WORDS[y],
-            Series(tuple(a for a, _ in points), tuple(b for _, b in points), errors),
+            f"{_WORDS[y]}, bars: 95 %" if has_bars else _WORDS[y],
+            Series(
+                tuple(a for a, _, _ in known),
+                tuple(b for _, b, _ in known),
+                errors if has_bars else (),
+            ),
         )
 
     def _shown_rows(self) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -138,9 +144,8 @@ def read_curves(run: RunDirectory) -> Curves:
     return Curves(str(run.path), rows, has_actors(run.read_run()))
 
 
-def _points(rows: Sequence[Row], x: str, y: str) -> list[tuple[float, float]]:
-    pairs = ((row[x], row[y]) for row in rows)
-    return [(a, b) for a, b in pairs if a is not None and b is not None]
+def _is_finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
 
 
 def _shown(value: float | None) -> str:

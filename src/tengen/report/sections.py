@@ -192,7 +192,7 @@ def _drawn(kept: KeptGame, game: Game) -> Markup:
         ) from None
     figure = position_figure(
         str(position),
-        f"{kept.first} against {kept.second} after {len(kept.moves)} moves",
+        f"{kept.first} against {kept.second}, ply {len(kept.moves)}",
         layout=game.policy_layout,
         last=kept.moves[-1] if kept.moves else None,
     )

@@ -39,6 +39,6 @@ def test_a_position_is_drawn_and_printed(
     html, text = shown(state)
     assert text == str(state)
     (svg,) = html.iter("{http://www.w3.org/2000/svg}svg")
-    assert svg.get("aria-label") == "position after 1 moves"
+    assert svg.get("aria-label") == "position at ply 1"
     assert len(list(svg.iter("{http://www.w3.org/2000/svg}circle"))) == 1
     assert len(shown(state.clone())[1]) == len(text)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -8,7 +9,10 @@ import pytest
 from tengen.errors import UsageError
 from tengen.report import curves
 from tengen.run import RunDirectory
-from tests.unit.observe.curve_events import make_run
+from tests.unit.observe.curve_events import learned, make_run
+from tests.unit.report.conftest import put_events
+
+LOSSES = (math.nan, math.inf, 0.5)
 
 
 def test_games_have_a_rating_with_errors(game_run: RunDirectory) -> None:
@@ -42,6 +46,15 @@ def test_a_notebook_shows_drawings_and_a_terminal_a_table(
     assert first.split()[:3] == ["learner_steps", "agent_steps", "frames"]
     assert len(rows) == 6
     assert rows[-1].split()[:3] == ["240", "3000", "12k"]
+
+
+def test_numbers_that_are_none_are_not_drawn(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ("selfplay", "learn"))
+    told = [learned(100.0 + i, 0, i, loss=loss) for i, loss in enumerate(LOSSES)]
+    put_events(run, *told)
+    (loss,) = curves(run.path).charts()
+    assert loss.series.ys == (0.5,)
+    assert len(curves(run.path).rows) == 3
 
 
 def test_a_run_that_learned_nothing_is_refused(tmp_path: Path) -> None:

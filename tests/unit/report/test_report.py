@@ -217,6 +217,11 @@ def test_what_is_no_run_is_one_line(
         assert (code, report) == (2, None)
         assert err.startswith("tengen: ")
         assert len(err.splitlines()) == 1
+    (game_run.path / "mirror.json").write_text('{"schema": 1, "host": "far"}')
+    code, _, err = told(capsys, game_run.path)
+    assert code == 2
+    assert "is a mirror of the run at far" in err
+    (game_run.path / "mirror.json").unlink()
     game_run.write_run({"config": {}})
     content = json.loads((game_run.path / "run.json").read_text())
     (game_run.path / "run.json").write_text(json.dumps({**content, "schema": 99}))
