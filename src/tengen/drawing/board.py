@@ -197,7 +197,7 @@ def position_figure(
         cells=cells if layout in _CELLS else {},
         columns=heats if layout == "columns" else {},
     )
-    words = f"{board.below} (X is black, O is white)".strip()
+    words = f"{board.below} (X, the first player, is black)".strip()
     return element("figure", drawn, element("figcaption", text(words)))
 
 

@@ -32,6 +32,7 @@ caption{text-align:left;padding:.25rem 0}
 th,td{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;
 border-bottom:1px solid var(--faint)}
 th[scope="row"]{white-space:nowrap}
+td{overflow-wrap:anywhere;min-width:5rem}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 pre,code{font:.85rem/1.4 ui-monospace,monospace}
 pre{background:var(--raised);padding:.6rem;overflow-x:auto}

@@ -202,7 +202,7 @@ def _drawn(kept: KeptGame, game: Game) -> Markup:
 
 def _listed(kept: KeptGame, moves: Iterator[str], *figure: Markup) -> Markup:
     result = kept.result or "result not known"
-    heading = f"{kept.first} (X) against {kept.second} (O): {result}"
+    heading = f"{kept.first} (first player) against {kept.second}: {result}"
     first = itertools.islice(moves, _MOST_MOVES)
     words = " ".join(f"{i}. {move}" for i, move in enumerate(first, 1))
     words += " ..." if len(kept.moves) > _MOST_MOVES else ""

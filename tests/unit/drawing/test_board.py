@@ -74,7 +74,7 @@ def test_the_drawing_says_what_it_shows() -> None:
     assert svg.get("aria-label") == "the title"
     assert svg.findtext(f"{SVG}title") == "the title"
     assert svg.findtext(f"{SVG}desc") == "O . .\n. X .\n. . .\nX to play"
-    assert figure.findtext("figcaption") == "X to play (X is black, O is white)"
+    assert figure.findtext("figcaption") == "X to play (X, the first player, is black)"
 
 
 def rings(figure: ElementTree.Element) -> list[tuple[float, float]]:

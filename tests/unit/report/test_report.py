@@ -51,9 +51,9 @@ def test_a_run_of_games(
     assert "rating (Elo) by games" in page.labels
     assert "loss by games" in page.labels
     # A win, a loss and a draw first, then the rest.
-    assert "000004 (X) against mcts:1000 (O): 000004 won" in page.words
-    assert "mcts:1000 (X) against 000004 (O): mcts:1000 won" in page.words
-    assert "000004 (X) against mcts:1000 (O): drawn" in page.words
+    assert "000004 (first player) against mcts:1000: 000004 won" in page.words
+    assert "mcts:1000 (first player) against 000004: mcts:1000 won" in page.words
+    assert "000004 (first player) against mcts:1000: drawn" in page.words
     assert page.tags.count("svg") == 2 + 4
     assert "1. b2 2. a3 3. c1 4. b3 5. c3 6. a2 7. c2" in page.words
     assert "self-play 90%: more cores" in page.text
@@ -273,7 +273,9 @@ def test_games_of_go_are_read_from_sgf(tmp_path: Path, page_of: PageOf) -> None:
     assert made.missing == ()
     page = page_of(made.path)
     assert "1. C3 2. B4 3. pass 4. pass" in page.words
-    assert any(word.startswith("old (X) against new (O)") for word in page.words)
+    assert any(
+        word.startswith("old (first player) against new:") for word in page.words
+    )
 
 
 def test_a_program_is_imported_only_where_it_is_typed(
