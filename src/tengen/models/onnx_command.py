@@ -51,7 +51,7 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
     tensors = safetensors.numpy.load_file(model.path / WEIGHTS_FILE)
     data = ModelExporter().export(signature, model.meta.net, tensors)
     publish_file(path, data)
-    report = {
+    report: dict[str, Any] = {
         "model": str(model.path),
         "onnx": str(path),
         "task": model.meta.task,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from tengen.drawing import (
     FRAGMENT_STYLE,
@@ -13,7 +14,7 @@ from tengen.drawing import (
     table,
     text,
 )
-from tengen.games import State
+from tengen.games import open_game
 from tengen.play.board import make_board_text
 
 if TYPE_CHECKING:
@@ -21,40 +22,43 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_html", "analysis_text"]
 
+Write: TypeAlias = Callable[[int], str]
+
 _MOST_ROWS = 8
 _COLUMNS = ("move", "visits", "policy", "prior", "value")
 
 
 def analysis_text(found: Analysis) -> str:
     """Returns the verdict and the best moves as lines."""
-    rows = [_COLUMNS, *(_row(found, action) for action in found.actions[:_MOST_ROWS])]
+    write = _writer(found)
+    rows = [_COLUMNS, *(_row(action, write) for action in found.actions[:_MOST_ROWS])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
     lines = [
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in rows
     ]
-    return "\n".join([_verdict(found), *lines, *_rest(found)])
+    return "\n".join([_verdict(found, write), *lines, *_rest(found)])
 
 
 def analysis_html(found: Analysis) -> str:
     """Returns the board, warm where the search would move, and a table beside it."""
-    verdict = _verdict(found)
-    rows = [_row(found, action) for action in found.actions[:_MOST_ROWS]]
+    write = _writer(found)
+    verdict = _verdict(found, write)
+    rows = [_row(action, write) for action in found.actions[:_MOST_ROWS]]
     told = element("p", text(verdict))
     rest = [element("p", text(line)) for line in _rest(found)]
     listed = element("div", told, table("The best moves", _COLUMNS, rows), *rest)
-    board = [] if found.game is None else [_board(found, verdict)]
+    board = [_board(found, verdict, write)] if found.task else []
     return element("div", *board, listed, style=FRAGMENT_STYLE)
 
 
-def _board(found: Analysis, verdict: str) -> Markup:
-    game = found.game
-    assert game is not None
-    state: State = game.new_state()
+def _board(found: Analysis, verdict: str, write: Write) -> Markup:
+    game = open_game(found.task)
+    state = game.new_state()
     for action in found.moves:
         state.apply(action)
     heats = {
-        action.action: Heat(action.policy, ", ".join(_told(found, action)))
+        action.action: Heat(action.policy, _told(action, write))
         for action in found.actions
     }
     drawn = position_figure(
@@ -67,9 +71,9 @@ def _board(found: Analysis, verdict: str) -> Markup:
     return element("div", drawn, style="flex:0 1 24rem;min-width:12rem")
 
 
-def _verdict(found: Analysis) -> str:
+def _verdict(found: Analysis, write: Write) -> str:
     words = [
-        f"best move {_name(found, found.best_action)}",
+        f"best move {write(found.best_action)}",
         f"value {found.value_to_play:+.2f} to play",
     ]
     if found.score_to_play is not None:
@@ -85,9 +89,9 @@ def _rest(found: Analysis) -> list[str]:
     return [f"and {num_left} more"] if num_left > 0 else []
 
 
-def _row(found: Analysis, action: ActionAnalysis) -> tuple[str, ...]:
+def _row(action: ActionAnalysis, write: Write) -> tuple[str, ...]:
     return (
-        _name(found, action.action),
+        write(action.action),
         f"{action.visits:,}",
         f"{100 * action.policy:.1f} %",
         f"{100 * action.prior:.1f} %",
@@ -95,15 +99,12 @@ def _row(found: Analysis, action: ActionAnalysis) -> tuple[str, ...]:
     )
 
 
-def _told(found: Analysis, action: ActionAnalysis) -> list[str]:
-    name, *cells = _row(found, action)
-    named = [
-        f"{column} {cell}" for column, cell in zip(_COLUMNS[1:], cells, strict=True)
-    ]
-    return [name, *named]
+def _told(action: ActionAnalysis, write: Write) -> str:
+    move, *cells = _row(action, write)
+    named = zip(_COLUMNS[1:], cells, strict=True)
+    return ", ".join([move, *(f"{column} {cell}" for column, cell in named)])
 
 
-def _name(found: Analysis, action: int) -> str:
-    if found.game is None:
-        return str(action)
-    return make_board_text(found.game).write(action)
+def _writer(found: Analysis) -> Write:
+    """Returns what writes an action as people do."""
+    return make_board_text(open_game(found.task)).write if found.task else str

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from tengen.evaluation.searcher import Searcher
-from tengen.games import Framed, Game
+from tengen.games import Framed
 from tengen.play.analysis_shown import analysis_html, analysis_text
 
 __all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
@@ -60,8 +60,8 @@ class Analysis:
     score_to_play: float | None = None
     """Mean final score of the side to move, in points; None where the network does not
     estimate it."""
-    game: Game | None = field(default=None, repr=False, compare=False)
-    """The game, by which notebooks draw the position."""
+    task: str = field(default="", repr=False, compare=False)
+    """The game's name, by which notebooks draw the position; empty for none."""
     moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """The actions that led to the position."""
 
@@ -199,6 +199,6 @@ def to_analysis(
         is_proven=result.proof != 0,
         actions=tuple(actions),
         score_to_play=result.root_score_to_play if result.has_scores else None,
-        game=framed.game,
+        task=framed.game.name,
         moves=tuple(map(int, moves)),
     )

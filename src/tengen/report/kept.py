@@ -59,11 +59,11 @@ def read_kept_games(run: RunDirectory, num_games: int) -> list[KeptGame]:
 
 
 def _final_games(run: RunDirectory) -> list[KeptGame]:
-    numbers = {
-        int(number): path
-        for path in find_files(run.games, "final-*.jsonl")
-        if (number := path.stem.removeprefix("final-")).isdecimal()
-    }
+    numbers: dict[int, Path] = {}
+    for path in find_files(run.games, "final-*.jsonl"):
+        word = path.stem.removeprefix("final-")
+        if word.isdecimal():
+            numbers[int(word)] = path
     if not numbers:
         return []
     number = max(numbers)

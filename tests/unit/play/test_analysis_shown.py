@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -54,16 +56,19 @@ def test_a_terminal_has_a_table(make_player):
     assert rows[0].split()[1] == str(best.visits)
     assert rows[-1] == f"and {len(found.actions) - 8} more"
     assert grown.moves == found.moves == (40,)
-    assert grown.game is player.game
+    assert grown.task == found.task == "go/9"
 
 
-def test_fields_of_the_position_change_no_comparison(make_player):
+def test_it_is_plain_data(make_player):
     with make_player("tictactoe") as player:
-        found = player.analyse([], simulations=8)
-        again = player.playing("tictactoe").analyse([], simulations=8)
-    assert found == again
-    assert "game" not in repr(found).split("actions=")[0]
-    assert found.game is not again.game
+        found = player.analyse([4], simulations=8)
+    fields = dataclasses.asdict(found)
+    assert (fields["task"], fields["moves"]) == ("tictactoe", (4,))
+    assert pickle.loads(pickle.dumps(found)) == found
+    bare = dataclasses.replace(found, task="", moves=())
+    assert bare == found
+    assert "svg" not in bare._repr_html_()
+    assert str(bare).splitlines()[0].startswith(f"best move {found.best_action},")
 
 
 @pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/9"])
