@@ -22,11 +22,16 @@ _NUM_TICKS = 5
 # Values beyond count as infinite: their differences may be.
 _GREATEST = 1e300
 _STYLE = (
-    ".tengen-chart{--ground:#ffffff;--ink:#1f2328;--faint:#d0d7de;--line:#0550ae;"
-    "width:100%;max-width:640px;height:auto;font-family:system-ui,sans-serif}"
-    "@media (prefers-color-scheme:dark){.tengen-chart{--ground:#161b22;--ink:#e6edf3;"
-    "--faint:#3d444d;--line:#79c0ff}}"
+    ".tengen-chart{width:100%;max-width:640px;height:auto;"
+    "font-family:system-ui,sans-serif}"
+    "@media (prefers-color-scheme:dark){.tengen-chart{--tengen-ground:#161b22;"
+    "--tengen-ink:#e6edf3;--tengen-faint:#3d444d;--tengen-line:#79c0ff}}"
 )
+# The light scheme, also where a page takes styles out.
+_GROUND = "var(--tengen-ground,#ffffff)"
+_INK = "var(--tengen-ink,#1f2328)"
+_FAINT = "var(--tengen-faint,#d0d7de)"
+_LINE = "var(--tengen-line,#0550ae)"
 
 
 @dataclass(frozen=True)
@@ -81,9 +86,7 @@ def chart_svg(chart: Chart) -> Markup:
     if bars:
         path = "".join(f"M{x:.1f} {a:.1f}V{b:.1f}" for x, a, b in spread)
         parts.append(
-            element(
-                "path", d=path, stroke="var(--line)", stroke_opacity=0.45, fill="none"
-            )
+            element("path", d=path, stroke=_LINE, stroke_opacity=0.45, fill="none")
         )
     elif low is not ys:
         there = " ".join(f"{x:.1f},{b:.1f}" for x, _, b in spread)
@@ -92,26 +95,22 @@ def chart_svg(chart: Chart) -> Markup:
             element(
                 "polygon",
                 points=f"{there} {back}",
-                fill="var(--line)",
+                fill=_LINE,
                 fill_opacity=0.2,
             )
         )
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     parts.append(
-        element(
-            "polyline", points=line, fill="none", stroke="var(--line)", stroke_width=2
-        )
+        element("polyline", points=line, fill="none", stroke=_LINE, stroke_width=2)
     )
     if len(points) <= _MOST_POINTS // 6:
-        parts += [
-            element("circle", cx=x, cy=y, r=3, fill="var(--line)") for x, y in points
-        ]
+        parts += [element("circle", cx=x, cy=y, r=3, fill=_LINE) for x, y in points]
     return element(
         "svg",
         element("title", text(chart.title)),
         element("desc", text(_words(chart))),
         element("style", Markup(_STYLE)),
-        element("rect", width=_WIDTH, height=_HEIGHT, rx=6, fill="var(--ground)"),
+        element("rect", width=_WIDTH, height=_HEIGHT, rx=6, fill=_GROUND),
         *parts,
         _text(_LEFT, _TOP - 12, chart.y_label, "start"),
         _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, chart.x_label, "middle"),
@@ -207,7 +206,7 @@ def _ticks(x_axis: _Axis, y_axis: _Axis) -> Markup:
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="var(--faint)")
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_FAINT)
 
 
 def _text(x: float, y: float, label: str, anchor: str) -> Markup:
@@ -216,7 +215,7 @@ def _text(x: float, y: float, label: str, anchor: str) -> Markup:
         text(label),
         x=x,
         y=y,
-        fill="var(--ink)",
+        fill=_INK,
         font_size=13,
         text_anchor=anchor,
     )
