@@ -69,6 +69,7 @@ COMMANDS = (
     Command(
         "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
     ),
+    Command("report", "tengen.report.command:report", "write a run as one HTML page"),
     Command(
         "mllog",
         "tengen.observe.mlperf.command:mllog",
@@ -130,6 +131,11 @@ COMMANDS = (
         "data import-minigo",
         "tengen.models.minigo_command:import_minigo",
         "models and examples of MLPerf's minigo",
+    ),
+    Command(
+        "data export-onnx",
+        "tengen.models.onnx_command:export_onnx",
+        "a model as a graph for other programs",
     ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
 )

@@ -46,7 +46,12 @@ from tengen.evaluation.players import (
     open_player,
 )
 from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
-from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.evaluation.records import (
+    MatchRecord,
+    publish_record,
+    read_record,
+    read_records,
+)
 from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.evaluation.targets.config import TargetConfig
 
@@ -100,6 +105,7 @@ __all__ = [
     "play_match",
     "publish_record",
     "rate_generation",
+    "read_record",
     "read_records",
     "run_ratings",
     "shipped_pairings",

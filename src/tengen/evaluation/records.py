@@ -12,7 +12,13 @@ from tengen.evaluation.ratings import Pairing
 from tengen.run import RunDirectory, publish_json, read_object, storage_error
 from tengen.search import PlayConfig
 
-__all__ = ["RECORD_SCHEMA", "MatchRecord", "publish_record", "read_records"]
+__all__ = [
+    "RECORD_SCHEMA",
+    "MatchRecord",
+    "publish_record",
+    "read_record",
+    "read_records",
+]
 
 RECORD_SCHEMA = 3
 """The version of records written here, and the newest that is read."""
@@ -82,7 +88,7 @@ def read_records(run: RunDirectory) -> list[MatchRecord]:
         UsageError: One is of a newer schema.
         RunError: One is damaged.
     """
-    return [_read(path) for _, _, path in sorted(_files(run))]
+    return [read_record(path) for _, _, path in sorted(_files(run))]
 
 
 def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
@@ -96,7 +102,13 @@ def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
     ]
 
 
-def _read(path: Path) -> MatchRecord:
+def read_record(path: Path) -> MatchRecord:
+    """Returns one record.
+
+    Raises:
+        UsageError: It is of a newer schema.
+        RunError: It is damaged.
+    """
     content = read_object(
         path,
         "match record",

@@ -33,6 +33,7 @@ from tengen.experience.games.generations import (
 from tengen.experience.games.journal import JournalGap, OpenSegment
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.games.segment import SegmentReader
+from tengen.experience.games.tables import read_table
 from tengen.experience.games.writer import ExperienceWriter
 from tengen.experience.generations.part import GenerationPart
 from tengen.experience.generations.window import GenerationWindow
@@ -107,6 +108,7 @@ __all__ = [
     "has_orphan",
     "plan_steps",
     "predicted_window_bytes",
+    "read_table",
     "sample_positions",
     "sealed_generation",
     "writer_directory",

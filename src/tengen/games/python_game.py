@@ -10,6 +10,7 @@ from tengen._core import CoreError, planes_key
 from tengen.config import check
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 from tengen.games.raised import call_method
+from tengen.games.shown import pretty_state, state_html
 
 __all__ = ["PythonGame", "PythonState"]
 
@@ -145,6 +146,9 @@ class PythonState:
 
     def __str__(self) -> str:
         return str(self._call("to_string", self._value))
+
+    _repr_html_ = state_html
+    _repr_pretty_ = pretty_state
 
     def _call(self, method: str, *args: Any) -> Any:
         return self._game.call(self._ply, method, *args)

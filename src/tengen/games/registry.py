@@ -11,6 +11,7 @@ from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.program import make_program, makes_environment
 from tengen.games.protocol import Game
 from tengen.games.python_game import PythonGame
+from tengen.games.shown import show_native_states
 from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]
@@ -18,6 +19,8 @@ __all__ = ["is_game", "make", "names", "open_game"]
 # Enough to meet a broken method at once, short enough to do at every start;
 # `check_own_game` plays as many as one likes.
 _NUM_CHECK_GAMES = 3
+
+show_native_states()
 
 
 def names() -> list[str]:

@@ -21,7 +21,14 @@ from tengen.observe.roles import of_agent, read_ratio, read_roles
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files, lock_holder, read_object
 
-__all__ = ["HOST_STATUS", "add_arguments", "read_status", "status", "stop"]
+__all__ = [
+    "HOST_STATUS",
+    "add_arguments",
+    "read_status",
+    "status",
+    "status_rows",
+    "stop",
+]
 
 HOST_STATUS = "host_status.json"
 """In the folder of a mirror (``tengen.mirror``): what its run's host said last."""
@@ -230,6 +237,13 @@ def _size_bytes(folder: Path) -> int:
 
 
 def _text(report: dict[str, Any]) -> str:
+    rows = status_rows(report)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns what ``read_status`` found as (name, text), for people."""
     num_roles = sum(role["process"] is not None for role in report["roles"])
     if num_roles > 0:
         verb = "stopping" if report["stop_requested"] else "running"
@@ -269,5 +283,4 @@ def _text(report: dict[str, Any]) -> str:
         rows += describe(progress)
         if progress.verdict:
             rows.append(("limit", progress.verdict))
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+    return rows

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from tengen.evaluation.searcher import Searcher
 from tengen.games import Framed
+from tengen.play.analysis_shown import analysis_html, analysis_text
 
 __all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
 
@@ -59,6 +60,19 @@ class Analysis:
     score_to_play: float | None = None
     """Mean final score of the side to move, in points; None where the network does not
     estimate it."""
+    task: str = field(default="", repr=False, compare=False)
+    """The game's name, by which notebooks draw the position; empty for none."""
+    moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """The actions that led to the position."""
+
+    def __str__(self) -> str:
+        return analysis_text(self)
+
+    def _repr_html_(self) -> str:
+        return analysis_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 @dataclass(frozen=True)
@@ -83,12 +97,19 @@ class GrowingSearch:
         result: The core's result of that.
         lock: Held while the model is used.
         framed: The game of what it finds.
+        moves: The actions that led to the position.
     """
 
     def __init__(
-        self, searcher: Searcher, result: Any, lock: Lock, framed: Framed
+        self,
+        searcher: Searcher,
+        result: Any,
+        lock: Lock,
+        framed: Framed,
+        moves: Sequence[int],
     ) -> None:
         self._searcher = searcher
+        self._moves = moves
         self._framed = framed
         self._result = result
         self._lock = lock
@@ -135,6 +156,7 @@ class GrowingSearch:
         return to_analysis(
             self._result,
             self._framed,
+            self._moves,
             lambda action: self._searcher.variation(action, variation_length),
         )
 
@@ -142,6 +164,7 @@ class GrowingSearch:
 def to_analysis(
     result: Any,
     framed: Framed,
+    moves: Sequence[int],
     variation_of: Callable[[int], Sequence[int]] = lambda action: (),
 ) -> Analysis:
     """Returns the core's result of a search for people.
@@ -149,6 +172,7 @@ def to_analysis(
     Args:
         result: The core's, its actions as the frame numbers them.
         framed: The game that was searched.
+        moves: The actions that led to the position.
         variation_of: Gives an action's variation.
     """
     best = framed.from_frame(result.best_action)
@@ -175,4 +199,6 @@ def to_analysis(
         is_proven=result.proof != 0,
         actions=tuple(actions),
         score_to_play=result.root_score_to_play if result.has_scores else None,
+        task=framed.game.name,
+        moves=tuple(map(int, moves)),
     )

@@ -118,7 +118,7 @@ class Player:
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
             self._put_searcher(key, searcher)
-        return to_analysis(result, self._framed)
+        return to_analysis(result, self._framed, moves)
 
     @contextmanager
     def begin(
@@ -164,7 +164,7 @@ class Player:
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
-        yield GrowingSearch(searcher, result, self._lock, self._framed)
+        yield GrowingSearch(searcher, result, self._lock, self._framed, moves)
         # A search that was interrupted is in no state to begin another: it is let go.
         with self._lock:
             if self._model is not None:

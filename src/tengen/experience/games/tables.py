@@ -1,0 +1,116 @@
+"""A run's games as tables: columns of equal length, for pandas, Arrow or DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.config import check
+from tengen.errors import RunError, UsageError, did_you_mean
+from tengen.experience.games.segment import SegmentReader
+from tengen.run import RunDirectory, find_files
+
+__all__ = ["Table", "read_table"]
+
+Columns: TypeAlias = dict[str, NDArray[Any]]
+Table: TypeAlias = Literal["games", "plies", "policies"]
+
+_GAMES = ("outcome", "model", "num_opening_plies", "num_plies")
+_PLIES = (
+    "action",
+    "root_value",
+    "policy_weight",
+    "value_weight",
+    "num_simulations",
+    "lead",
+)
+
+
+def read_table(run: str | Path, table: Table) -> Columns:
+    """Returns columns of all sealed games of a run, ``[num_rows]`` each.
+
+    ``pandas.DataFrame(read_table(run, "plies"))`` is their table. Of every table the
+    first columns are ``generation`` and ``game_index``, which name a game.
+
+    Args:
+        run: The run directory; it may be training.
+        table: ``games`` has a row a game: ``outcome`` (1 the first player won, 2 the
+            second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
+            ``plies`` a row a ply that was searched: ``ply`` from the start of the game,
+            ``action``, ``root_value`` in [-1, 1] to play, the weights of a training
+            row, ``num_simulations`` and ``lead``. ``policies`` a row an action that a
+            search visited: ``ply``, ``action``, ``mass``.
+
+    Raises:
+        UsageError: There is no run, it has no sealed games, or no such table.
+        RunError: A segment is damaged.
+    """
+    if table not in _TABLES:
+        rule = f"is not known; {did_you_mean(table, _TABLES)}"
+        raise UsageError(f"table ({table}) {rule}")
+    found = find_files(RunDirectory.open(run).experience, "*/*/[0-9]*.npz")
+    rule = "has no sealed games yet; play some, or name the run whose games it learns"
+    check(bool(found), "run", run, rule)
+    parts = []
+    for path in sorted(found, key=lambda path: (int(path.stem), path)):
+        with SegmentReader(path) as reader:
+            columns = reader.game_columns()
+            _check_lengths(path, columns)
+            parts.append(_TABLES[table](columns, reader.generation))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Refuses counts that do not add up, before anything is made of so many."""
+    num_plies, num_visits = len(columns["action"]), len(columns["policy_action"])
+    wanted = dict.fromkeys(("game_index", *_GAMES), len(columns["game_index"]))
+    wanted |= dict.fromkeys((*_PLIES, "num_policy_entries"), num_plies)
+    wanted |= {"policy_mass": num_visits}
+    fits = all(len(columns[name]) == length for name, length in wanted.items())
+    fits &= int(columns["num_plies"].sum(dtype=np.int64)) == num_plies
+    fits &= int(columns["num_policy_entries"].sum(dtype=np.int64)) == num_visits
+    if not fits:
+        raise RunError(
+            f"segment ({path}) is damaged, its columns do not fit each other; "
+            f"{SegmentReader.advice(path)}"
+        )
+
+
+def _games(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
+    return {
+        "generation": np.full(len(columns["game_index"]), generation, np.uint32),
+        "game_index": columns["game_index"],
+        **{name: columns[name] for name in _GAMES},
+    }
+
+
+def _plies(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
+    lengths = columns["num_plies"].astype(np.int64)
+    games = np.repeat(columns["game_index"], lengths)
+    # The number within its game: less the plies of all games before.
+    begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    opening = np.repeat(columns["num_opening_plies"], lengths)
+    return {
+        "generation": np.full(len(games), generation, np.uint32),
+        "game_index": games,
+        "ply": (np.arange(len(games)) - begins + opening).astype(np.uint16),
+        **{name: columns[name] for name in _PLIES},
+    }
+
+
+def _policies(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
+    plies = _plies(columns, generation)
+    repeats = columns["num_policy_entries"].astype(np.int64)
+    names = ("generation", "game_index", "ply")
+    return {
+        **{name: np.repeat(plies[name], repeats) for name in names},
+        "action": columns["policy_action"],
+        "mass": columns["policy_mass"],
+    }
+
+
+_TABLES = {"games": _games, "plies": _plies, "policies": _policies}

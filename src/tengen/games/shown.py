@@ -1,0 +1,47 @@
+"""How notebooks show a position: its board drawn, or its text.
+
+IPython and Jupyter ask any value for these two methods, and nobody else does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tengen import _core
+from tengen.drawing import position_figure
+
+__all__ = ["pretty_state", "show_native_states", "state_html"]
+
+
+class _Printer(Protocol):
+    """What IPython prints by."""
+
+    def text(self, obj: str) -> None:
+        """Prints text."""
+
+
+def state_html(state: Any) -> str:
+    """Returns a position as HTML that stands by itself.
+
+    Args:
+        state: A ``tengen.games.State``.
+    """
+    return position_figure(str(state), f"position at ply {state.ply}")
+
+
+def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
+    """Prints a position as its own text.
+
+    Args:
+        state: As for ``state_html``.
+        printer: Of IPython.
+        cycle: Whether it is in itself; never.
+    """
+    printer.text(str(state))
+
+
+def show_native_states() -> None:
+    """Gives the core's positions what notebooks ask for; the core knows no HTML."""
+    shown: Any = _core.State
+    shown._repr_html_ = state_html
+    shown._repr_pretty_ = pretty_state

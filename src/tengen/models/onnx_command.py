@@ -1,0 +1,73 @@
+"""``tengen data export-onnx``: a model as a graph that other programs run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+
+from tengen.config import check
+from tengen.models.export import ModelExporter
+from tengen.models.load import resolve_model
+from tengen.models.meta import WEIGHTS_FILE
+from tengen.run import publish_file
+from tengen.tensors import TensorSpec
+
+__all__ = ["add_arguments", "export_onnx"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``data export-onnx``."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="RUN (its newest model), RUN@17 or its folder"
+    )
+    parser.add_argument("onnx", metavar="FILE", help="the file to write")
+
+
+def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes the graph; returns ``model``, ``onnx``, ``task``, ``inputs``, ``outputs``.
+
+    The last two are, by name, ``dtype`` and ``shape`` of one row; the graph takes and
+    gives any number of rows.
+
+    Raises:
+        UsageError: There is no such model, it keeps state from row to row, or the file
+            has no folder.
+        RunError: The network cannot be traced, or the disk refuses.
+    """
+    path = Path(args.onnx)
+    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
+    check(is_file, "onnx", args.onnx, "must be a file in a folder that is there")
+    model = resolve_model(args.model)
+    signature = model.meta.signature
+    check(
+        not signature.state,
+        "model",
+        args.model,
+        "keeps state from step to step, which graphs do not; use tengen.load",
+    )
+    tensors = safetensors.numpy.load_file(model.path / WEIGHTS_FILE)
+    data = ModelExporter().export(signature, model.meta.net, tensors)
+    publish_file(path, data)
+    report: dict[str, Any] = {
+        "model": str(model.path),
+        "onnx": str(path),
+        "task": model.meta.task,
+        "inputs": _described(signature.inputs),
+        "outputs": _described(signature.outputs),
+    }
+    if not args.json:
+        print(f"{path}: {len(data) / 1000:,.0f} kB, {model.meta.task}")
+        for part in ("inputs", "outputs"):
+            for name, row in report[part].items():
+                print(f"{part[:-1]} {name}: {row['dtype']} {['rows', *row['shape']]}")
+    return report
+
+
+def _described(tensors: dict[str, TensorSpec]) -> dict[str, Any]:
+    return {
+        name: {"dtype": spec.dtype, "shape": list(spec.shape)}
+        for name, spec in tensors.items()
+    }

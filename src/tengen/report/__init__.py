@@ -1,0 +1,12 @@
+"""A run on one page, and its curves in a notebook.
+
+    tengen.report.curves("runs/gomoku/9")        # draws itself in a notebook
+    tengen.report.write_report("runs/gomoku/9", "gomoku.html")
+
+Importing this imports no torch.
+"""
+
+from tengen.report.curves import Curves, curves
+from tengen.report.write import WrittenReport, write_report
+
+__all__ = ["Curves", "WrittenReport", "curves", "write_report"]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from tengen.drawing import Chart, Series, chart_svg, shown_number
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(
+    xs: tuple[float, ...], ys: tuple[float, ...], errors: tuple[float, ...] = ()
+) -> ElementTree.Element:
+    chart = Chart("loss <by> steps", "steps", "loss", Series(xs, ys, errors))
+    return ElementTree.fromstring(chart_svg(chart))
+
+
+def line(svg: ElementTree.Element) -> list[tuple[float, float]]:
+    (polyline,) = svg.iter(f"{SVG}polyline")
+    pairs = (pair.split(",") for pair in polyline.get("points", "").split())
+    return [(float(x), float(y)) for x, y in pairs]
+
+
+def test_a_line_rises_with_its_values() -> None:
+    svg = drawn((0, 10, 20), (1.0, 3.0, 2.0))
+    (a, b, c) = line(svg)
+    assert a[0] < b[0] < c[0]
+    # SVG counts from the top.
+    assert a[1] > c[1] > b[1]
+    assert svg.get("aria-label") == svg.findtext(f"{SVG}title") == "loss <by> steps"
+    told = svg.findtext(f"{SVG}desc")
+    assert told == (
+        "loss by steps: 3 points, from 1 at 0 to 2 at 20; the greatest is 3 at 10"
+    )
+    texts = [text.text for text in svg.iter(f"{SVG}text")]
+    assert {"steps", "loss", "0", "20"} <= set(texts)
+
+
+def test_bars_are_as_long_as_the_errors() -> None:
+    svg = drawn((0, 1), (0.0, 100.0), (50.0, 25.0))
+    (path,) = (p.get("d", "") for p in svg.iter(f"{SVG}path"))
+    first, second = (
+        abs(float(bar.split("V")[0].split()[1]) - float(bar.split("V")[1]))
+        for bar in path.removeprefix("M").split("M")
+    )
+    assert first == pytest.approx(2 * second, abs=0.2)
+
+
+def test_many_points_are_few_and_keep_their_extremes() -> None:
+    xs = tuple(float(x) for x in range(20_000))
+    ys = tuple(1e3 if x == 777 else math.sin(x) for x in range(20_000))
+    svg = drawn(xs, ys)
+    assert len(line(svg)) <= 240
+    assert len(ElementTree.tostring(svg)) < 30_000
+    (band,) = svg.iter(f"{SVG}polygon")
+    tops = [float(p.split(",")[1]) for p in band.get("points", "").split()]
+    assert min(tops) < 40
+
+
+@pytest.mark.parametrize(
+    ("xs", "ys"),
+    [
+        ((5.0,), (7.0,)),
+        ((0.0, 1.0), (0.0, 0.0)),
+        ((1e18, 1e18 + 1e5), (1e-300, 2e-300)),
+        ((0.0, 1.0, 2.0), (math.nan, 1.0, math.inf)),
+        ((0.0, 1.0, 2.0), (-1e308, 1e299, -1e299)),
+    ],
+)
+def test_odd_numbers_are_drawn_inside(
+    xs: tuple[float, ...], ys: tuple[float, ...]
+) -> None:
+    points = line(drawn(xs, ys))
+    assert points
+    assert all(0 <= x <= 480 and 0 <= y <= 280 for x, y in points)
+
+
+def test_no_point_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no finite point"):
+        drawn((0.0,), (math.nan,))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (0.25, "0.25"), (9999, "9999"), (12_500, "12.5k"), (3e6, "3M")],
+)
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert shown_number(value) == shown
