@@ -23,7 +23,23 @@ interface Props {
   onPlay?: (action: number) => void;
 }
 
-const MARGIN = 0.62;
+interface Margins {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+// Around the cells, in cells: room for the names of columns and rows, of one size on
+// every board.
+function margins(game: Game): Margins {
+  const unit = Math.max(game.width, game.height) / 9;
+  const edge = 0.12 * unit;
+  if (game.letters === "" || style(game) !== "stones") {
+    return { left: 2 * edge, top: 2 * edge, right: 2 * edge, bottom: 2 * edge };
+  }
+  return { left: 0.4 * unit, top: edge, right: edge, bottom: 0.4 * unit };
+}
 
 export function Board(props: Props) {
   if (props.game.shape === "text") return <TextBoard {...props} />;
@@ -55,13 +71,14 @@ export function Board(props: Props) {
     box.current?.querySelectorAll("button")[next]?.focus();
   }
 
-  const wide = width + 2 * MARGIN;
-  const high = height + 2 * MARGIN;
+  const room = margins(game);
+  const wide = width + room.left + room.right;
+  const high = height + room.top + room.bottom;
   const part = (n: number, whole: number) => `${(100 * n) / whole}%`;
   return (
     <div class={`board board-${style(game)}`} style={{ aspectRatio: `${wide} / ${high}` }}>
-      <svg viewBox={`${-MARGIN} ${-MARGIN} ${wide} ${high}`} aria-hidden="true">
-        <Ground game={game} />
+      <svg viewBox={`${-room.left} ${-room.top} ${wide} ${high}`} aria-hidden="true">
+        <Ground game={game} room={room} />
         <Pieces {...props} />
       </svg>
       <div
@@ -71,8 +88,8 @@ export function Board(props: Props) {
         aria-label={props.label}
         onKeyDown={move}
         style={{
-          left: part(MARGIN, wide),
-          top: part(MARGIN, high),
+          left: part(room.left, wide),
+          top: part(room.top, high),
           width: part(width, wide),
           height: part(height, high),
           gridTemplateColumns: `repeat(${width}, 1fr)`,
@@ -123,11 +140,12 @@ function placeLabel({ game, board, last }: Props, place: number): string {
   return `${moveName(game, place)}, ${what(board[place])}${isLast}`;
 }
 
-function Ground({ game }: { game: Game }) {
+function Ground({ game, room }: { game: Game; room: Margins }) {
   const { width, height } = game;
   const kind = style(game);
   if (kind === "columns") {
-    return <rect class="frame" x={-0.2} y={-0.2} width={width + 0.4} height={height + 0.4} rx={0.4} />;
+    const edge = room.left;
+    return <rect class="frame" x={-edge} y={-edge} width={width + 2 * edge} height={height + 2 * edge} rx={0.35} />;
   }
   const lines = [];
   if (kind === "marks") {
@@ -143,24 +161,32 @@ function Ground({ game }: { game: Game }) {
       lines.push(<line x1={0.5} y1={y + 0.5} x2={width - 0.5} y2={y + 0.5} />);
     }
   }
+  const size = Math.max(width, height) / 9;
   const named = game.letters !== "" && kind === "stones";
   return (
     <g>
-      <rect class="wood" x={-MARGIN} y={-MARGIN} width={width + 2 * MARGIN} height={height + 2 * MARGIN} rx={0.35} />
+      <rect
+        class="wood"
+        x={-room.left}
+        y={-room.top}
+        width={width + room.left + room.right}
+        height={height + room.top + room.bottom}
+        rx={0.25 * size}
+      />
       <g class="lines">{lines}</g>
       {kind === "stones" &&
         stars(width, height).map(([x, y]) => (
-          <circle class="star" cx={x + 0.5} cy={y + 0.5} r={0.1} />
+          <circle class="star" cx={x + 0.5} cy={y + 0.5} r={0.07 * Math.min(1.4, size)} />
         ))}
       {named &&
         [...game.letters].map((letter, x) => (
-          <text class="coordinate" x={x + 0.5} y={height + 0.34}>
+          <text class="coordinate" x={x + 0.5} y={height + 0.22 * size} font-size={0.26 * size}>
             {letter}
           </text>
         ))}
       {named &&
         Array.from({ length: height }, (_, y) => (
-          <text class="coordinate" x={-0.3} y={y + 0.58}>
+          <text class="coordinate" x={-0.2 * size} y={y + 0.5 + 0.09 * size} font-size={0.26 * size}>
             {height - y}
           </text>
         ))}

@@ -105,22 +105,17 @@ export function Chart(props: Props) {
   );
 }
 
+// One axis for all lines; where a line has no value it has null. Of values that came
+// twice for a step, as of ratings, the last counts.
 function joined(lines: Line[]): uPlot.AlignedData {
-  if (lines.length === 0) return [[]];
-  // A step that came twice, as of ratings, counts with its last value.
-  const tables = lines.map((line) => {
-    const x: number[] = [];
-    const y: number[] = [];
-    line.x.forEach((at, i) => {
-      if (x.length > 0 && x[x.length - 1] === at) y[y.length - 1] = line.y[i];
-      else {
-        x.push(at);
-        y.push(line.y[i]);
-      }
-    });
-    return [x, y] as uPlot.AlignedData;
+  const at = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
+  const places = new Map(at.map((x, place) => [x, place]));
+  const columns = lines.map((line) => {
+    const column: (number | null)[] = at.map(() => null);
+    line.x.forEach((x, i) => (column[places.get(x)!] = line.y[i]));
+    return column;
   });
-  return uPlot.join(tables, tables.map(() => [2])) as uPlot.AlignedData;
+  return [at, ...columns];
 }
 
 function tableRows(lines: Line[]): (number | null)[][] {

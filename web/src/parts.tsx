@@ -39,15 +39,22 @@ export function ValueBar({ value, names }: { value: number; names: [string, stri
   );
 }
 
-export function RunHeader({ id, name, page }: { id: string; name: string; page: string }) {
+interface HeaderProps {
+  id: string;
+  name: string;
+  page: "" | "games" | "play";
+  isGame?: boolean;
+}
+
+export function RunHeader({ id, name, page, isGame = true }: HeaderProps) {
   const base = `/runs/${id}`;
   return (
     <header class="run-header">
       <h1>{name}</h1>
       <nav aria-label="This run">
         <Link to={base} isCurrent={page === ""}>Progress</Link>
-        <Link to={`${base}/games`} isCurrent={page === "games"}>Games</Link>
-        <Link to={`${base}/play`} isCurrent={page === "play"}>Play</Link>
+        {isGame && <Link to={`${base}/games`} isCurrent={page === "games"}>Games</Link>}
+        {isGame && <Link to={`${base}/play`} isCurrent={page === "play"}>Play</Link>}
       </nav>
     </header>
   );

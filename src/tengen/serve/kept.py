@@ -42,6 +42,8 @@ class Source:
     """For people."""
     path: Path
     """The file, or the folder of SGF files."""
+    players: tuple[str, str] = ("A", "B")
+    """What the two sides of a match are called."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,13 @@ def sources(run: RunDirectory) -> list[Source]:
     found = []
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
     for path in matches:
-        found.append(Source(path.stem, "match", f"closing match {_number(path)}", path))
+        title, players = f"closing match {_number(path)}", ("the model", "its opponent")
+        found.append(Source(path.stem, "match", title, path, players))
     for folder in sorted(find_files(run.games / "gate", "*"), reverse=True):
         if folder.name.isdecimal():
             title = f"gate, candidate {int(folder.name)}"
-            found.append(Source(f"gate-{folder.name}", "match", title, folder))
+            players = ("the candidate", "the model before")
+            found.append(Source(f"gate-{folder.name}", "match", title, folder, players))
     games = [
         *experience_files(run.experience, "npz"),
         *experience_files(run.experience, "journal"),
@@ -144,9 +148,11 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
     path = source.path
     if path.is_dir():
         lines = path / "games.jsonl"
-        return _lines(lines) if lines.exists() else _sgf_folder(path)
+        if lines.exists():
+            return _lines(lines, source.players)
+        return _sgf_folder(path)
     if path.suffix == ".jsonl":
-        return _lines(path)
+        return _lines(path, source.players)
     if path.suffix == ".npz":
         return _segment(path)
     with core_errors():
@@ -154,7 +160,7 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
     return tuple(_recorded(game) for game in sorted(games, key=lambda g: g.game_index))
 
 
-def _lines(path: Path) -> tuple[KeptGame, ...]:
+def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
     games = []
     for line in path.read_bytes().splitlines():
         try:
@@ -166,7 +172,8 @@ def _lines(path: Path) -> tuple[KeptGame, ...]:
         if game.score_a is not None:
             first = 2.0 * game.score_a - 1.0
             first = first if game.a_moves_first else -first
-        title = "A against B" if game.a_moves_first else "B against A"
+        first_name, other = players if game.a_moves_first else players[::-1]
+        title = f"{first_name} against {other}"
         games.append(
             KeptGame(game.index, title, game.moves, game.num_opening_plies, first)
         )

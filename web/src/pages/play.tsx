@@ -51,7 +51,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
   const [simulations, setSimulations] = useKept("tengen-simulations", Math.min(100, info.max_simulations));
   const [shows, setShows] = useKept("tengen-thoughts", false);
   const [position, setPosition] = useState<Position | null>(null);
-  const [analysis, setAnalysis] = useState<{ found: Analysis; by: 0 | 1 } | null>(null);
+  const [analysis, setAnalysis] = useState<{ found: Analysis; by: 0 | 1; at: number } | null>(null);
   const [isThinking, setThinking] = useState(false);
   const [hint, setHint] = useState<number | null>(null);
   const [said, say] = useState("");
@@ -105,7 +105,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
           setUsed(at.model!);
           if (at.result !== null) say(outcome(at));
         } else if (line.kind === "analysis") {
-          setAnalysis({ found: line as unknown as Analysis, by });
+          setAnalysis({ found: line as unknown as Analysis, by, at: next.moves.length });
         } else if (line.kind === "error") {
           setError(String(line.error));
         } else if (line.kind === "answer") {
@@ -166,7 +166,8 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
 
   if (!position) return error ? <Trouble>{error}</Trouble> : <Waiting what="the board" />;
   const levels = LEVELS.filter(([, n]) => n <= info.max_simulations);
-  const shades = shows && analysis ? shadesOf(analysis.found) : [];
+  // Of a position that is not on the board any more only the table is shown.
+  const shades = shows && analysis && analysis.at === moves.length ? shadesOf(analysis.found) : [];
   const valueOfFirst = analysis && (analysis.by === 0 ? analysis.found.value : -analysis.found.value);
   return (
     <div class="play">
@@ -235,11 +236,11 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
             </select>
           </label>
           <label>
-            Strength
+            Strength (simulations)
             <select value={String(simulations)} onChange={(event) => setSimulations(Number(event.currentTarget.value))}>
               {levels.map(([word, n]) => (
                 <option key={n} value={String(n)}>
-                  {word}, {n} simulation{n === 1 ? "" : "s"}
+                  {word} ({n})
                 </option>
               ))}
             </select>
@@ -267,6 +268,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
                 <p class="soft">
                   {analysis.found.simulations} simulations
                   {analysis.found.certain && ", certain"}, {names[analysis.by]} to move
+                  {analysis.at < moves.length && `, before ${moveName(game, moves[analysis.at])}`}
                 </p>
                 <Actions game={game} analysis={analysis.found} />
               </>

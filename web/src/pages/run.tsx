@@ -109,7 +109,7 @@ export function RunPage({ id }: { id: string }) {
   const { status } = run;
   return (
     <article>
-      <RunHeader id={id} name={run.name} page="" />
+      <RunHeader id={id} name={run.name} page="" isGame={!inEnvironments} />
       {error && <Trouble>{error}</Trouble>}
       <div class="run-now">
         <p class="run-state" aria-live="polite">
