@@ -31,6 +31,7 @@ export function Chart(props: Props) {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
+  const drawn = useRef<Line[] | null>(null);
   const names = lines.map((line) => line.label).join("|");
 
   useEffect(() => {
@@ -38,6 +39,7 @@ export function Chart(props: Props) {
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const make = () => {
       plot.current?.destroy();
+      drawn.current = latest.current.lines;
       plot.current = new uPlot(options(element, latest), joined(latest.current.lines), element);
     };
     make();
@@ -56,8 +58,16 @@ export function Chart(props: Props) {
       plot.current = null;
     };
   }, [names, xLabel]);
-  useEffect(() => plot.current?.setData(joined(lines)), [lines]);
-  useEffect(() => plot.current?.redraw(), [props.cursorX]);
+  useEffect(() => {
+    // A plot that was just made is not ready for other data, and has these.
+    if (drawn.current === lines) return;
+    drawn.current = lines;
+    plot.current?.setData(joined(lines));
+  }, [lines]);
+  useEffect(() => {
+    // The same holds of drawing it again; nothing but the cursor changed.
+    if (place.current!.querySelector(".u-ready")) plot.current?.redraw(false);
+  }, [props.cursorX]);
 
   const longest = lines.reduce((a, b) => (b.x.length > a.x.length ? b : a), lines[0]);
   const last = lines
@@ -169,6 +179,7 @@ function options(element: HTMLElement, latest: { current: Props }): uPlot.Option
       draw: [(u) => drawErrors(u, latest.current, COLOURS.map(colour)), (u) => drawCursor(u, latest.current, colour("--accent"))],
       ready: [
         (u) => {
+          u.root.classList.add("u-ready");
           u.over.addEventListener("click", () => {
             const { left } = u.cursor;
             if (left !== undefined && left >= 0) latest.current.onPick?.(u.posToVal(left, "x"));

@@ -237,7 +237,7 @@ function plyText(kept: KeptGame, ply: number): string {
 function heat(policy: [number, number][]): Shade[] {
   const most = Math.max(...policy.map(([, share]) => share), 1e-9);
   return policy
-    .filter(([, share]) => share > 0.004)
+    .filter(([, share]) => share >= 0.02)
     .map(([action, share]) => ({
       action,
       share: share / most,
