@@ -86,7 +86,7 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_installed()
     from tengen.serve.app import Application
-    from tengen.serve.running import bind, is_loopback, run
+    from tengen.serve.running import Server, bind, is_loopback
 
     check_range("port", args.port, 0, 65535)
     limits = Limits(
@@ -118,7 +118,7 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
         what = f"{num_runs} run{'' if num_runs == 1 else 's'}"
         print(f"{what} at {address} (Ctrl-C ends)", flush=True)
 
-    run(application, listener, say)
+    Server(application, listener).run_until_stopped(say)
     return {"address": f"http://{shown}:{port}/", "exit_code": _INTERRUPTED}
 
 

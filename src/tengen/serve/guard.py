@@ -29,6 +29,7 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _METHODS = ("GET", "HEAD", "POST")
+_MAX_FIELDS = 64
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -119,7 +120,11 @@ class Guard:
         """Returns what somebody is told who does not know the token, or now does."""
         if not self._token:
             return None
-        query = parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=64)
+        try:
+            text = scope["query_string"].decode("latin-1")
+            query = parse_qsl(text, max_num_fields=_MAX_FIELDS)
+        except ValueError:
+            query = []  # of more fields than any page has
         given = dict(query).get("token", "")
         name = f"tengen-{scope['server'][1] if scope.get('server') else 0}"
         if given and scope["method"] == "GET" and self._is_token(given):

@@ -56,6 +56,7 @@ class Pages:
         """Returns the routes; the last takes every path that is no other's."""
         return [
             Route("/assets/{name}", self._asset, methods=["GET"]),
+            Route("/assets/{rest:path}", _unknown, methods=["GET"]),
             Route("/favicon.ico", self._icon, methods=["GET"]),
             Route("/api/{rest:path}", _unknown, methods=["GET", "POST"]),
             Route("/{rest:path}", self._page, methods=["GET"]),

@@ -54,7 +54,9 @@ class Players:
             )
         found = known[-1] if number is None else number
         if found not in known:
-            raise UsageError(f"model ({found}) is not one of {known[0]} to {known[-1]}")
+            raise UsageError(
+                f"model ({found}) is not one of {known[0]} to {known[-1]}; choose one"
+            )
         key = (str(run.path), found)
         with self._lock:
             if key not in self._kept:

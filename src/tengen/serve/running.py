@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 
 import uvicorn
@@ -14,7 +15,7 @@ import uvicorn
 from tengen.errors import UsageError, os_reason
 from tengen.serve.app import Application
 
-__all__ = ["bind", "is_loopback", "run"]
+__all__ = ["Server", "bind", "is_loopback"]
 
 _BACKLOG = 128
 _MAX_CONNECTIONS = 256
@@ -54,49 +55,62 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def run(
-    application: Application, listener: socket.socket, on_start: Callable[[], None]
-) -> None:
-    """Serves until SIGINT or SIGTERM. Runs on the main thread.
+class Server(uvicorn.Server):
+    """Serves one application; ends by itself what it tells pages, which has no end.
 
     Args:
         application: What answers.
         listener: Of ``bind``; closed at the end.
-        on_start: Called once requests are answered.
     """
-    config = uvicorn.Config(
-        application.asgi,
-        access_log=False,
-        log_level="warning",
-        ws="none",
-        server_header=False,
-        date_header=False,
-        limit_concurrency=_MAX_CONNECTIONS,
-        timeout_graceful_shutdown=_END_S,
-    )
-    asyncio.run(_Server(config, application, on_start).serve([listener]))
 
-
-class _Server(uvicorn.Server):
-    """Ends by itself what it tells pages, which would never end else."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        application: Application,
-        on_start: Callable[[], None],
-    ) -> None:
-        super().__init__(config)
+    def __init__(self, application: Application, listener: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application.asgi,
+                access_log=False,
+                log_level="warning",
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+                date_header=False,
+                limit_concurrency=_MAX_CONNECTIONS,
+                timeout_graceful_shutdown=_END_S,
+            )
+        )
         self._application = application
+        self._listener = listener
+        self._on_start: Callable[[], None] = lambda: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run_until_stopped(self, on_start: Callable[[], None] = lambda: None) -> None:
+        """Serves until ``stop``, or on the main thread SIGINT or SIGTERM. Blocks.
+
+        Args:
+            on_start: Called once requests are answered.
+        """
         self._on_start = on_start
+        asyncio.run(self.serve([self._listener]))
+
+    def stop(self) -> None:
+        """Ends a server that has started, from any thread; does not wait."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to answer."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._on_start()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # Uvicorn's own raises the signal again at the end, which kills the process.
+        """Hears signals while it serves.
+
+        Uvicorn's own would raise them again at the end, which kills the process.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
         for number in numbers:

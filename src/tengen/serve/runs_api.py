@@ -23,8 +23,8 @@ from tengen.serve.watch import Watches, facts, state_of, summary
 __all__ = ["RunsApi"]
 
 _PING_S = 15.0
-# What changes by itself, and is no news.
-_AGES = ("age_s",)
+# What changes by itself or by others, and is no news.
+_NO_NEWS = ("age_s", "free_bytes")
 
 
 class RunsApi:
@@ -112,8 +112,8 @@ class RunsApi:
             except TengenError as error:
                 return [("failure", {"error": str(error)})]
             described = self._described(run_id, status)
-            if _without_ages(described) != last:
-                last = _without_ages(described)
+            if _news(described) != last:
+                last = _news(described)
                 found.append(("run", described))
             points = history.since(place["num_points"])
             if history.epoch != place["epoch"] or points is None:
@@ -182,10 +182,10 @@ class RunsApi:
         }
 
 
-def _without_ages(value: Any) -> Any:
-    """Returns a JSON value without what changes by itself."""
+def _news(value: Any) -> Any:
+    """Returns a JSON value without what is no news."""
     if isinstance(value, dict):
-        return {k: _without_ages(v) for k, v in value.items() if k not in _AGES}
+        return {k: _news(v) for k, v in value.items() if k not in _NO_NEWS}
     if isinstance(value, list):
-        return [_without_ages(each) for each in value]
+        return [_news(each) for each in value]
     return value
