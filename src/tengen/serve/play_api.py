@@ -35,6 +35,7 @@ from tengen.serve.searches import Searches, analysis_json
 __all__ = ["PlayApi"]
 
 _MAX_MODELS = 1000
+_SIMULATIONS = 200
 
 
 class PlayApi:
@@ -101,7 +102,8 @@ class PlayApi:
         ``error``.
         """
         asked = await read_json(request)
-        simulations = asked.get("simulations", 64)
+        usual = min(_SIMULATIONS, self._limits.max_simulations)
+        simulations = asked.get("simulations", usual)
         check(
             type(simulations) is int
             and 1 <= simulations <= self._limits.max_simulations,

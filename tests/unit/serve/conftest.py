@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tengen.run import RunDirectory
-
 from tests.unit.serve.made_runs import (
     add_experience,
     add_matches,

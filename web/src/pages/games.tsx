@@ -117,7 +117,7 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
     stop.current?.abort();
     stop.current = new AbortController();
     setError(null);
-    const asked = { moves: moves.slice(0, ply), model: null, simulations: 200 };
+    const asked = { moves: moves.slice(0, ply), model: null };
     const path = `/api/runs/${encodeURIComponent(id)}/play/search`;
     try {
       for await (const line of sendForLines(path, asked, stop.current.signal)) {
