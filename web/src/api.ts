@@ -126,6 +126,13 @@ export interface Analysis {
   actions: ActionRow[];
 }
 
+// For the side to move.
+export interface Forecast {
+  ownership: number[];
+  score: number;
+  lead: number | null;
+}
+
 export interface PlayInfo {
   game: Game;
   models: number[];

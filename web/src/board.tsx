@@ -20,6 +20,7 @@ interface Props {
   toPlay?: 0 | 1;
   shades?: Shade[];
   hint?: number | null;
+  owners?: number[]; // a cell, 1 where it will be the first player's, -1 the second's
   onPlay?: (action: number) => void;
 }
 
@@ -212,7 +213,7 @@ function stars(width: number, height: number): [number, number][] {
   return found;
 }
 
-function Pieces({ game, board, last, shades, hint }: Props) {
+function Pieces({ game, board, last, shades, hint, owners }: Props) {
   const kind = style(game);
   const { width, height } = game;
   const pieces = [];
@@ -261,6 +262,21 @@ function Pieces({ game, board, last, shades, hint }: Props) {
   return (
     <g>
       {pieces}
+      {(owners ?? []).map((value, place) => {
+        const side = 0.4 * Math.abs(value);
+        if (side < 0.06) return null;
+        const [x, y] = [(place % width) + 0.5, Math.floor(place / width) + 0.5];
+        return (
+          <rect
+            key={`owner ${place}`}
+            class={value > 0 ? "owner-0" : "owner-1"}
+            x={x - side / 2}
+            y={y - side / 2}
+            width={side}
+            height={side}
+          />
+        );
+      })}
       {(shades ?? []).map(({ action, share, text }) => {
         const found = spot(action);
         if (found === null) return null;

@@ -4,11 +4,10 @@ import { ask } from "./api";
 export interface Asked<T> {
   data: T | null;
   error: string | null;
-  again: () => void;
 }
 
-// Asks for JSON once, and whenever the path changes.
-export function useAsked<T>(path: string | null): Asked<T> {
+// Asks for JSON once, whenever the path changes, and now and then while it is seen.
+export function useAsked<T>(path: string | null, every_ms = 0): Asked<T> {
   const [state, set] = useState<{ path: string; data?: T; error?: string } | null>(null);
   const [count, setCount] = useState(0);
   useEffect(() => {
@@ -22,11 +21,15 @@ export function useAsked<T>(path: string | null): Asked<T> {
       isWanted = false;
     };
   }, [path, count]);
+  useEffect(() => {
+    if (every_ms === 0) return;
+    const timer = setInterval(() => !document.hidden && setCount((c) => c + 1), every_ms);
+    return () => clearInterval(timer);
+  }, [every_ms]);
   const current = state !== null && state.path === path ? state : null;
   return {
     data: current?.data ?? null,
     error: current?.error ?? null,
-    again: () => setCount((c) => c + 1),
   };
 }
 

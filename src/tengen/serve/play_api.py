@@ -30,7 +30,7 @@ from tengen.serve.positions import (
 )
 from tengen.serve.records import game_record
 from tengen.serve.replies import answers, error_reply, json_reply, read_json
-from tengen.serve.searches import Searches, analysis_json
+from tengen.serve.searches import Searches, analysis_json, forecast_json
 
 __all__ = ["PlayApi"]
 
@@ -97,8 +97,9 @@ class PlayApi:
         """Searches the position after moves, and tells of it line by line.
 
         Each line is a JSON object with ``kind``: ``position`` before the search,
-        ``analysis`` some times while it grows, and last ``answer``, which has the
-        best action and, where ``plays`` was asked for, the position after it; or
+        ``forecast`` where the network has one and ``forecasts`` was asked for,
+        ``analysis`` some times while the search grows, and last ``answer``, which has
+        the best action and, where ``plays`` was asked for, the position after it; or
         ``error``.
         """
         asked = await read_json(request)
@@ -120,11 +121,16 @@ class PlayApi:
 
         number, player, moves, before = await run_in_threadpool(find)
         plays = asked.get("plays") is True
+        forecasts = asked.get("forecasts") is True
 
         async def lines() -> AsyncIterator[dict[str, Any]]:
             yield {"kind": "position", "model": number, **before}
             if before["result"] is not None:
                 return
+            if forecasts:
+                found = await run_in_threadpool(player.forecast, moves)
+                if found is not None:
+                    yield {"kind": "forecast", **forecast_json(found)}
             analysis = None
             async for analysis in self._searches.run(player, moves, simulations):
                 yield {"kind": "analysis", **analysis_json(analysis)}

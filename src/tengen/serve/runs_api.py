@@ -78,7 +78,7 @@ class RunsApi:
 
     async def _list_changes(self, request: Request) -> Response:
         """Tells of the list whenever it is another one."""
-        last = None
+        last: Any = None
 
         def look() -> list[tuple[str, Any]]:
             nonlocal last
@@ -102,7 +102,7 @@ class RunsApi:
         for name in place:
             text = request.query_params.get(name, "0")
             place[name] = int(text) if text.isdecimal() and len(text) < 10 else 0
-        last = None
+        last: Any = None
 
         def look() -> list[tuple[str, Any]]:
             nonlocal last

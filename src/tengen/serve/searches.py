@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from tengen.play import Analysis, Player
+from tengen.play.forecast import Forecast
 from tengen.serve.limits import Limits
 from tengen.serve.replies import Busy
 
-__all__ = ["Searches", "analysis_json"]
+__all__ = ["Searches", "analysis_json", "forecast_json"]
 
 _FIRST_SLICE = 8
 _SLICE_S = 0.15
@@ -55,9 +56,10 @@ class Searches:
                     player.analyse, moves, simulations, 0, threads
                 )
                 return
-            growing = player.begin(moves, simulations, 0, threads)
-            search = await run_in_threadpool(growing.__enter__)
-            try:
+            # Left with whatever ends it: a search that fails is not gone on with.
+            with ExitStack() as stack:
+                growing = player.begin(moves, simulations, 0, threads)
+                search = await run_in_threadpool(stack.enter_context, growing)
                 shown_s, size = time.monotonic(), _FIRST_SLICE
                 while not search.is_proven and search.num_simulations < simulations:
                     begun_s = time.monotonic()
@@ -69,8 +71,6 @@ class Searches:
                         shown_s = now_s
                         yield search.analysis(_VARIATION_MOVES)
                 yield search.analysis(_VARIATION_MOVES)
-            finally:
-                growing.__exit__(None, None, None)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -111,4 +111,19 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
             for row in analysis.actions
             if row.visits or row.prior > 1e-3
         ],
+    }
+
+
+def forecast_json(forecast: Forecast) -> dict[str, Any]:
+    """Returns how the network expects a game to end, for the side to move.
+
+    Keys: ``ownership``, a number in [-1, 1] a cell, row by row; ``score`` and
+    ``lead``, points, the last None where it is not estimated.
+    """
+    ownership = forecast.ownership_to_play.ravel().tolist()
+    lead = forecast.lead_to_play
+    return {
+        "ownership": [round(value, 2) for value in ownership],
+        "score": round(forecast.score_to_play, 1),
+        "lead": None if lead is None else round(lead, 1),
     }

@@ -1,5 +1,8 @@
 """Playing by the server alone, over a real socket."""
 
+import http.client
+import json
+
 import pytest
 
 from tengen import games
@@ -98,6 +101,37 @@ def test_more_searches_than_may_wait_are_told_to_come_again(shelf, site):
         (_, line) = small.ask(path_of("tictactoe", "search"), {"moves": []}).lines
         assert line["kind"] == "error"
         assert "try again" in line["error"]
+
+
+def test_a_search_that_nobody_waits_for_ends(shelf, site):
+    limits = Limits(max_simulations=2**24, max_waiting=1)
+    asked = {"moves": [], "simulations": 2**24}
+    with serving([], limits, folder=shelf.folder) as busy:
+        connection = http.client.HTTPConnection("127.0.0.1", busy.port, timeout=60)
+        headers = {"Content-Type": "application/json"}
+        path = path_of("gomoku/7", "search")
+        connection.request("POST", path, json.dumps(asked), headers)
+        reply = connection.getresponse()
+        for kind in ("position", "analysis"):
+            assert json.loads(reply.readline())["kind"] == kind
+        reply.close()
+        connection.close()
+        lines = busy.ask(path, {"moves": [], "simulations": 4}).lines
+        assert lines[-1]["kind"] == "answer"
+
+
+def test_the_end_of_a_game_is_forecast(site, publish_run, tmp_path):
+    run = publish_run(tmp_path / "go", "go/5", auxiliary=True, exports=False)
+    run.write_run({"config": {"task": "go/5"}})
+    with serving([run.path]) as own:
+        name = own.ask("/api/runs").json[0]["id"]
+        asked = {"moves": [12], "simulations": 2, "forecasts": True}
+        lines = own.ask(f"/api/runs/{name}/play/search", asked).lines
+    assert [line["kind"] for line in lines[:2]] == ["position", "forecast"]
+    assert len(lines[1]["ownership"]) == 25
+    assert all(-1 <= value <= 1 for value in lines[1]["ownership"])
+    plain = site.ask(path_of("go/5", "search"), asked).lines
+    assert plain[1]["kind"] == "analysis"
 
 
 def test_a_game_of_go_is_saved_as_sgf(site):

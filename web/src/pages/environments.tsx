@@ -17,8 +17,10 @@ interface EnvironmentRun {
   films: string[];
 }
 
+const LOOK_MS = 10000;
+
 export function EnvironmentsPage() {
-  const { data, error } = useAsked<{ task: string; runs: EnvironmentRun[] }[]>("/api/environments");
+  const { data, error } = useAsked<{ task: string; runs: EnvironmentRun[] }[]>("/api/environments", LOOK_MS);
   useEffect(() => {
     document.title = "Environments - tengen";
   }, []);

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Analysis, type KeptGame, type Position, sendForLines } from "../api";
+import { type Analysis, type Forecast, type KeptGame, type Position, sendForLines } from "../api";
 import { Board, type Shade } from "../board";
 import { Chart } from "../chart";
 import { moveName, number, percent, resultText, sides } from "../format";
@@ -91,6 +91,7 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
   const [ply, setPly] = useState(kept.num_opening_plies);
   const [isHeat, setHeat] = useState(true);
   const [seen, setSeen] = useState<{ ply: number; found: Analysis } | null>(null);
+  const [forecast, setForecast] = useState<{ ply: number; found: Forecast } | null>(null);
   const [error, setError] = useState<string | null>(null);
   const stop = useRef<AbortController | null>(null);
   const last = positions.length - 1;
@@ -117,11 +118,12 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
     stop.current?.abort();
     stop.current = new AbortController();
     setError(null);
-    const asked = { moves: moves.slice(0, ply), model: null };
+    const asked = { moves: moves.slice(0, ply), model: null, forecasts: true };
     const path = `/api/runs/${encodeURIComponent(id)}/play/search`;
     try {
       for await (const line of sendForLines(path, asked, stop.current.signal)) {
         if (line.kind === "analysis") setSeen({ ply, found: line as unknown as Analysis });
+        if (line.kind === "forecast") setForecast({ ply, found: line as unknown as Forecast });
         if (line.kind === "error") setError(String(line.error));
       }
     } catch (e) {
@@ -130,6 +132,8 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
   }
 
   const analysis = seen && seen.ply === ply ? seen.found : null;
+  const end = forecast && forecast.ply === ply ? forecast.found : null;
+  const sign = position.to_play === 0 ? 1 : -1;
   const value = search ? (position.to_play === 0 ? search.value : -search.value) : null;
   let shades: Shade[] = [];
   if (isHeat && analysis) shades = shadesOf(analysis);
@@ -146,6 +150,7 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
           label={`Board after ${ply} moves`}
           last={ply > 0 && moves[ply - 1] < game.num_actions ? moves[ply - 1] : null}
           shades={shades}
+          owners={end && isHeat ? end.ownership.map((each) => sign * each) : undefined}
         />
         <div class="player">
           <button type="button" onClick={() => to(0)} disabled={ply === 0} aria-label="To the start">&laquo;</button>
@@ -216,6 +221,12 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
           </div>
         )}
         {analysis && <Actions game={game} analysis={analysis} />}
+        {end && (
+          <p class="soft">
+            The network expects {names[sign * end.score > 0 ? 0 : 1]} by {number(Math.abs(end.score))} points; squares
+            show whose each point will be.
+          </p>
+        )}
         {error && <Trouble>{error}</Trouble>}
         {position.result === null && (
           <button type="button" onClick={() => void ask()}>

@@ -27,11 +27,9 @@ interface StoreOfRun {
 const LOOK_MS = 5000;
 
 export function StorePage() {
-  const { data, error, again } = useAsked<StoreOfRun[]>("/api/stores");
+  const { data, error } = useAsked<StoreOfRun[]>("/api/stores", LOOK_MS);
   useEffect(() => {
     document.title = "Store - tengen";
-    const timer = setInterval(() => !document.hidden && again(), LOOK_MS);
-    return () => clearInterval(timer);
   }, []);
   if (error) return <Trouble>{error}</Trouble>;
   if (!data) return <Waiting what="the stores" />;
