@@ -22,7 +22,7 @@ comma := ,
 NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
-.PHONY: help setup train test slow-tests native-tests lint format soak clean
+.PHONY: help setup train test slow-tests native-tests lint format web soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make slow-tests    the tests that take longer'
 	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
+	@echo 'make web           build the page of tengen serve; needs Node and npm'
 	@echo 'make soak          kills without number, and learning runs: many hours'
 	@echo 'make clean         remove what was built, keep runs/'
 
@@ -76,5 +77,9 @@ format: $(INSTALLED)
 	@$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CXX_FILES)
 
+# What it makes is committed, so that nobody else needs Node.
+web:
+	@cd web && npm ci --silent --no-fund --no-audit && npm run --silent check && npm run --silent build
+
 clean:
-	rm -rf build dist .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build dist .venv web/node_modules .pytest_cache .mypy_cache .ruff_cache

@@ -52,6 +52,7 @@ COMMANDS = (
         "train", "tengen.recipes.train_command:train", "train an agent from nothing"
     ),
     Command("play", "tengen.play.command:play", "play against a trained agent"),
+    Command("serve", "tengen.serve.command:serve", "watch runs and play in a browser"),
     Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
     Command(
         "gomocup",

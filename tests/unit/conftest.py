@@ -113,3 +113,58 @@ def make_counting_env() -> Callable[..., Any]:
         return CountingEnv(lengths, first_action)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def publish_run() -> Callable[..., Any]:
+    """Makes a run of a game whose models are untrained."""
+    import torch
+
+    from tengen import games
+    from tengen.models import ModelExporter, ModelMeta, publish_model
+    from tengen.nets import ResNetConfig, board_of
+    from tengen.run import RunDirectory
+
+    def make(
+        path: Any,
+        task: str,
+        numbers: Any = (0,),
+        *,
+        play: Any = None,
+        auxiliary: bool = False,
+        mixed_sizes: bool = False,
+        exports: bool = True,
+    ) -> Any:
+        run = RunDirectory.create_or_resume(path)
+        run.write_run({"config": {}})
+        game = games.make(task)
+        features = board_of(game)
+        net = ResNetConfig(
+            num_blocks=2,
+            num_channels=8,
+            head_channels=4,
+            auxiliary=auxiliary,
+            mixed_sizes=mixed_sizes,
+        )
+        signature = net.signature(features.signature)
+        # An export takes seconds; without one torch plays.
+        exporter = ModelExporter() if exports else None
+        for number in numbers:
+            torch.manual_seed(number)
+            state = net.build(signature).state_dict()
+            meta = ModelMeta(
+                task=task,
+                agent="alphazero",
+                net=net,
+                signature=signature,
+                generation=number,
+                num_steps=number,
+                num_samples=0,
+                play=play,
+                sha256={},
+            )
+            tensors = {name: tensor.numpy() for name, tensor in state.items()}
+            publish_model(run.models, number, meta, tensors, exporter)
+        return run
+
+    return make

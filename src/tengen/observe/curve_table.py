@@ -12,7 +12,7 @@ from tengen.observe.events import read_events
 from tengen.observe.points import has_actors, is_number
 from tengen.run import RunDirectory
 
-__all__ = ["COLUMNS", "Row", "read_curve", "to_csv"]
+__all__ = ["COLUMNS", "Row", "is_of_learner", "read_curve", "to_csv"]
 
 COLUMNS = (
     "learner_steps",
@@ -37,6 +37,11 @@ Row: TypeAlias = dict[str, float | None]
 _LEARNER = re.compile(r"(train|learn-command)-[0-9]+\.jsonl")
 
 
+def is_of_learner(name: str) -> bool:
+    """Returns whether an event file is one whose turns of learning are the run's."""
+    return _LEARNER.fullmatch(name) is not None
+
+
 def read_curve(run: RunDirectory) -> list[Row]:
     """Returns a row for each turn of learning that was told of, in order.
 
@@ -54,12 +59,12 @@ def read_curve(run: RunDirectory) -> list[Row]:
     table = _Table(in_environments=has_actors(run.read_run()))
     told: list[tuple[float, str, dict[str, Any]]] = []
     for path in sorted(run.events.glob("*.jsonl")):
-        is_learner = _LEARNER.fullmatch(path.name) is not None
+        is_learner = is_of_learner(path.name)
         for event in read_events(path):
             if is_learner or event["kind"] == "turn":
                 told.append((float(event["time_s"]), path.name, event))
     for time_s, name, event in sorted(told, key=lambda each: each[0]):
-        if _LEARNER.fullmatch(name):
+        if is_of_learner(name):
             table.begin_or_go_on(name, time_s, event)
         table.take(time_s, event)
     _fill_between(table.rows, "cpu_seconds")

@@ -1,4 +1,4 @@
-"""The events that roles of other processes write from now on."""
+"""The events that are written from now on, or from the first one, each read once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,64 @@ from typing import Any
 from tengen.observe.events import parse_event
 from tengen.run import RunDirectory
 
-__all__ = ["EventTail"]
+__all__ = ["EventFiles", "EventTail"]
 
 _LOOK_S = 2.0
 _OWN = "learn-command-"
 
 
+class EventFiles:
+    """Reads what is appended to event files of a run. Used by one thread at a time.
+
+    A file that cannot be read has nothing. Half a line is read once it is whole.
+
+    Args:
+        run: The run.
+        pattern: Which files, as ``Path.glob`` takes it.
+        is_wanted: Which of these, by name.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        pattern: str = "*.jsonl",
+        is_wanted: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        self._folder = run.events
+        self._pattern = pattern
+        self._is_wanted = is_wanted
+        self._read_bytes: dict[Path, int] = {}
+
+    def skip(self) -> None:
+        """Passes over all that was written so far."""
+        self._read_bytes = {path: path.stat().st_size for path in self._files()}
+
+    def new_events(self) -> list[tuple[str, dict[str, Any]]]:
+        """Returns (name of the file, event) of all since the last call, by time."""
+        found = [
+            (path.name, event) for path in self._files() for event in self._new_of(path)
+        ]
+        return sorted(found, key=lambda named: float(named[1]["time_s"]))
+
+    def _files(self) -> list[Path]:
+        paths = sorted(self._folder.glob(self._pattern))
+        return [path for path in paths if self._is_wanted(path.name)]
+
+    def _new_of(self, path: Path) -> list[dict[str, Any]]:
+        try:
+            with open(path, "rb") as file:
+                file.seek(self._read_bytes.get(path, 0))
+                data = file.read()
+        except OSError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read_bytes[path] = self._read_bytes.get(path, 0) + len(whole)
+        lines = whole.splitlines(keepends=True)
+        return [event for line in lines if (event := parse_event(line)) is not None]
+
+
 class EventTail:
-    """Reads what is appended to the event files of roles by themselves.
+    """Reads the events that roles by themselves write from now on.
 
     The learner's own are left out. Used by one thread at a time.
 
@@ -29,36 +79,20 @@ class EventTail:
     def __init__(
         self, run: RunDirectory, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._folder = run.events
-        self._clock = clock
+        self._files = EventFiles(
+            run, "*-command-*.jsonl", lambda name: not name.startswith(_OWN)
+        )
         # What was told before this call is of models of before.
-        self._read_bytes = {path: path.stat().st_size for path in self._files()}
+        self._files.skip()
+        self._clock = clock
         self._looked_s = clock()
 
     def new_events(self) -> list[dict[str, Any]]:
         """Returns the events since the last call, by time.
 
-        Looks every two seconds at most. A file that cannot be read has none.
+        Looks every two seconds at most.
         """
         if self._clock() - self._looked_s < _LOOK_S:
             return []
         self._looked_s = self._clock()
-        found = [event for path in self._files() for event in self._new_of(path)]
-        return sorted(found, key=lambda event: float(event["time_s"]))
-
-    def _files(self) -> list[Path]:
-        paths = sorted(self._folder.glob("*-command-*.jsonl"))
-        return [path for path in paths if not path.name.startswith(_OWN)]
-
-    def _new_of(self, path: Path) -> list[dict[str, Any]]:
-        try:
-            with open(path, "rb") as file:
-                file.seek(self._read_bytes.get(path, 0))
-                data = file.read()
-        except OSError:
-            return []
-        # Half a line is read again once it is whole.
-        whole = data[: data.rfind(b"\n") + 1]
-        self._read_bytes[path] = self._read_bytes.get(path, 0) + len(whole)
-        lines = whole.splitlines(keepends=True)
-        return [event for line in lines if (event := parse_event(line)) is not None]
+        return [event for _, event in self._files.new_events()]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tengen.games import OPENSPIEL_PREFIX, Game, State
 
-__all__ = ["BoardText", "make_board_text"]
+__all__ = ["BoardText", "make_board_text", "read_stones"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
@@ -34,6 +35,16 @@ class BoardText:
 
     game: Game
     """What is played."""
+
+    @property
+    def shape(self) -> Literal["cells", "columns", "text"]:
+        """What the board is made of: cells or columns that hold stones, or text."""
+        return "text"
+
+    @property
+    def letters(self) -> str:
+        """Of the columns, from the left; empty where moves have none."""
+        return ""
 
     @property
     def move_help(self) -> str:
@@ -67,10 +78,19 @@ class _CellBoard(BoardText):
     """An action is a cell; with ``cells_and_pass`` the last one is a pass."""
 
     @property
+    def shape(self) -> Literal["cells", "columns", "text"]:
+        return "cells"
+
+    @property
+    def letters(self) -> str:
+        known = _GO_LETTERS if self.game.name.startswith("go/") else _LETTERS
+        return known[: self.game.width]
+
+    @property
     def move_help(self) -> str:
         game = self.game
         middle = self.write(game.height // 2 * game.width + game.width // 2)
-        column, row = self._letters.index(middle[0]) + 1, middle[1:]
+        column, row = self.letters.index(middle[0]) + 1, middle[1:]
         ending = ", or pass" if self._has_pass else ""
         return f'a letter and a number, "{middle}" (or "{column} {row}"){ending}'
 
@@ -78,14 +98,14 @@ class _CellBoard(BoardText):
         if self._has_pass and action == self.game.num_actions - 1:
             return "pass"
         row, column = divmod(action, self.game.width)
-        return f"{self._letters[column]}{self.game.height - row}"
+        return f"{self.letters[column]}{self.game.height - row}"
 
     def read(self, text: str) -> int | None:
         text = text.strip().lower()
         if self._has_pass and text == "pass":
             return self.game.num_actions - 1
         if match := re.fullmatch(r"([a-z])[\s,]*([0-9]{1,3})", text):
-            column = self._letters.lower().find(match[1])
+            column = self.letters.lower().find(match[1])
         elif match := re.fullmatch(r"([0-9]{1,3})[\s,]+([0-9]{1,3})", text):
             column = int(match[1]) - 1
         else:
@@ -102,23 +122,17 @@ class _CellBoard(BoardText):
             marked = divmod(last, width)
         labels = [str(height - row) for row in range(height)]
         margin = max(map(len, labels))
-        rows = _rows(_stones(state), marked, colours)
+        rows = _rows(read_stones(state), marked, colours)
         lines = [
             f"{_paint(label.rjust(margin), _DIM, colours)}{row}"
             for label, row in zip(labels, rows, strict=True)
         ]
-        footer = " " * margin + "".join(
-            f" {letter}" for letter in self._letters[:width]
-        )
+        footer = " " * margin + "".join(f" {letter}" for letter in self.letters)
         return "\n".join([*lines, _paint(footer, _DIM, colours)])
 
     @property
     def _has_pass(self) -> bool:
         return self.game.policy_layout == "cells_and_pass"
-
-    @property
-    def _letters(self) -> str:
-        return _GO_LETTERS if self.game.name.startswith("go/") else _LETTERS
 
 
 @dataclass(frozen=True)
@@ -126,11 +140,15 @@ class _ColumnBoard(BoardText):
     """An action is a column, into which a stone falls."""
 
     @property
+    def shape(self) -> Literal["cells", "columns", "text"]:
+        return "columns"
+
+    @property
     def move_help(self) -> str:
         return f"a column, 0 to {self.game.num_actions - 1}"
 
     def draw(self, state: State, last: int | None, colours: bool) -> str:
-        stones = _stones(state)
+        stones = read_stones(state)
         marked = None
         if last is not None:
             # The stone that fell last lies on top of its column.
@@ -153,7 +171,7 @@ def make_board_text(game: Game) -> BoardText:
     return BoardText(game)
 
 
-def _stones(state: State) -> list[str]:
+def read_stones(state: State) -> list[str]:
     """Returns one text a row, ``X`` the first player's stones and ``O`` the second's.
 
     Planes 1 and 2 of an observation are the mover's and the opponent's stones: so

@@ -203,8 +203,7 @@ class Player:
         """
         if asked is not None:
             return usable_threads(asked)
-        is_puct = self._open_model().play.search.policy == "puct"
-        if is_repeatable or not is_puct or is_external(self.game):
+        if is_repeatable or not self.can_grow or is_external(self.game):
             return 1
         return available_cores()
 
@@ -226,6 +225,11 @@ class Player:
             if self._forecaster is None:
                 self._forecaster = Forecaster(directory)
             return self._forecaster.forecast(self._framed, moves)
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether ``begin`` is for this player: its search is PUCT."""
+        return self._open_model().play.search.policy == "puct"
 
     @property
     def mixed_sizes(self) -> bool:

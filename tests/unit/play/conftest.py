@@ -5,8 +5,8 @@ import torch
 
 from tengen import games
 from tengen.agents import Agent
-from tengen.models import ModelExporter, ModelMeta, publish_model
-from tengen.nets import MlpConfig, ResNetConfig, board_of
+from tengen.models import ModelMeta, publish_model
+from tengen.nets import MlpConfig
 from tengen.play import Player
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
@@ -23,47 +23,6 @@ def make_player(hash_player):
             play=PlayConfig(keeps_tree=keeps_tree),
         )
         return Player(model)
-
-    return make
-
-
-@pytest.fixture(scope="package")
-def publish_run():
-    """Makes a run of a game whose models are untrained."""
-
-    def make(
-        path, task, numbers=(0,), *, play=None, auxiliary=False, mixed_sizes=False
-    ):
-        run = RunDirectory.create_or_resume(path)
-        run.write_run({"config": {}})
-        game = games.make(task)
-        features = board_of(game)
-        net = ResNetConfig(
-            num_blocks=2,
-            num_channels=8,
-            head_channels=4,
-            auxiliary=auxiliary,
-            mixed_sizes=mixed_sizes,
-        )
-        signature = net.signature(features.signature)
-        exporter = ModelExporter()
-        for number in numbers:
-            torch.manual_seed(number)
-            state = net.build(signature).state_dict()
-            meta = ModelMeta(
-                task=task,
-                agent="alphazero",
-                net=net,
-                signature=signature,
-                generation=number,
-                num_steps=number,
-                num_samples=0,
-                play=play,
-                sha256={},
-            )
-            tensors = {name: tensor.numpy() for name, tensor in state.items()}
-            publish_model(run.models, number, meta, tensors, exporter)
-        return run
 
     return make
 

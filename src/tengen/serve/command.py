@@ -1,0 +1,153 @@
+"""``tengen serve``: runs on a web page, to watch and to play against."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check, check_range
+from tengen.errors import UsageError
+from tengen.games import allow
+from tengen.run import usable_threads
+from tengen.serve.catalog import Catalog
+from tengen.serve.limits import Limits
+
+__all__ = ["add_arguments", "serve"]
+
+_PORT = 8420
+_RUNS = Path("runs")
+_TOKEN = "TENGEN_SERVE_TOKEN"
+_MIN_TOKEN = 16
+_PACKAGES = ("starlette", "uvicorn")
+_INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``serve``."""
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        help=f"run directories (all below {_RUNS}/, also those that begin later)",
+    )
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help=f"0 for any that is free ({_PORT})"
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen on (127.0.0.1, this machine alone); on any other "
+        f"one pages need a token, that of the variable {_TOKEN} or a new one",
+    )
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="another name of this server, as a proxy before it has; may be repeated",
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=Limits.max_simulations,
+        metavar="N",
+        help=f"of a search that a page asks for, at most ({Limits.max_simulations})",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=Limits.num_threads,
+        metavar="N",
+        help=f"that search one tree ({Limits.num_threads})",
+    )
+    parser.add_argument(
+        "--task",
+        action="append",
+        default=[],
+        metavar="module:Class",
+        help="a game in Python that a run may be of; else none is imported",
+    )
+
+
+def serve(args: argparse.Namespace) -> dict[str, Any]:
+    """Serves until a signal, and prints the address.
+
+    Returns:
+        ``address`` and ``exit_code``.
+
+    Raises:
+        UsageError: The extra ``serve`` is not installed, a run is none, or the address
+            cannot be listened on.
+        RunError: A run is damaged.
+    """
+    check_installed()
+    from tengen.serve.app import Application
+    from tengen.serve.running import Server, bind, is_loopback
+
+    check_range("port", args.port, 0, 65535)
+    limits = Limits(
+        max_simulations=args.simulations, num_threads=usable_threads(args.threads)
+    )
+    catalog = Catalog(args.runs, _RUNS)
+    for task in args.task:
+        allow(task)
+    is_local = is_loopback(args.host)
+    token = "" if is_local else _token()
+    listener = bind(args.host, args.port)
+    port = listener.getsockname()[1]
+    names = {"localhost", "127.0.0.1", "[::1]", args.host, *args.name}
+    if not is_local:
+        names.add(socket.gethostname())
+    application = Application(
+        catalog,
+        limits,
+        names=names,
+        any_address=not is_local,
+        token=token,
+        tasks=args.task,
+    )
+    shown = _shown_host(args.host)
+    address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+
+    def say() -> None:
+        num_runs = len(catalog.runs())
+        what = f"{num_runs} run{'' if num_runs == 1 else 's'}"
+        print(f"{what} at {address} (Ctrl-C ends)", flush=True)
+
+    Server(application, listener).run_until_stopped(say)
+    return {"address": f"http://{shown}:{port}/", "exit_code": _INTERRUPTED}
+
+
+def check_installed() -> None:
+    """Makes sure that the web framework is here.
+
+    Raises:
+        UsageError: It is not.
+    """
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"package ({missing[0]}) is not installed, and serves the page; "
+            f"pip install 'tengen[serve]'"
+        )
+
+
+def _token() -> str:
+    given = os.environ.get(_TOKEN, "")
+    if not given:
+        return secrets.token_urlsafe(24)
+    is_good = len(given) >= _MIN_TOKEN and given.isascii()
+    is_good &= all(c.isalnum() or c in "-_" for c in given)
+    rule = f"must be {_MIN_TOKEN} letters, digits, - and _ or more; make it longer"
+    check(is_good, _TOKEN, f"of {len(given)} characters", rule)
+    return given
+
+
+def _shown_host(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,271 @@
+"""Games that a run keeps: what self-play learned from, and those of its matches."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from tengen import _core
+from tengen.config import from_dict
+from tengen.errors import UsageError
+from tengen.evaluation import PlayedGame
+from tengen.experience.games.core_errors import core_errors
+from tengen.experience.games.files import experience_files
+from tengen.experience.games.journal import read_journal
+from tengen.experience.games.segment import SegmentReader
+from tengen.games import Game
+from tengen.games.sgf import read_sgf, replay
+from tengen.run import RunDirectory, find_files
+from tengen.serve.positions import apply_move, position
+
+__all__ = ["KeptGame", "KeptPly", "Source", "read_source", "replayed", "sources"]
+
+_LEAD_UNITS = 8.0
+_OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
+_MAX_SGF_FILES = 1000
+_MAX_SOURCES = 400
+
+
+@dataclass(frozen=True)
+class Source:
+    """Games of one file, or of one match."""
+
+    id: str
+    """What pages name it by."""
+    kind: Literal["self-play", "match"]
+    """Whether the search's values were kept with the games."""
+    title: str
+    """For people."""
+    path: Path
+    """The file, or the folder of SGF files."""
+    players: tuple[str, str] = ("A", "B")
+    """What the two sides of a match are called."""
+
+
+@dataclass(frozen=True)
+class KeptPly:
+    """What was kept of one search."""
+
+    value_to_play: float
+    """After the search, in [-1, 1]."""
+    num_simulations: int
+    """Made for it."""
+    policy: tuple[tuple[int, float], ...]
+    """(action, share of the policy target); empty for a ply that is not learned."""
+    lead_to_play: float | None
+    """Points; None where it was not estimated."""
+
+
+@dataclass(frozen=True)
+class KeptGame:
+    """One finished game."""
+
+    index: int
+    """Its number, in its generation or match."""
+    title: str
+    """Who played."""
+    moves: tuple[int, ...]
+    """From the first."""
+    num_opening_plies: int
+    """Moves at the start that nobody searched."""
+    result: float | None
+    """The first player's, in {-1, 0, 1}; None where there is none."""
+    plies: tuple[KeptPly | None, ...] = ()
+    """One a move; empty where no search was kept."""
+    variant: str = ""
+    """The game that it was, where not the run's own."""
+
+
+def sources(run: RunDirectory) -> list[Source]:
+    """Returns what games there are, the newest first of each kind. Reads no file."""
+    found = []
+    matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
+    for path in matches:
+        title, players = f"closing match {_number(path)}", ("the model", "its opponent")
+        found.append(Source(path.stem, "match", title, path, players))
+    for folder in sorted(find_files(run.games / "gate", "*"), reverse=True):
+        if folder.name.isdecimal():
+            title = f"gate, candidate {int(folder.name)}"
+            players = ("the candidate", "the model before")
+            found.append(Source(f"gate-{folder.name}", "match", title, folder, players))
+    games = [
+        *experience_files(run.experience, "npz"),
+        *experience_files(run.experience, "journal"),
+    ]
+    newest = sorted(games, key=lambda p: (int(p.stem), str(p)), reverse=True)
+    seen = set()
+    for path in newest:
+        writer, incarnation = path.parts[-3:-1]
+        name = f"{writer}.{incarnation}.{path.stem}"
+        if name in seen:
+            continue  # a journal that is being sealed
+        seen.add(name)
+        title = f"self-play, generation {int(path.stem)}"
+        if path.suffix == ".journal":
+            title += ", being played"
+        found.append(Source(name, "self-play", title, path))
+    return found[:_MAX_SOURCES]
+
+
+def read_source(source: Source) -> tuple[KeptGame, ...]:
+    """Returns the games of a source, by index. Blocks; the last few are remembered.
+
+    Raises:
+        UsageError: A file is of another schema, or foreign.
+        RunError: One is damaged, or gone.
+    """
+    try:
+        state = source.path.stat()
+    except OSError as error:
+        raise UsageError(f"games ({source.id}) are gone; choose others") from error
+    return _read(source, state.st_mtime_ns, state.st_size)
+
+
+def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
+    """Returns the position before the first move and after each, as JSON values.
+
+    ``legal`` is left out of them.
+
+    Raises:
+        UsageError: A move is not legal.
+    """
+    state = game.new_state()
+    shown = [position(game, state)]
+    for number, move in enumerate(kept.moves, 1):
+        apply_move(state, move, number)
+        shown.append(position(game, state))
+    for each in shown:
+        del each["legal"]
+    return shown
+
+
+@lru_cache(maxsize=4)
+def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
+    path = source.path
+    if path.is_dir():
+        lines = path / "games.jsonl"
+        if lines.exists():
+            return _lines(lines, source.players)
+        return _sgf_folder(path)
+    if path.suffix == ".jsonl":
+        return _lines(path, source.players)
+    if path.suffix == ".npz":
+        return _segment(path)
+    with core_errors():
+        games = [_core.decode_game(frame) for frame in read_journal(path).frames]
+    return tuple(_recorded(game) for game in sorted(games, key=lambda g: g.game_index))
+
+
+def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
+    games = []
+    for line in path.read_bytes().splitlines():
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            raise UsageError(f"games ({path.name}) are no JSON; remove them") from None
+        game = from_dict(PlayedGame, content, where=path.name)
+        first = None
+        if game.score_a is not None:
+            first = 2.0 * game.score_a - 1.0
+            first = first if game.a_moves_first else -first
+        first_name, other = players if game.a_moves_first else players[::-1]
+        title = f"{first_name} against {other}"
+        games.append(
+            KeptGame(game.index, title, game.moves, game.num_opening_plies, first)
+        )
+    return tuple(games)
+
+
+def _sgf_folder(folder: Path) -> tuple[KeptGame, ...]:
+    games = []
+    for path in sorted(folder.glob("*.sgf"))[:_MAX_SGF_FILES]:
+        if not path.stem.isdecimal():
+            continue
+        record = read_sgf(path.read_bytes())
+        _, moves = replay(record)
+        result = {"B": 1.0, "W": -1.0, "0": 0.0}.get(record.result[:1])
+        title = f"{record.black} against {record.white}"
+        games.append(
+            KeptGame(int(path.stem), title, tuple(moves), 0, result, (), record.game)
+        )
+    return tuple(games)
+
+
+def _recorded(game: Any) -> KeptGame:
+    opening = list(game.opening)
+    plies = [
+        KeptPly(
+            ply.root_value,
+            ply.num_simulations,
+            _shares(ply.policy),
+            _lead(ply.lead),
+        )
+        for ply in game.plies
+    ]
+    return KeptGame(
+        index=game.game_index,
+        title=f"model {game.model}",
+        moves=(*opening, *(ply.action for ply in game.plies)),
+        num_opening_plies=len(opening),
+        result=_OUTCOMES.get(game.outcome),
+        plies=(*(None for _ in opening), *plies),
+        variant=game.variant,
+    )
+
+
+def _segment(path: Path) -> tuple[KeptGame, ...]:
+    with SegmentReader(path) as reader:
+        columns = {name: c.tolist() for name, c in reader.game_columns().items()}
+    names = bytes(columns["variant"])
+    openings = itertools.accumulate(columns["num_opening_plies"], initial=0)
+    plies = itertools.accumulate(columns["num_plies"], initial=0)
+    variants = itertools.accumulate(columns["num_variant_bytes"], initial=0)
+    entries = list(itertools.accumulate(columns["num_policy_entries"], initial=0))
+    targets = list(zip(columns["policy_action"], columns["policy_mass"], strict=True))
+    games = []
+    for place, index in enumerate(columns["game_index"]):
+        at_opening, at_ply = next(openings), next(plies)
+        at_name = next(variants)
+        end_of_opening = at_opening + columns["num_opening_plies"][place]
+        end = at_ply + columns["num_plies"][place]
+        end_of_name = at_name + columns["num_variant_bytes"][place]
+        opening = columns["opening"][at_opening:end_of_opening]
+        searched = [
+            KeptPly(
+                columns["root_value"][ply],
+                columns["num_simulations"][ply],
+                _shares(targets[entries[ply] : entries[ply + 1]]),
+                _lead(columns["lead"][ply]),
+            )
+            for ply in range(at_ply, end)
+        ]
+        games.append(
+            KeptGame(
+                index=index,
+                title=f"model {columns['model'][place]}",
+                moves=(*opening, *columns["action"][at_ply:end]),
+                num_opening_plies=len(opening),
+                result=_OUTCOMES.get(columns["outcome"][place]),
+                plies=(*(None for _ in opening), *searched),
+                variant=names[at_name:end_of_name].decode(errors="replace"),
+            )
+        )
+    return tuple(games)
+
+
+def _shares(entries: Any) -> tuple[tuple[int, float], ...]:
+    total = sum(mass for _, mass in entries)
+    return tuple((action, mass / total) for action, mass in entries)
+
+
+def _lead(lead: int) -> float | None:
+    return None if lead == _core.NO_LEAD else lead / _LEAD_UNITS
+
+
+def _number(path: Path) -> int:
+    text = path.stem.rpartition("-")[2]
+    return int(text) if text.isdecimal() else 0

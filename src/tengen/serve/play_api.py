@@ -1,0 +1,189 @@
+"""Playing against a model: the page sends the moves so far, and keeps them.
+
+So a page that is closed leaves nothing behind, and a server that is started again goes
+on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from tengen.config import check
+from tengen.errors import UsageError
+from tengen.play import Player
+from tengen.run import RunDirectory
+from tengen.serve.catalog import Catalog
+from tengen.serve.limits import Limits
+from tengen.serve.players import Players
+from tengen.serve.positions import (
+    describe_game,
+    play_moves,
+    position,
+    read_moves,
+)
+from tengen.serve.records import game_record
+from tengen.serve.replies import answers, error_reply, json_reply, read_json
+from tengen.serve.searches import Searches, analysis_json, forecast_json
+
+__all__ = ["PlayApi"]
+
+_MAX_MODELS = 1000
+_SIMULATIONS = 200
+
+
+class PlayApi:
+    """Routes of the page to play by.
+
+    Args:
+        catalog: The runs.
+        players: Their models.
+        searches: Who searches.
+        limits: Of a search.
+    """
+
+    def __init__(
+        self, catalog: Catalog, players: Players, searches: Searches, limits: Limits
+    ) -> None:
+        self._catalog = catalog
+        self._players = players
+        self._searches = searches
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """Returns the routes."""
+        base = "/api/runs/{run}/play"
+        return [
+            Route(base, answers(self._models), methods=["GET"]),
+            Route(f"{base}/position", answers(self._position), methods=["POST"]),
+            Route(f"{base}/search", answers(self._search), methods=["POST"]),
+            Route(f"{base}/record", answers(self._record), methods=["POST"]),
+        ]
+
+    async def _models(self, request: Request) -> Response:
+        """Tells which models there are, and what they play."""
+
+        def find() -> dict[str, Any]:
+            run = self._run(request)
+            number, player = self._players.get(run, None)
+            return {
+                "game": describe_game(player.game),
+                "models": run.models.numbers()[-_MAX_MODELS:],
+                "newest": number,
+                "max_simulations": self._limits.max_simulations,
+            }
+
+        return json_reply(request, await run_in_threadpool(find))
+
+    async def _position(self, request: Request) -> Response:
+        """Tells the position after moves."""
+        asked = await read_json(request)
+
+        def find() -> dict[str, Any]:
+            number, player = self._player(request, asked)
+            moves = read_moves(player.game, asked.get("moves"))
+            state = play_moves(player.game, moves)
+            return {"model": number, **position(player.game, state)}
+
+        return json_reply(request, await run_in_threadpool(find))
+
+    async def _search(self, request: Request) -> Response:
+        """Searches the position after moves, and tells of it line by line.
+
+        Each line is a JSON object with ``kind``: ``position`` before the search,
+        ``forecast`` where the network has one and ``forecasts`` was asked for,
+        ``analysis`` some times while the search grows, and last ``answer``, which has
+        the best action and, where ``plays`` was asked for, the position after it; or
+        ``error``.
+        """
+        asked = await read_json(request)
+        usual = min(_SIMULATIONS, self._limits.max_simulations)
+        simulations = asked.get("simulations", usual)
+        check(
+            type(simulations) is int
+            and 1 <= simulations <= self._limits.max_simulations,
+            "simulations",
+            simulations if type(simulations) is int else "of the page",
+            f"must be 1 to {self._limits.max_simulations}; ask for fewer",
+        )
+
+        def find() -> tuple[int, Player, list[int], dict[str, Any]]:
+            number, player = self._player(request, asked)
+            moves = read_moves(player.game, asked.get("moves"))
+            state = play_moves(player.game, moves)
+            return number, player, moves, position(player.game, state)
+
+        number, player, moves, before = await run_in_threadpool(find)
+        plays = asked.get("plays") is True
+        forecasts = asked.get("forecasts") is True
+
+        async def lines() -> AsyncIterator[dict[str, Any]]:
+            yield {"kind": "position", "model": number, **before}
+            if before["result"] is not None:
+                return
+            if forecasts:
+                found = await run_in_threadpool(player.forecast, moves)
+                if found is not None:
+                    yield {"kind": "forecast", **forecast_json(found)}
+            analysis = None
+            async for analysis in self._searches.run(player, moves, simulations):
+                yield {"kind": "analysis", **analysis_json(analysis)}
+            assert analysis is not None
+            after = {}
+            if plays:
+                moves.append(analysis.best_action)
+                state = play_moves(player.game, moves)
+                after = position(player.game, state)
+            yield {"kind": "answer", "action": analysis.best_action, **after}
+
+        return StreamingResponse(
+            _encoded(request, lines()),
+            media_type="application/x-ndjson",
+            headers={"Cache-Control": "no-store"},
+        )
+
+    async def _record(self, request: Request) -> Response:
+        """Returns a game as a file: SGF where the game has it, else text."""
+        asked = await read_json(request)
+
+        def find() -> tuple[str, bytes]:
+            number, player = self._player(request, asked)
+            moves = read_moves(player.game, asked.get("moves"))
+            play_moves(player.game, moves)
+            name = f"{player.game.name} model {number}"
+            names = ("you", name) if asked.get("person") != 1 else (name, "you")
+            return game_record(player.game, moves, *names)
+
+        suffix, data = await run_in_threadpool(find)
+        disposition = f'attachment; filename="game.{suffix}"'
+        headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+        return Response(data, 200, headers, "application/octet-stream")
+
+    def _run(self, request: Request) -> RunDirectory:
+        return self._catalog.find(request.path_params["run"])
+
+    def _player(self, request: Request, asked: dict[str, Any]) -> tuple[int, Player]:
+        number = asked.get("model")
+        if number is not None and type(number) is not int:
+            raise UsageError("model (of the page) must be a number; choose one")
+        return self._players.get(self._run(request), number)
+
+
+async def _encoded(
+    request: Request, lines: AsyncIterator[dict[str, Any]]
+) -> AsyncIterator[bytes]:
+    encode: Callable[[Any], bytes] = lambda line: json.dumps(line).encode() + b"\n"  # noqa: E731
+    try:
+        async for line in lines:
+            yield encode(line)
+    except Exception as error:
+        reply = error_reply(request, error)
+        if reply is None:
+            raise
+        yield encode({"kind": "error", **json.loads(bytes(reply.body))})

@@ -1,0 +1,87 @@
+"""Models that people play against: a few in memory, whoever asks."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from tengen.errors import UsageError
+from tengen.play import AgentPlayer, Player, load
+from tengen.run import RunDirectory
+
+__all__ = ["Players"]
+
+Load = Callable[..., Player | AgentPlayer]
+
+
+class Players:
+    """Players by run and model; the newest model of a run is looked up each time.
+
+    Thread-safe; a model is loaded once, and whoever else asks for one waits.
+
+    Args:
+        max_players: That are kept.
+        tasks: Games in Python that the user typed, which may be opened.
+        loads: Loads a model directory.
+    """
+
+    def __init__(
+        self, max_players: int, tasks: Sequence[str] = (), loads: Load = load
+    ) -> None:
+        self._max_players = max_players
+        self._tasks = set(tasks)
+        self._loads = loads
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int], Player] = OrderedDict()
+
+    def get(self, run: RunDirectory, number: int | None) -> tuple[int, Player]:
+        """Returns the number of a model, and who plays by it. Blocks while it loads.
+
+        Args:
+            run: Whose model.
+            number: Of the model; None for the newest.
+
+        Raises:
+            UsageError: There is no such model, it cannot be used, or it acts in an
+                environment.
+            RunError: The backend refuses it.
+        """
+        known = run.models.numbers()
+        if not known:
+            raise UsageError(
+                f"run ({run.path}) has no model yet; come back when it has learned"
+            )
+        found = known[-1] if number is None else number
+        if found not in known:
+            raise UsageError(
+                f"model ({found}) is not one of {known[0]} to {known[-1]}; choose one"
+            )
+        key = (str(run.path), found)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self._load(run, found)
+                # One that is in use lives on until its search ends.
+                while len(self._kept) > self._max_players:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return found, self._kept[key]
+
+    def close(self) -> None:
+        """Lets go of all models; waits for searches in progress."""
+        with self._lock:
+            kept, self._kept = self._kept, OrderedDict()
+        for player in kept.values():
+            player.close()
+
+    def _load(self, run: RunDirectory, number: int) -> Player:
+        task = str(run.read_run()["config"].get("task"))
+        typed = task if task in self._tasks else None
+        player = self._loads(run.models.entry(number), task=typed)
+        if not isinstance(player, Player):
+            player.close()
+            raise UsageError(
+                f"run ({run.path}) acts in the environment {task}; there is nothing to "
+                f"play against"
+            )
+        return player

@@ -1,0 +1,142 @@
+"""What pages know of a run: read once, however many pages look."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.observe.progress import Progress
+from tengen.observe.status import read_status
+from tengen.observe.view import describe
+from tengen.run import RunDirectory
+from tengen.serve.history import History
+
+__all__ = ["Watch", "Watches"]
+
+# A look takes this share of one core at most, however large a run is.
+_SHARE = 0.05
+
+
+class Watch:
+    """Looks at one run now and then. Thread-safe; each look blocks.
+
+    Args:
+        run: The run.
+        look_s: Seconds between two looks, at least.
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        look_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.run = run
+        self._look_s = look_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next_s = float("-inf")
+        self._history: History | None = None
+        self._status: dict[str, Any] = {}
+        self._error: TengenError | None = None
+
+    def look(self) -> tuple[dict[str, Any], History]:
+        """Returns the run's status, as ``tengen status`` says it, and its history.
+
+        Nobody changes either until the next look.
+
+        Raises:
+            UsageError: The run is of a newer schema, or was removed.
+            RunError: A file of it is damaged.
+        """
+        with self._lock:
+            begun_s = self._clock()
+            if begun_s >= self._next_s:
+                self._read()
+                took_s = self._clock() - begun_s
+                self._next_s = self._clock() + max(self._look_s, took_s / _SHARE)
+            if self._error is not None:
+                raise self._error
+            assert self._history is not None
+            return self._status, self._history
+
+    def _read(self) -> None:
+        self._error = None
+        try:
+            if self.run.is_new:
+                raise UsageError(f"run ({self.run.path}) is gone; choose one of /")
+            if self._history is None:
+                self._history = History(self.run)
+            self._history.read()
+            self._status = read_status(self.run)
+        except TengenError as error:
+            self._error = error
+        except OSError as error:
+            # Of a disk that went away, or a folder that was removed meanwhile.
+            self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
+
+
+class Watches:
+    """The watches of all runs that somebody looked at. Thread-safe.
+
+    Args:
+        look_s: As for ``Watch``.
+    """
+
+    def __init__(self, look_s: float) -> None:
+        self._look_s = look_s
+        self._lock = threading.Lock()
+        self._found: dict[str, Watch] = {}
+
+    def of(self, run: RunDirectory) -> Watch:
+        """Returns the watch of a run."""
+        with self._lock:
+            key = str(run.path)
+            if key not in self._found:
+                self._found[key] = Watch(run, self._look_s)
+            return self._found[key]
+
+
+def summary(status: dict[str, Any], history: History) -> dict[str, Any]:
+    """Returns what the list of runs says of one, as JSON values."""
+    progress = status["progress"] or {}
+    names = (
+        *("rows_per_s", "evaluations_per_s", "eta_s", "loss", "rating"),
+        *("rating_error", "mean_return", "verdict", "stage", "num_games"),
+        *("num_episodes", "num_steps", "generation"),
+    )
+    told = [event["time_s"] for event in history.last.values()]
+    tag = next((t for t in _HEADLINES if t in history.curves), None)
+    return {
+        "task": status["task"],
+        "in_environments": history.in_environments,
+        "state": state_of(status),
+        "latest_model": status["latest_model"],
+        "told_s": max(told, default=None),
+        "headline": tag,
+        "curve": history.curves[tag].shown(_SMALL_POINTS) if tag else None,
+        **{name: progress.get(name) for name in names},
+    }
+
+
+_HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
+_SMALL_POINTS = 48
+
+
+def state_of(status: dict[str, Any]) -> str:
+    """Returns ``running``, ``stopping`` or ``not running``."""
+    roles = any(role["process"] is not None for role in status["roles"])
+    if not roles and status["running"] is None:
+        return "not running"
+    return "stopping" if status["stop_requested"] else "running"
+
+
+def facts(status: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the numbers of a run in words, as ``tengen status`` has them."""
+    if status["progress"] is None:
+        return []
+    return describe(Progress.from_dict(status["progress"]))

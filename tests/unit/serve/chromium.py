@@ -1,0 +1,229 @@
+"""A real browser without a window, driven by its debugging pipe: no package needed."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+WAIT_S = 60.0
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-domain-reliability",
+    "--disable-features=OptimizationHints,MediaRouter,Translate",
+    "--no-default-browser-check",
+    "--remote-debugging-pipe",
+)
+
+
+def find_chromium() -> str | None:
+    """Returns the program; None where no such browser is installed."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+class Chromium:
+    """A browser with a new, empty profile. Used by one thread at a time."""
+
+    def __init__(self, program: str) -> None:
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        there, self._to = os.pipe()
+        self._from, back = os.pipe()
+
+        def connect() -> None:
+            # Over the numbers that the browser knows them by; clear of each other.
+            ends = [os.dup(there), os.dup(back)]
+            high = [os.dup2(end, 60 + place) for place, end in enumerate(ends)]
+            os.dup2(high[0], 3)
+            os.dup2(high[1], 4)
+
+        self._process = subprocess.Popen(
+            [
+                program,
+                *_OPTIONS,
+                f"--user-data-dir={self._profile.name}",
+                "about:blank",
+            ],
+            preexec_fn=connect,
+            pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(there)
+        os.close(back)
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
+        self._pages: dict[str, Page] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def page(self, width: int = 1280, height: int = 900) -> Page:
+        """Returns a new page that remembers nothing of the others."""
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call(
+            "Target.createTarget", url="about:blank", browserContextId=context
+        )["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        page = Page(self, attached["sessionId"])
+        self._pages[attached["sessionId"]] = page
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            page.call(f"{domain}.enable")
+        page.resize(width, height)
+        return page
+
+    def call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
+        """Sends a command and returns its result."""
+        number = next(self._numbers)
+        answer: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._answers[number] = answer
+        message = {"id": number, "method": method, "params": params}
+        if session:
+            message["sessionId"] = session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._to, data) :]
+        found = answer.get(timeout=WAIT_S)
+        if "error" in found:
+            raise RuntimeError(f"{method}: {found['error']}")
+        return found["result"]
+
+    def close(self) -> None:
+        """Ends the browser and removes its profile."""
+        with contextlib.suppress(Exception):
+            self.call("Browser.close")
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._to)
+        self._reader.join(10)
+        os.close(self._from)
+        self._profile.cleanup()
+
+    def _read(self) -> None:
+        rest = b""
+        while data := os.read(self._from, 1 << 20):
+            *messages, rest = (rest + data).split(b"\0")
+            for text in messages:
+                message = json.loads(text)
+                if "id" in message:
+                    self._answers.pop(message["id"]).put(message)
+                elif page := self._pages.get(message.get("sessionId", "")):
+                    page.hear(message["method"], message["params"])
+
+
+class Page:
+    """One tab: what a person does there, and what went wrong."""
+
+    def __init__(self, browser: Chromium, session: str) -> None:
+        self._browser = browser
+        self._session = session
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        return self._browser.call(method, self._session, **params)
+
+    def hear(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Runtime.exceptionThrown":
+            self.errors.append(json.dumps(params["exceptionDetails"])[:500])
+        elif method == "Runtime.consoleAPICalled" and params["type"] == "error":
+            self.errors.append(json.dumps(params["args"])[:500])
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.errors.append(json.dumps(params["entry"])[:500])
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+
+    def resize(self, width: int, height: int, scale: float = 1.0) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=width < 600,
+        )
+
+    def dark(self, is_dark: bool = True) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else ""}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def open(self, url: str) -> None:
+        """Goes to an address, and waits until the page has drawn something."""
+        self.call("Page.navigate", url=url)
+        self.wait("document.querySelector('#app > *') !== null")
+
+    def run(self, code: str) -> Any:
+        """Returns the value of an expression of JavaScript."""
+        found = self.call(
+            "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
+        )
+        if "exceptionDetails" in found:
+            raise RuntimeError(found["exceptionDetails"])
+        return found["result"].get("value")
+
+    def wait(self, condition: str, timeout_s: float = WAIT_S) -> Any:
+        """Waits until an expression is true of the page; returns its value."""
+        end_s = time.monotonic() + timeout_s
+        value = None
+        while time.monotonic() < end_s:
+            with contextlib.suppress(RuntimeError):  # between two documents
+                if value := self.run(condition):
+                    return value
+            time.sleep(0.05)
+        text = self.run("document.body.innerText")
+        raise AssertionError(f"never {condition}; the page says: {text[:2000]}")
+
+    def click(self, selector: str) -> None:
+        """Clicks with the mouse on the middle of an element, once it is there."""
+        name = json.dumps(selector)
+        self.wait(f"document.querySelector({name}) !== null")
+        box = self.run(
+            f"(() => {{ const e = document.querySelector({name});"
+            "e.scrollIntoView({block: 'center'});"
+            "const r = e.getBoundingClientRect();"
+            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=box[0],
+                y=box[1],
+                button="left",
+                clickCount=1,
+            )
+
+    def press(self, key: str) -> None:
+        """Presses a key: ``ArrowLeft``, ``Enter``, ``Tab``."""
+        codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38}
+        codes |= {"ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
+        fields = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
+        if key == "Enter":
+            fields["text"] = "\r"
+        self.call("Input.dispatchKeyEvent", type="keyDown", **fields)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
+
+    def screenshot(self, path: Path | str, whole: bool = False) -> None:
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        Path(path).write_bytes(base64.b64decode(picture["data"]))

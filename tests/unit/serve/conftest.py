@@ -1,0 +1,50 @@
+"""Runs that a server shows: games of four kinds, and an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tengen.run import RunDirectory
+from tests.unit.serve.made_runs import (
+    add_experience,
+    add_matches,
+    make_environment_run,
+    write_events,
+)
+from tests.unit.serve.served import Site, serving
+
+TASKS = ("tictactoe", "connect4", "gomoku/7", "go/5")
+
+
+@pytest.fixture(scope="package")
+def shelf(
+    tmp_path_factory: pytest.TempPathFactory, publish_run: Callable[..., RunDirectory]
+) -> SimpleNamespace:
+    """Returns ``folder`` and ``runs``; tests change none of them."""
+    folder = tmp_path_factory.mktemp("runs")
+    runs: dict[str, Any] = {}
+    for task in TASKS:
+        run = publish_run(folder / task, task, numbers=(0, 3), exports=False)
+        run.write_run({"config": {"task": task, "seed": 1}})
+        write_events(run, range(1, 6)).close()
+        add_experience(run, task)
+        add_matches(run, task)
+        runs[task] = run
+    for seed in (1, 2):
+        name = f"CartPole-v1/seed{seed}"
+        runs[name] = make_environment_run(folder / name, seed)
+    return SimpleNamespace(folder=folder, runs=runs)
+
+
+@pytest.fixture(scope="package")
+def site(shelf: SimpleNamespace) -> Iterator[Site]:
+    """Returns a server of all these runs, on this machine alone, without a token."""
+    pytest.importorskip("starlette", reason="the extra serve is not installed")
+    pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+    with serving([], folder=Path(shelf.folder)) as site:
+        yield site

@@ -1,0 +1,134 @@
+"""Small runs whose files were made without training."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from tengen import _core, games
+from tengen.evaluation import PlayedGame
+from tengen.evaluation.kept_games import games_jsonl, write_games
+from tengen.experience import OpenSegment
+from tengen.experience.games.segment import seal
+from tengen.observe import EventWriter
+from tengen.run import RunDirectory
+
+
+def learned(
+    step: int, loss: float, *, num_games: int = 8, **fields: Any
+) -> dict[str, Any]:
+    """Returns what a turn of learning of a run of games tells."""
+    return {
+        "role": "learn",
+        "turn_s": 1.0,
+        "num_steps": 10,
+        "total_steps": step,
+        "loss": loss,
+        "policy_loss": 0.7 * loss,
+        "value_loss": 0.3 * loss,
+        "table": {"num_games": num_games, "num_rows": 9 * num_games},
+        **fields,
+    }
+
+
+def write_events(run: RunDirectory, steps: range, role: str = "train") -> EventWriter:
+    """Writes turns of a call; returns the writer, to go on."""
+    writer = EventWriter(run, role, run.new_incarnation(role))
+    for step in steps:
+        writer.write("turn", **learned(step, 4.0 / (1 + step)))
+        writer.write("turn", role="rate", rating=100.0 + step, rating_error=50.0)
+        writer.write(
+            "progress",
+            generation=step,
+            elapsed_s=1.0 * step,
+            num_games=8 * step,
+            rows_per_s=100.0,
+            loss=4.0 / (1 + step),
+            rating=100.0 + step,
+            rating_error=50.0,
+            verdict="self-play 80%: all is well",
+        )
+    return writer
+
+
+def random_moves(task: str, seed: int, most: int = 400) -> tuple[list[int], Any]:
+    """Returns a game of random moves, and its last position."""
+    rng = random.Random(seed)
+    state = games.make(task).new_state()
+    moves = []
+    while not state.is_terminal() and len(moves) < most:
+        moves.append(rng.choice(state.legal_actions()))
+        state.apply(moves[-1])
+    return moves, state
+
+
+def recorded(task: str, index: int, num_opening: int = 1) -> Any:
+    """Returns a game as self-play keeps it: half of its searches are learned from."""
+    moves, state = random_moves(task, index)
+    game = _core.GameRecord()
+    game.generation, game.game_index, game.model = 1, index, 3
+    first = state.returns()[0]
+    game.outcome = 1 if first > 0 else 2 if first < 0 else 3
+    game.opening = moves[:num_opening]
+    plies = []
+    for place, move in enumerate(moves[num_opening:]):
+        ply = _core.PlyRecord()
+        ply.action = move
+        ply.root_value = 0.25 if place % 2 else -0.5
+        ply.policy_weight = float(place % 2 == 0)
+        ply.value_weight = 1.0
+        ply.num_simulations = 32
+        ply.policy = [(move, 3)] if place % 2 == 0 else []
+        plies.append(ply)
+    game.plies = plies
+    return game
+
+
+def add_experience(run: RunDirectory, task: str, num_games: int = 3) -> None:
+    """Adds a sealed generation, and a journal of the next one."""
+    writer = run.experience / "selfplay-0"
+    for generation in (1, 2):
+        (writer / "1").mkdir(parents=True, exist_ok=True)
+        meta = {"kind": "games", "game": task, "generation": generation}
+        segment = OpenSegment(writer / "1" / f"{generation:06d}.journal", meta)
+        for index in range(num_games):
+            game = recorded(task, index)
+            game.generation = generation
+            segment.append(_core.encode_game(game))
+        segment.flush()
+        segment.close()
+        if generation == 1:
+            seal(writer, generation)
+
+
+def add_matches(run: RunDirectory, task: str) -> None:
+    """Adds the games of a closing match and of a gate."""
+    played = []
+    for index in range(2):
+        moves, state = random_moves(task, 50 + index)
+        first = 0.5 + 0.5 * state.returns()[0]
+        a_first = index == 0
+        score = first if a_first else 1.0 - first
+        played.append(PlayedGame(index, a_first, tuple(moves), 2, score))
+    (run.games / "final-1.jsonl").write_bytes(games_jsonl(played))
+    folder = run.games / "gate" / "000004"
+    folder.mkdir(parents=True)
+    write_games(folder, task, "candidate", "before", played)
+
+
+def make_environment_run(path: Path, seed: int) -> RunDirectory:
+    """Makes a run of an environment that has told of some turns, and has a film."""
+    run = RunDirectory.create_or_resume(path)
+    config = {"task": "CartPole-v1", "seed": seed}
+    run.write_run({"config": config, "roles": ["actor", "learn"]})
+    writer = EventWriter(run, "train", run.new_incarnation("train"))
+    for step in range(1, 5):
+        writer.write("turn", role="actor", mean_return=10.0 * step * seed)
+        table = {"num_rows": 100 * step, "num_episodes": step}
+        writer.write("turn", **{**learned(step, 1.0), "table": table})
+    writer.close()
+    (path / "films").mkdir()
+    (path / "films" / "episode-0.mp4").write_bytes(bytes(range(256)) * 8)
+    (path / "films" / "secret.txt").write_text("no film")
+    return run

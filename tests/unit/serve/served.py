@@ -1,0 +1,126 @@
+"""A server in a thread, and what asks it by a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen.serve import Limits
+from tengen.serve.catalog import Catalog
+
+QUICK = Limits(look_s=0.2, max_simulations=64)
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.body.splitlines()]
+
+
+@dataclass
+class Site:
+    """A server that answers."""
+
+    port: int
+    application: Any
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        method: str | None = None,
+        data: bytes | None = None,
+        **headers: str,
+    ) -> Reply:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if body is not None:
+            data = json.dumps(body).encode()
+            named.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            method = method or ("GET" if data is None else "POST")
+            connection.request(method, path, data, named)
+            reply = connection.getresponse()
+            found = {name.lower(): value for name, value in reply.getheaders()}
+            return Reply(reply.status, found, reply.read())
+        finally:
+            connection.close()
+
+    @contextmanager
+    def told(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
+        """Gives (event, content) as the server tells them."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        assert reply.status == 200, reply.read()
+
+        def events() -> Iterator[tuple[str, Any]]:
+            name = ""
+            while line := reply.readline():
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    yield name, json.loads(value)
+
+        try:
+            yield events()
+        finally:
+            reply.close()
+            connection.close()
+
+
+@contextmanager
+def serving(
+    paths: Sequence[Path],
+    limits: Limits = QUICK,
+    *,
+    token: str = "",
+    folder: Path = Path("runs"),
+    names: Sequence[str] = ("localhost", "127.0.0.1"),
+    any_address: bool = False,
+) -> Iterator[Site]:
+    """Serves runs until the end of ``with``."""
+    from tengen.serve.app import Application
+    from tengen.serve.running import Server, bind
+
+    application = Application(
+        Catalog(paths, folder),
+        limits,
+        names=names,
+        any_address=any_address,
+        token=token,
+    )
+    listener = bind("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = Server(application, listener)
+    has_begun = threading.Event()
+    thread = threading.Thread(target=server.run_until_stopped, args=(has_begun.set,))
+    thread.start()
+    try:
+        assert has_begun.wait(60)
+        yield Site(port, application)
+    finally:
+        server.stop()
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,187 @@
+"""The pages in a real browser: what a person clicks and sees, and what is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.serve.chromium import Chromium, find_chromium
+from tests.unit.serve.made_runs import learned, write_events
+from tests.unit.serve.served import serving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium is installed; apt-get install chromium")
+    browser = Chromium(program)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser, site):
+    """A page that must end without an error and without asking anyone else."""
+    page = browser.page()
+    yield page
+    assert page.errors == []
+    own = ("http://127.0.0.1:", "blob:", "data:", "about:")
+    assert [url for url in page.requests if not url.startswith(own)] == []
+
+
+def text(page, selector):
+    return page.run(f"document.querySelector({selector!r})?.innerText ?? ''")
+
+
+def test_the_runs_are_listed_and_lead_on(page, site, shelf):
+    page.open(site.url)
+    page.wait("document.querySelectorAll('.card').length === 6")
+    assert "105 \u00b1 50" in text(page, ".cards")
+    assert "self-play 80%: all is well" in text(page, ".cards")
+    page.click("a[href='/runs/go~5']")
+    page.wait("document.querySelector('.run-header h1')?.innerText === 'go/5'")
+    assert page.run("location.pathname") == "/runs/go~5"
+    page.wait("document.querySelectorAll('.chart canvas').length >= 3")
+    page.run("history.back()")
+    page.wait("document.querySelectorAll('.card').length === 6")
+
+
+def test_a_curve_moves_while_one_looks(page, publish_run, tmp_path):
+    run = publish_run(tmp_path / "live", "tictactoe", exports=False)
+    run.write_run({"config": {"task": "tictactoe"}})
+    writer = write_events(run, range(1, 4))
+    with serving([run.path]) as live:
+        name = live.ask("/api/runs").json[0]["id"]
+        page.open(f"{live.url}/runs/{name}")
+        charts = "[...document.querySelectorAll('.chart')]"
+        loss = f"{charts}.find(c => /^Loss/.test(c.innerText))"
+        page.wait(f"{loss}?.dataset.points === '3'")
+        page.wait(f"{loss}.querySelector('canvas') !== null")
+        before = page.run(f"{loss}.querySelector('canvas').toDataURL()")
+        writer.write("turn", **learned(50, 0.125))
+        page.wait(f"{loss}.dataset.points === '4'")
+        assert "0.125" in page.run(f"{loss}.innerText")
+        page.wait(f"{loss}.querySelector('canvas').toDataURL() !== {before!r}")
+        # Before its server ends, which a page would tell of.
+        page.call("Page.navigate", url="about:blank")
+    writer.close()
+
+
+@pytest.mark.parametrize("run", ["gomoku~7", "go~5"])
+def test_a_whole_game_is_played_by_clicks(page, site, run):
+    page.open(f"{site.url}/runs/{run}/play")
+    page.wait("document.querySelector('.turn')?.innerText === 'Your turn, Black.'")
+    page.run(
+        "(() => { const s = document.querySelectorAll('select')[1]; s.value = '1';"
+        "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    is_over = "document.querySelector('.turn-over') !== null"
+    is_turn = "/^Your turn/.test(document.querySelector('.turn').innerText)"
+    for _ in range(60):
+        if page.wait(f"{is_over} ? 'over' : {is_turn} && 'turn'") == "over":
+            break
+        played = page.run("document.querySelectorAll('.moves li').length")
+        place = page.run("document.querySelector('.can-play')?.dataset.action")
+        if place is None or (run == "go~5" and played >= 8):
+            page.click(".buttons button")  # pass, until the other one passes too
+        else:
+            page.click(f"[data-action='{place}']")
+        page.wait(
+            f"{is_over} || document.querySelectorAll('.moves li').length > {played + 1}"
+        )
+    else:
+        pytest.fail("the game never ends")
+    assert text(page, ".turn").split(".")[0] in ("You win", "You lose", "A draw")
+    page.click(".main-button")
+    page.wait("document.querySelectorAll('.moves li').length === 0")
+
+
+def test_one_plays_by_the_keyboard_and_takes_back(page, site):
+    page.open(f"{site.url}/runs/tictactoe/play")
+    page.wait("document.querySelector('.can-play') !== null")
+    # One stop for the whole board, in its middle; arrows move on it.
+    assert page.run("document.querySelectorAll('.board [tabindex=\"0\"]').length") == 1
+    page.run("document.querySelector('.board [tabindex=\"0\"]').focus()")
+    page.press("ArrowUp")
+    page.press("ArrowLeft")
+    focused = page.run("document.activeElement.getAttribute('aria-label')")
+    assert focused == "a3, empty"
+    page.press("Enter")
+    page.wait("document.querySelectorAll('.moves li').length === 2")
+    assert page.run(
+        "document.querySelector('[data-action=\"0\"]').ariaLabel"
+    ).startswith("a3, X")
+    assert page.run("document.querySelector('[aria-live]') !== null")
+    page.click(".buttons button:nth-child(2)")
+    page.wait("document.querySelectorAll('.moves li').length === 0")
+    page.wait("document.querySelector('.can-play') !== null")
+
+
+def test_one_sees_what_it_thinks(page, site):
+    page.open(f"{site.url}/runs/connect4/play")
+    page.click(".check input")
+    page.click("[data-action='3']")
+    page.wait("document.querySelectorAll('.thoughts tbody tr').length > 2")
+    page.wait("document.querySelector('.can-play') !== null")
+    page.click(".buttons button:nth-child(1)")
+    page.wait("document.querySelector('.hint') !== null")
+    page.wait("document.querySelector('.shade') !== null")
+    # A page that is loaded again goes on with the game.
+    page.open(f"{site.url}/runs/connect4/play")
+    page.wait("document.querySelectorAll('.moves li').length === 2")
+
+
+def test_a_kept_game_is_walked_through(page, site):
+    page.open(f"{site.url}/runs/go~5/games?of=selfplay-0.1.000001&game=1")
+    page.wait("document.querySelector('.player') !== null")
+    page.click(".player button:nth-child(1)")
+    page.wait("/^Start of/.test(document.querySelector('.turn').innerText)")
+    page.run("document.activeElement.blur()")
+    page.press("ArrowRight")
+    page.wait("/^Move 1 of .*opening/.test(document.querySelector('.turn').innerText)")
+    page.wait("document.querySelector('.shade') !== null")
+    page.press("End")
+    page.wait("document.querySelectorAll('.player button:disabled').length === 2")
+    page.click(".player button:nth-child(2)")
+    page.click(".play-side > button")
+    page.wait("document.querySelectorAll('.play-side .actions th').length === 5")
+
+
+def test_environments_and_stores_are_shown(page, site):
+    page.open(f"{site.url}/environments")
+    page.wait("document.querySelector('.chart canvas') !== null")
+    assert page.run("document.querySelectorAll('video').length") == 2
+    page.click("a[href='/store']")
+    page.wait("document.querySelectorAll('.task').length === 6")
+
+
+def test_a_phone_needs_no_scrolling_sideways(page, site):
+    page.resize(360, 740)
+    for path in ("/", "/runs/tictactoe", "/runs/go~5/play", "/environments", "/store"):
+        page.open(site.url + path)
+        page.wait("document.querySelector('.waiting') === null")
+        wide = page.run("document.documentElement.scrollWidth")
+        assert wide <= 360, path
+
+
+def test_every_control_has_a_name_and_dark_is_dark(page, site):
+    page.dark()
+    for path in ("/", "/runs/tictactoe", "/runs/go~5/play", "/runs/go~5/games"):
+        page.open(site.url + path)
+        page.wait("document.querySelector('.waiting') === null && document.title")
+        nameless = page.run(
+            "[...document.querySelectorAll('button, a, input, select')].filter(e =>"
+            "!e.innerText.trim() && !e.ariaLabel && !e.closest('label'))"
+            ".map(e => e.outerHTML)"
+        )
+        assert nameless == []
+        assert page.run("document.querySelectorAll('h1').length") == 1
+    assert page.run("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(22, 22, 20)"
+    )
+    page.click(".theme")  # from auto to light
+    page.wait(
+        "getComputedStyle(document.body).backgroundColor === 'rgb(250, 248, 244)'"
+    )

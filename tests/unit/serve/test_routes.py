@@ -1,0 +1,229 @@
+"""What each address answers, over a real socket."""
+
+import gzip
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tengen.serve import Limits
+from tests.unit.serve.made_runs import learned, write_events
+from tests.unit.serve.served import serving
+
+RUN = "/api/runs/tictactoe"
+
+
+def test_the_list_tells_of_every_run(site, shelf):
+    runs = {run["id"]: run for run in site.ask("/api/runs").json}
+    assert set(runs) == {name.replace("/", "~") for name in shelf.runs}
+    one = runs["tictactoe"]
+    assert one["task"] == "tictactoe"
+    assert one["state"] == "not running"
+    assert one["latest_model"] == 3
+    assert one["rating"] == 105.0
+    assert one["headline"] == "charts/rating"
+    assert one["curve"]["value"] == [101.0, 102.0, 103.0, 104.0, 105.0]
+    assert one["verdict"] == "self-play 80%: all is well"
+    assert runs["CartPole-v1~seed2"]["in_environments"]
+    assert str(shelf.folder) not in json.dumps(list(runs.values()))
+
+
+def test_a_run_tells_what_status_does_and_its_curves(site):
+    told = site.ask(RUN).json
+    assert ["rating", "105 +- 50"] in told["run"]["facts"]
+    assert told["run"]["status"]["num_models"] == 2
+    curve = told["curves"]["losses/loss"]
+    assert told["axes"][curve["axis"]]["step"] == [1, 2, 3, 4, 5]
+    assert curve["value"][0] == 2.0
+    assert told["config"] == {"task": "tictactoe", "seed": 1}
+
+
+def test_answers_are_compressed_for_who_takes_it(site):
+    plain = site.ask(RUN)
+    packed = site.ask(RUN, Accept_Encoding="gzip")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(packed.body) < len(plain.body)
+    told = json.loads(gzip.decompress(packed.body))
+    assert told["curves"] == plain.json["curves"]
+
+
+def test_changes_come_as_they_happen(site, shelf, publish_run, tmp_path):
+    run = publish_run(tmp_path / "live", "tictactoe", exports=False)
+    run.write_run({"config": {"task": "tictactoe"}})
+    writer = write_events(run, range(1, 3))
+    with serving([run.path]) as live:
+        told = live.ask("/api/runs/" + live.ask("/api/runs").json[0]["id"]).json
+        name = told["run"]["id"]
+        place = f"epoch={told['epoch']}&num_points={told['num_points']}"
+        with live.told(f"/api/runs/{name}/changes?{place}") as events:
+            assert next(events)[0] == "run"
+            writer.write("turn", **learned(9, 0.25))
+            kind, points = next(events)
+            assert kind == "points"
+            assert points[0]["step"] == 9
+            assert points[0]["values"]["losses/loss"] == 0.25
+        with live.told(f"/api/runs/{name}/changes?epoch=7") as events:
+            assert "again" in {next(events)[0], next(events)[0]}
+        with live.told("/api/changes") as events:
+            kind, runs = next(events)
+            assert (kind, len(runs)) == ("runs", 1)
+    writer.close()
+
+
+def test_no_more_pages_are_told_than_the_limit(shelf, site):
+    limits = Limits(max_streams=1, look_s=0.1)
+    with (
+        serving([], limits, folder=shelf.folder) as small,
+        small.told("/api/changes") as events,
+    ):
+        next(events)
+        reply = small.ask(f"{RUN}/changes")
+        assert reply.status == 503
+        assert "retry-after" in reply.headers
+
+
+def test_a_damaged_run_is_told_of_and_hides_no_other(shelf, site, tmp_path):
+    folder = tmp_path / "runs"
+    for name in ("good", "bad"):
+        (folder / name).mkdir(parents=True)
+    (folder / "good" / "run.json").write_text('{"schema": 3, "config": {}}')
+    (folder / "bad" / "run.json").write_text("{")
+    with serving([], folder=folder) as odd:
+        bad, good = odd.ask("/api/runs").json
+        assert "damaged" in bad["error"]
+        assert "error" not in good
+        assert odd.ask("/api/runs/bad").status == 409
+        assert odd.ask("/api/environments").json == []
+        assert [one["id"] for one in odd.ask("/api/stores").json] == ["good"]
+
+
+def test_environments_are_grouped_by_task(site):
+    (task,) = site.ask("/api/environments").json
+    assert task["task"] == "CartPole-v1"
+    assert [run["seed"] for run in task["runs"]] == [1, 2]
+    assert task["runs"][1]["curve"]["value"] == [20.0, 40.0, 60.0, 80.0]
+    assert task["runs"][0]["films"] == ["episode-0.mp4"]
+
+
+def test_films_come_in_parts(site):
+    path = "/api/runs/CartPole-v1~seed1/films/episode-0.mp4"
+    whole = site.ask(path)
+    assert whole.status == 200
+    assert whole.headers["content-type"] == "video/mp4"
+    part = site.ask(path, Range="bytes=256-259")
+    assert part.status == 206
+    assert part.body == bytes([0, 1, 2, 3])
+    for name in ("secret.txt", "..%2frun.json", "episode-1.mp4"):
+        assert site.ask(f"/api/runs/CartPole-v1~seed1/films/{name}").status in (
+            404,
+            422,
+        )
+
+
+def test_stores_tell_of_experience(site):
+    stores = {one["id"]: one for one in site.ask("/api/stores").json}
+    assert stores["tictactoe"]["learned"] == {"num_games": 8, "num_rows": 72}
+    assert stores["tictactoe"]["experience_bytes"] > 0
+
+
+def test_every_page_is_the_shell_and_its_files_are_kept(site):
+    shell = site.ask("/runs/any~thing/play").body.decode()
+    assert shell == site.ask("/").body.decode()
+    paths = [part.split('"')[0] for part in shell.split('="') if "/assets/" in part]
+    assert len(paths) == 3
+    for path in paths:
+        reply = site.ask(path, Accept_Encoding="gzip")
+        assert reply.status == 200
+        assert "immutable" in reply.headers["cache-control"]
+        assert reply.headers["content-encoding"] == "gzip"
+        again = site.ask(path, If_None_Match=reply.headers["etag"])
+        assert (again.status, again.body) == (304, b"")
+    assert site.ask("/favicon.ico").status == 200
+
+
+def test_the_page_is_light(site):
+    paths = ("/", "/assets/app.js", "/assets/style.css", "/assets/icon.svg")
+    sizes = [len(site.ask(path, Accept_Encoding="gzip").body) for path in paths]
+    assert sum(sizes) < 100_000
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../app.py",
+        "/assets/..%2fapp.py",
+        "/assets/%2e%2e/app.py",
+        "/assets/index.html",
+        "/assets/__init__.py",
+        "/api/nothing",
+        "/api/runs/tictactoe/nothing",
+    ],
+)
+def test_there_is_no_other_file(site, path):
+    reply = site.ask(path)
+    assert reply.status == 404
+    assert b"import" not in reply.body
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        ["tictactoe", "go~5", "..", "%2e%2e", "run.json", "games", "play", "films"]
+    ),
+    st.sampled_from(["selfplay-0.1.000001", "final-1", "gate-000004", "-1", "0"]),
+    st.text(max_size=12).map(lambda text: quote(text, safe="")),
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    words=st.lists(WORDS, max_size=5),
+    head=st.sampled_from(["/", "/api/", "/api/runs/", "/api/runs/tictactoe/games/"]),
+)
+def test_no_address_breaks_it_or_leaves_the_runs(site, shelf, words, head):
+    path = head + "/".join(words)
+    if path.rstrip("/").endswith("changes"):
+        return
+    reply = site.ask(path)
+    assert reply.status < 500
+    assert b'"schema"' not in reply.body
+    assert str(shelf.folder).encode() not in reply.body
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=9)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+MOVES = st.lists(st.integers(-2, 10), max_size=10)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    what=st.sampled_from(["position", "search", "record"]),
+    body=st.fixed_dictionaries(
+        {},
+        optional={
+            "moves": MOVES | JSON,
+            "model": st.sampled_from([None, 0, 3, 9]) | JSON,
+            "simulations": st.sampled_from([1, 2, 0, -1, 10**9]) | JSON,
+            "plays": st.booleans() | JSON,
+            "person": JSON,
+        },
+    ),
+)
+def test_no_body_breaks_it(site, what, body):
+    reply = site.ask(f"{RUN}/play/{what}", body)
+    assert reply.status in (200, 422)

@@ -1,0 +1,212 @@
+// What the server answers, and how it is asked.
+
+export interface CurveData {
+  step: number[];
+  time_s: number[];
+  value: number[];
+}
+
+export interface RunSummary {
+  id: string;
+  name: string;
+  error?: string;
+  task?: string;
+  in_environments?: boolean;
+  state?: string;
+  latest_model?: number | null;
+  told_s?: number | null;
+  headline?: string | null;
+  curve?: CurveData | null;
+  rows_per_s?: number | null;
+  evaluations_per_s?: number | null;
+  eta_s?: number | null;
+  loss?: number | null;
+  rating?: number | null;
+  rating_error?: number | null;
+  mean_return?: number | null;
+  verdict?: string | null;
+  stage?: string | null;
+  num_games?: number | null;
+  num_episodes?: number | null;
+}
+
+export interface Role {
+  role: string;
+  process: string | null;
+  writer: string | null;
+  state: string;
+  age_s: number | null;
+}
+
+export interface Place {
+  place: string;
+  host: string;
+  name: string;
+  roles: string[];
+  num_threads: number;
+}
+
+export interface Status {
+  task: string | null;
+  running: string | null;
+  latest_model: number | null;
+  num_models: number;
+  num_candidates: number;
+  num_rejected: number;
+  latest_checkpoint: number | null;
+  experience_bytes: number;
+  free_bytes: number;
+  gate: { candidate: number; accepted: boolean | null; summary: string } | null;
+  roles: Role[];
+  places: Place[];
+  lost: string[];
+  ratio: string | null;
+  progress: { verdict?: string; eta_s?: number } | null;
+}
+
+export interface RunState {
+  id: string;
+  name: string;
+  state: string;
+  facts: [string, string][];
+  status: Status;
+}
+
+export interface Point {
+  step: number;
+  time_s: number;
+  values: Record<string, number>;
+}
+
+export interface RunData {
+  run: RunState;
+  in_environments: boolean;
+  config: unknown;
+  epoch: number;
+  num_points: number;
+  axes: { step: number[]; time_s: number[] }[];
+  curves: Record<string, { axis: number; value: number[] }>;
+}
+
+export interface Game {
+  name: string;
+  family: string;
+  shape: "cells" | "columns" | "text";
+  height: number;
+  width: number;
+  letters: string;
+  num_actions: number;
+  has_pass: boolean;
+}
+
+export interface Position {
+  to_play: 0 | 1;
+  board: string;
+  legal?: number[];
+  result: number | null;
+  model?: number;
+}
+
+export interface ActionRow {
+  action: number;
+  visits: number;
+  prior: number;
+  policy: number;
+  value: number;
+  variation: number[];
+}
+
+export interface Analysis {
+  value: number;
+  network_value: number;
+  score: number | null;
+  best: number;
+  simulations: number;
+  certain: boolean;
+  actions: ActionRow[];
+}
+
+// For the side to move.
+export interface Forecast {
+  ownership: number[];
+  score: number;
+  lead: number | null;
+}
+
+export interface PlayInfo {
+  game: Game;
+  models: number[];
+  newest: number;
+  max_simulations: number;
+}
+
+export interface KeptPly {
+  value: number;
+  simulations: number;
+  policy: [number, number][];
+  lead: number | null;
+}
+
+export interface KeptGame {
+  game: Game;
+  index: number;
+  title: string;
+  result: number | null;
+  moves: number[];
+  num_opening_plies: number;
+  positions: Position[];
+  plies: (KeptPly | null)[];
+}
+
+export async function ask<T>(path: string, body?: unknown): Promise<T> {
+  const reply = await send(path, body);
+  return (await reply.json()) as T;
+}
+
+export async function send(
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const reply = await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal,
+  });
+  if (reply.ok) return reply;
+  const text = await reply.text();
+  let message = text.trim() || `the server answers ${reply.status}`;
+  try {
+    message = (JSON.parse(text) as { error: string }).error;
+  } catch {
+    // A line of text is a message too.
+  }
+  throw new Error(message);
+}
+
+// Gives each JSON line of an answer as it comes.
+export async function* sendForLines(
+  path: string,
+  body: unknown,
+  signal: AbortSignal,
+): AsyncGenerator<Record<string, unknown>> {
+  const reply = await send(path, body, signal);
+  const reader = reply.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) if (line) yield JSON.parse(line);
+  }
+}
+
+export function saveFile(name: string, data: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(data);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

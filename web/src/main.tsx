@@ -1,0 +1,67 @@
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { useKept } from "./hooks";
+import { Link, usePath } from "./link";
+import { EnvironmentsPage } from "./pages/environments";
+import { GamesPage } from "./pages/games";
+import { PlayPage } from "./pages/play";
+import { RunPage } from "./pages/run";
+import { RunsPage } from "./pages/runs";
+import { StorePage } from "./pages/store";
+
+const THEMES = ["auto", "light", "dark"] as const;
+
+function App() {
+  const url = usePath();
+  const [theme, setTheme] = useKept<(typeof THEMES)[number]>("tengen-theme", "auto");
+  useEffect(() => {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  const [first, id, page] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  return (
+    <>
+      <a class="skip" href="#main">Skip to the page</a>
+      <header class="top">
+        <Link to="/" class="brand">
+          <img src="/assets/icon.svg" alt="" width="26" height="26" />
+          tengen
+        </Link>
+        <nav aria-label="Pages">
+          <Link to="/" isCurrent={!first || first === "runs"}>Runs</Link>
+          <Link to="/environments" isCurrent={first === "environments"}>Environments</Link>
+          <Link to="/store" isCurrent={first === "store"}>Store</Link>
+        </nav>
+        <button class="theme" type="button" onClick={() => setTheme(next)}>
+          <span class="theme-word">{theme}</span>
+          <span class="hidden"> colours; choose {next}</span>
+        </button>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Page first={first} id={id} page={page} url={url} />
+      </main>
+    </>
+  );
+}
+
+function Page({ first, id, page, url }: { first?: string; id?: string; page?: string; url: URL }) {
+  if (!first) return <RunsPage />;
+  if (first === "environments") return <EnvironmentsPage />;
+  if (first === "store") return <StorePage />;
+  if (first === "runs" && id) {
+    if (!page) return <RunPage key={id} id={id} />;
+    if (page === "games") return <GamesPage key={id} id={id} query={url.searchParams} />;
+    if (page === "play") return <PlayPage key={id} id={id} />;
+  }
+  return (
+    <section>
+      <h1>No such page</h1>
+      <p>
+        <Link to="/">All runs</Link>
+      </p>
+    </section>
+  );
+}
+
+render(<App />, document.getElementById("app")!);

@@ -1,0 +1,111 @@
+import { useEffect, useState } from "preact/hooks";
+import { ask, type RunSummary } from "../api";
+import { Spark } from "../chart";
+import { ago, clock, number } from "../format";
+import { useTold } from "../hooks";
+import { Link } from "../link";
+import { State, Trouble, Waiting } from "../parts";
+
+export function RunsPage() {
+  const [runs, set] = useState<RunSummary[] | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    document.title = "tengen";
+    ask<RunSummary[]>("/api/runs").then(set, (e: Error) => setError(e.message));
+  }, []);
+  const isHeard = useTold(() => "/api/changes", "runs", { runs: set });
+  if (error) return <Trouble>{error}</Trouble>;
+  if (!runs) return <Waiting what="the runs" />;
+  const live = runs.filter((run) => run.state && run.state !== "not running").length;
+  return (
+    <section>
+      <header class="page-header">
+        <h1>Runs</h1>
+        <p class="soft" aria-live="polite">
+          {runs.length === 0 ? "" : `${live} of ${runs.length} running`}
+          {!isHeard && ", the server does not answer"}
+        </p>
+      </header>
+      {runs.length === 0 && (
+        <div class="empty">
+          <p>No run yet. Start one, and it appears here by itself:</p>
+          <pre>tengen train gomoku/9 --minutes 10</pre>
+        </div>
+      )}
+      <ul class="cards">
+        {runs.map((run) => (
+          <RunCard key={run.id} run={run} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function RunCard({ run }: { run: RunSummary }) {
+  const base = `/runs/${run.id}`;
+  if (run.error) {
+    return (
+      <li class="card">
+        <h2>{run.name}</h2>
+        <Trouble>{run.error}</Trouble>
+      </li>
+    );
+  }
+  const headline: Record<string, [string, string]> = {
+    "charts/rating": ["rating", withError(run.rating, run.rating_error)],
+    "charts/episodic_return": ["mean return", number(run.mean_return)],
+    "losses/loss": ["loss", number(run.loss)],
+  };
+  const [word, value] = (run.headline && headline[run.headline]) || [run.in_environments ? "mean return" : "rating", "-"];
+  const made = run.num_games ?? run.num_episodes;
+  return (
+    <li class="card">
+      <div class="card-head">
+        <h2>
+          <Link to={base}>{run.name}</Link>
+        </h2>
+        <State state={run.state!} />
+      </div>
+      <p class="soft">
+        {run.task}
+        {run.latest_model !== null && `, model ${run.latest_model}`}
+        {run.told_s && `, ${ago(run.told_s)}`}
+      </p>
+      <div class="card-curve">
+        <div>
+          <div class="figure">{value}</div>
+          <div class="soft">{word}</div>
+        </div>
+        <Spark values={run.curve?.value ?? []} label={`${word} so far: ${value}`} />
+      </div>
+      <dl class="card-facts">
+        <Fact name={run.in_environments ? "episodes" : "games"} value={number(made)} />
+        <Fact name={run.in_environments ? "frames/s" : "rows/s"} value={number(run.rows_per_s)} />
+        <Fact name="evaluations/s" value={number(run.evaluations_per_s)} />
+        {run.state === "running" && run.eta_s !== null && run.eta_s !== undefined && (
+          <Fact name="ETA" value={clock(run.eta_s)} />
+        )}
+      </dl>
+      {run.verdict && <p class="verdict verdict-short">{run.verdict}</p>}
+      <p class="card-links">
+        <Link to={base}>Progress</Link>
+        {!run.in_environments && <Link to={`${base}/games`}>Games</Link>}
+        {!run.in_environments && run.latest_model !== null && <Link to={`${base}/play`}>Play</Link>}
+      </p>
+    </li>
+  );
+}
+
+function withError(value?: number | null, error?: number | null): string {
+  if (value === null || value === undefined) return "-";
+  return error ? `${Math.round(value)} \u00b1 ${Math.round(error)}` : String(Math.round(value));
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+// Small things that several pages show.
+
+import type { ComponentChildren } from "preact";
+import { chance, percent } from "./format";
+import { Link } from "./link";
+
+export function State({ state }: { state: string }) {
+  const name = state.replace(" ", "-");
+  return <span class={`state state-${name}`}>{state}</span>;
+}
+
+export function Trouble({ children }: { children: ComponentChildren }) {
+  return (
+    <p class="trouble" role="alert">
+      {children}
+    </p>
+  );
+}
+
+export function Waiting({ what }: { what: string }) {
+  return (
+    <p class="waiting" role="status">
+      Reading {what} ...
+    </p>
+  );
+}
+
+// A value of the first of two sides, as a bar that both share.
+export function ValueBar({ value, names }: { value: number; names: [string, string] }) {
+  const first = chance(value);
+  return (
+    <div class="value" role="img" aria-label={`${names[0]} ${percent(first)}, ${names[1]} ${percent(1 - first)}`}>
+      <span>{names[0]} {percent(first)}</span>
+      <span class="value-bar" aria-hidden="true">
+        <span style={{ width: `${100 * first}%` }} />
+      </span>
+      <span>{percent(1 - first)} {names[1]}</span>
+    </div>
+  );
+}
+
+interface HeaderProps {
+  id: string;
+  name: string;
+  page: "" | "games" | "play";
+  isGame?: boolean;
+}
+
+export function RunHeader({ id, name, page, isGame = true }: HeaderProps) {
+  const base = `/runs/${id}`;
+  return (
+    <header class="run-header">
+      <h1>{name}</h1>
+      <nav aria-label="This run">
+        <Link to={base} isCurrent={page === ""}>Progress</Link>
+        {isGame && <Link to={`${base}/games`} isCurrent={page === "games"}>Games</Link>}
+        {isGame && <Link to={`${base}/play`} isCurrent={page === "play"}>Play</Link>}
+      </nav>
+    </header>
+  );
+}
