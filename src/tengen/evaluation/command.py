@@ -44,8 +44,7 @@ class MatchSettings:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``match``."""
     words = (
-        "RUN, RUN@17, a model directory, katago:FILE, random, mcts:N or "
-        'gtp:"COMMAND"'
+        'RUN, RUN@17, a model directory, katago:FILE, random, mcts:N or gtp:"COMMAND"'
     )
     parser.add_argument("a", metavar="A", help=words)
     parser.add_argument("b", metavar="B", help=words)

@@ -102,7 +102,7 @@ def _read_header(stream: WeightStream) -> _Header:
     stream.whole("its global inputs", _NUM_GLOBAL, _NUM_GLOBAL)
     points = _USUAL_POINTS
     if version >= 13:
-        # Of scores some plies on, mean, deviation, lead, and of three that are not used.
+        # Of scores some plies on, mean, deviation, lead, and three that are not used.
         scales = [stream.positive("a scale of its outputs") for _ in range(7)]
         points = (scales[1], scales[2], scales[3])
     if version >= 15:
@@ -159,8 +159,9 @@ def _read_policy(
     if header.version >= 17:
         num_policies = stream.whole("its policies", 2, 4)
         _read_unused(stream, 3, "options of the policy head")
-    conv, pooled = _read_head_conv(stream, num_inputs), _read_head_conv(
-        stream, num_inputs
+    conv, pooled = (
+        _read_head_conv(stream, num_inputs),
+        _read_head_conv(stream, num_inputs),
     )
     pool_norm = read_affine(stream, pooled.num_outputs)
     activations.read(stream)
@@ -255,5 +256,3 @@ def _read_head_conv(stream: WeightStream, num_inputs: int) -> Conv:
 def _check_outputs(conv: Conv, wanted: int) -> None:
     if conv.num_outputs != wanted:
         raise ValueError(f"{conv.name} has {conv.num_outputs} channels, not {wanted}")
-
-

@@ -17,7 +17,12 @@ from tengen.tensors import Signature, TensorSpec
 if TYPE_CHECKING:
     from tengen.nets.modules.katago import KatagoNet
 
-__all__ = ["NUM_KATAGO_PLANES", "NUM_KATAGO_POINT_PLANES", "KatagoBlock", "KatagoConfig"]
+__all__ = [
+    "NUM_KATAGO_PLANES",
+    "NUM_KATAGO_POINT_PLANES",
+    "KatagoBlock",
+    "KatagoConfig",
+]
 
 NUM_KATAGO_PLANES = 29
 """Planes of a game whose name ends with ``/planes=katago``."""

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 16
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``gtp``."""
     parser.add_argument(
-        "model", metavar="MODEL", help="RUN, RUN@17 or a model directory"
+        "model", metavar="MODEL", help="RUN, RUN@17, a model directory or katago:FILE"
     )
     parser.add_argument(
         "--simulations",
