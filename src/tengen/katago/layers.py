@@ -50,17 +50,17 @@ class Conv:
     @property
     def num_inputs(self) -> int:
         """I."""
-        return self.weight.shape[1]
+        return int(self.weight.shape[1])
 
     @property
     def num_outputs(self) -> int:
         """O."""
-        return self.weight.shape[0]
+        return int(self.weight.shape[0])
 
     @property
     def side(self) -> int:
         """K."""
-        return self.weight.shape[2]
+        return int(self.weight.shape[2])
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,17 @@ def read_affine(stream: WeightStream, num_channels: int) -> Affine:
     variance = stream.numbers(name, count).astype(np.float64)
     if (variance + epsilon <= 0).any():
         raise ValueError(f"{name} has a variance below 0")
-    scale = np.ones(count) if not has_scale else stream.numbers(name, count)
-    shift = np.zeros(count) if not has_shift else stream.numbers(name, count)
-    scale = scale / np.sqrt(variance + epsilon)
+    scale = 1.0 / np.sqrt(variance + epsilon)
+    if has_scale:
+        scale *= stream.numbers(name, count)
+    shift = -scale * mean
+    if has_shift:
+        shift += stream.numbers(name, count)
     with np.errstate(over="ignore"):
-        scale, shift = scale.astype(np.float32), (shift - scale * mean).astype("f4")
-    if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
+        norm = Affine(name, scale.astype(np.float32), shift.astype(np.float32))
+    if not (np.isfinite(norm.scale).all() and np.isfinite(norm.shift).all()):
         raise ValueError(f"{name} has a scale that is not finite")
-    return Affine(name, scale, shift)
+    return norm
 
 
 def read_activation(stream: WeightStream, version: int) -> Kind:

@@ -11,15 +11,15 @@ import math
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import UsageError, os_reason
 
-__all__ = ["NotSupportedError", "WeightStream", "open_stream"]
+__all__ = ["NotSupportedError", "WeightStream", "check_name", "open_stream"]
 
 _MAX_WEIGHTS = 1 << 29
 _CHUNK_BYTES = 1 << 18
@@ -42,7 +42,7 @@ class WeightStream:
         is_binary: Whether arrays are binary.
     """
 
-    def __init__(self, file: IO[bytes], *, is_binary: bool) -> None:
+    def __init__(self, file: BufferedIOBase, *, is_binary: bool) -> None:
         self._file = file
         self._is_binary = is_binary
         self._buffer = b""
@@ -146,6 +146,21 @@ class WeightStream:
         return bytes(found)
 
 
+def check_name(path: Path) -> str:
+    """Returns the name of a network's file without ``.gz``, in lower case.
+
+    Raises:
+        UsageError: It is no name of such a file.
+    """
+    plain = path.name.lower().removesuffix(".gz")
+    if not plain.endswith((".bin", ".txt")):
+        raise UsageError(
+            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz, as KataGo "
+            f"publishes them; check the path"
+        )
+    return plain
+
+
 @contextmanager
 def open_stream(path: Path) -> Iterator[WeightStream]:
     """Opens a network's file; what goes wrong inside becomes one line.
@@ -157,15 +172,10 @@ def open_stream(path: Path) -> Iterator[WeightStream]:
         UsageError: It cannot be read, has another name, or what was read of it is not
             as it should be.
     """
-    plain = path.name.lower().removesuffix(".gz")
-    if not plain.endswith((".bin", ".txt")):
-        raise UsageError(
-            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz, as KataGo "
-            f"publishes them; check the path"
-        )
+    plain = check_name(path)
     is_packed = path.name.lower().endswith(".gz")
     try:
-        with gzip.open(path, "rb") if is_packed else open(path, "rb") as file:
+        with _opened(path, is_packed) as file:
             yield WeightStream(file, is_binary=plain.endswith(".bin"))
     except NotSupportedError as error:
         raise UsageError(
@@ -182,3 +192,7 @@ def open_stream(path: Path) -> Iterator[WeightStream]:
             f"KataGo network ({path}) cannot be read, {os_reason(error)}; check the "
             f"path"
         ) from error
+
+
+def _opened(path: Path, is_packed: bool) -> BufferedIOBase:
+    return gzip.open(path, "rb") if is_packed else open(path, "rb")

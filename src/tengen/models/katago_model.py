@@ -14,7 +14,9 @@ from pathlib import Path
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.games import open_game
 from tengen.katago.network import KatagoNetwork, read_network
+from tengen.katago.stream import check_name
 from tengen.models.export import ModelExporter
+from tengen.models.katago_int8 import add_int8_graph
 from tengen.models.load import load_model
 from tengen.models.meta import META_FILE, ModelDir, ModelMeta
 from tengen.models.publish import publish_model_at
@@ -32,7 +34,8 @@ _USUAL_SIDE = 19
 def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
     """Returns the model of a network's file, on a board of 19x19.
 
-    It has ``boards`` for others. Blocks while it is made: the first time some seconds.
+    It has ``boards`` for others. Blocks while it is made: the first time some seconds,
+    with a trial of the network for its int8 graph.
 
     Args:
         path: ``.bin.gz`` or ``.txt.gz``, as KataGo publishes them.
@@ -44,6 +47,7 @@ def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
             supported.
         RunError: The disk refuses.
     """
+    check_name(path)
     if cache is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         cache = Path(home) / _FOLDER
@@ -72,11 +76,12 @@ def _on_board(path: Path, folder: Path, height: int, width: int) -> ModelDir:
 
 
 def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
+    game = open_game(task)
     meta = ModelMeta(
         task=task,
         agent="alphazero",
         net=network.config,
-        signature=network.config.signature(board_of(open_game(task)).signature),
+        signature=network.config.signature(board_of(game).signature),
         generation=0,
         num_steps=0,
         num_samples=0,
@@ -89,8 +94,13 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
             f"cache folder ({kept.parent}) cannot be made, {os_reason(error)}; set "
             f"XDG_CACHE_HOME to a folder that can be written"
         ) from error
+
+    def complete(path: Path) -> ModelMeta:
+        add_int8_graph(path, game)
+        return meta
+
     try:
-        publish_model_at(kept, meta, network.tensors, ModelExporter())
+        publish_model_at(kept, meta, network.tensors, ModelExporter(), complete)
     except RunError:
         # Another process may have made it in the meantime.
         if not (kept / META_FILE).exists():

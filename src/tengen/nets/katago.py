@@ -99,6 +99,11 @@ class KatagoConfig(NetConfig):
         rule = "must have one at least; add one"
         check(len(self.blocks) > 0, "blocks", self.blocks, rule)
 
+    @property
+    def can_quantise(self) -> bool:
+        """Its convolutions."""
+        return True
+
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the score, as ``ResNetConfig.signature``.
 

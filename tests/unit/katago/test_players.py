@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
+from katago_golden import golden_games
+
 from tengen import load
 from tengen.cli import main
 from tengen.errors import UsageError
+from tengen.evaluation.players import open_for_play
 from tengen.games import make
+from tengen.inference import allocate, search_outputs
 from tengen.models import resolve_model
 from tengen.play import Player
 
@@ -45,7 +51,7 @@ def test_a_match_is_played_by_the_rules_of_the_other(
     words += ["--simulations", "4", "--threads", "1", "--json"]
     assert main([*words, "--sgf", str(tmp_path / "games")]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert report["wins"] + report["draws"] + report["losses"] == 2
+    assert report["games"] == 2
     game = next((tmp_path / "games").iterdir()).read_text()
     assert "SZ[5:4]" in game
     assert "KM[2]" in game
@@ -77,26 +83,36 @@ def test_a_player_knows_every_board_and_what_will_be_whose() -> None:
     assert np.abs(forecast.ownership_to_play).max() <= 1
 
 
-def test_a_search_sees_what_the_network_answers() -> None:
-    """The value of a search of one simulation is the network's."""
-    from katago_golden import golden_games
-
+def test_what_plays_answers_as_katago_does() -> None:
+    """The planes of the game, and the graph of the model that is kept."""
     golden = next(game for game in golden_games() if game.game == "go/9")
-    answers = golden.answers["tiny-v14"]
-    player = load(WORD)
-    assert isinstance(player, Player)
-    with player.playing(golden.game) as nine:
-        for row in (2, 4):
-            moves = golden.moves[: golden.plies[row]]
-            analysis = nine.analyse(moves, simulations=1)
-            value = answers.outcome[row, 0] - answers.outcome[row, 1]
-            assert analysis.value_to_play == pytest.approx(value, abs=1e-4)
+    boards = resolve_model(WORD).boards
+    assert boards is not None
+    model = boards(9, 9)
+    backend = open_for_play(model.path, 1, outputs=search_outputs(scores=True))
+    num_rows = len(golden.plies)
+    inputs = allocate(backend.signature.inputs, num_rows)
+    outputs = allocate(backend.signature.outputs, num_rows)
+    state = make(model.meta.task).new_state()
+    for row, ply in enumerate(golden.plies):
+        for action in golden.moves[golden.plies[row - 1] if row else 0 : ply]:
+            state.apply(action)
+        inputs["planes"][row] = state.observation()
+    backend.bind(inputs, outputs).run(num_rows)
+    wanted = golden.answers["tiny-v14"]
+    value = wanted.outcome[:, 0] - wanted.outcome[:, 1]
+    np.testing.assert_allclose(outputs["value"], value, atol=1e-4)
+    np.testing.assert_allclose(outputs["score"][:, 0], wanted.score, atol=2e-3)
+    legal = wanted.policy >= 0
+    shares = np.where(legal, np.exp(outputs["policy"]), 0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shares, wanted.policy * legal, atol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("katago:", "must be a file"),
+        ("katago:net.onnx", "must be a file"),
         ("katago:none.bin.gz", "none.bin.gz) cannot be read"),
     ],
 )
