@@ -37,6 +37,24 @@
 //   13     where a stone of the side to move is legal and takes stones off
 // Source: MLPerf training v2.1, minigo: the input features "mlperf07" are planes 1 to 13.
 // Such a game is also scored as the benchmark scores: games/go/rules.h.
+//
+//   plane  go of a name with /planes=katago
+//   0-6    as those of go
+//   7-11   the last move, the one before it and so on; a pass is not on them
+//   12-14  stones that a ladder catches: now, one ply ago and two; games/go/katago_ladder.h. Where
+//          the game has no such ply, what the plane before has
+//   15     where the side to move begins a ladder that works
+//   16-17  own and opponent area as the board stands: katago_area_of() in games/go/area.h
+//   18-22  ones if the last move was a pass; the one before it and so on
+//   23     komi of the side to move, negative for Black, a twentieth for each point
+//   24     ones under a superko rule
+//   25     a half under positional superko, minus a half under the situational one
+//   26     ones if suicide is allowed
+//   27     ones if a pass ends the game
+//   28     how far komi lies from one that allows draws: komi_wave() in games/go/encode.cc
+// Source: KataGo (lightvector/KataGo), version 7 of its input features, of which these are the ones
+// that area scoring without a tax and without a button has. 0 to 17 are on points, the rest are all
+// the board.
 
 #include <algorithm>
 
@@ -66,6 +84,19 @@ inline constexpr int kMinigoBlackPlane = 9;
 inline constexpr int kMinigoLibertyPlane = 10;
 inline constexpr int kMinigoCapturePlane = 13;
 inline constexpr int kNumMinigoPlanes = 14;
+
+inline constexpr int kKatagoLadderedPlane = 12;
+inline constexpr int kNumKatagoLadderedPlanes = 3;
+inline constexpr int kKatagoLadderMovePlane = 15;
+inline constexpr int kKatagoAreaPlane = 16;
+inline constexpr int kKatagoPassPlane = 18;
+inline constexpr int kKatagoKomiPlane = 23;
+inline constexpr int kKatagoSuperkoPlane = 24;
+inline constexpr int kKatagoSuperkoKindPlane = 25;
+inline constexpr int kKatagoSuicidePlane = 26;
+inline constexpr int kKatagoPassEndsPlane = 27;
+inline constexpr int kKatagoKomiWavePlane = 28;
+inline constexpr int kNumKatagoPlanes = 29;
 
 // Fills plane number `plane` of planes of `num_cells` cells each.
 inline void fill_plane(float* planes, int plane, int num_cells, float value) {

@@ -15,7 +15,8 @@ int main() {
   }
   for (const std::string name :
        {"go/9x13", "go/2x19/nosuicide", "go/9/simple/komi=-0.5/handicap=2/plies=1",
-        "go/19/nosuicide/planes=minigo", "go/9/plies=1/planes=minigo"}) {
+        "go/19/nosuicide/planes=minigo", "go/9/plies=1/planes=minigo",
+        "go/9x13/simple/planes=katago"}) {
     TENGEN_CHECK(with_game(name, [](const auto& game) { return game.name(); }) == name);
   }
   for (const std::string name : {"",

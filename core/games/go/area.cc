@@ -206,6 +206,13 @@ GoAreas pass_alive_areas(const GoBoard& board, const GoState& state, bool may_su
   return {find(kGoBlack), find(kGoWhite)};
 }
 
+GoAreas katago_area_of(const GoBoard& board, const GoState& state, bool may_suicide) {
+  const GoAreas kept = pass_alive_areas(board, state, may_suicide);
+  const GoAreas seen = area_of(board, state);
+  return {(kept[kGoBlack] | seen[kGoBlack]) - kept[kGoWhite],
+          kept[kGoWhite] | (seen[kGoWhite] - kept[kGoBlack])};
+}
+
 GoAreas minigo_pass_alive_areas(const GoBoard& board, const GoState& state, bool may_suicide) {
   const BothKept kept = minigo_kept(board, state, may_suicide);
   return {kept[kGoBlack].regions | (kept[kGoBlack].chains - kept[kGoWhite].regions),

@@ -41,4 +41,8 @@ GoAreas minigo_pass_alive_areas(const GoBoard& board, const GoState& state, bool
 // stones in it; the rest is as in area_of().
 GoAreas minigo_area_of(const GoBoard& board, const GoState& state, bool may_suicide);
 
+// Area scoring as the board stands where what a side keeps for certain is its own, dead stones of
+// the other side in it too: what KataGo shows its nets. A point that both would keep is White's.
+GoAreas katago_area_of(const GoBoard& board, const GoState& state, bool may_suicide);
+
 }  // namespace tengen

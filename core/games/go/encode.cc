@@ -1,12 +1,13 @@
 // What a network is shown of a position of Go, by the lists of games/planes.h.
 
 #include <algorithm>
+#include <cmath>
 
 #include "games/go/go.h"
+#include "games/go/katago_ladder.h"
 #include "games/go/ladder.h"
 
 namespace tengen {
-namespace {
 
 // Planes in the making, seen under a symmetry. Holds no memory of its own.
 class GoPlaneWriter {
@@ -39,6 +40,8 @@ class GoPlaneWriter {
   float* planes_;
 };
 
+namespace {
+
 // Calls f(head) for every chain.
 template <class F>
 void for_each_chain(const GoState& state, F&& f) {
@@ -48,21 +51,30 @@ void for_each_chain(const GoState& state, F&& f) {
   });
 }
 
+// Half a point of komi decides a game only where it takes it past a score that the board can have:
+// those have the parity of its points. 0 for a komi that allows draws, a half for half a point more
+// and, from there on, 0 again and minus a half, around the two points until the next.
+// Source: KataGo (lightvector/KataGo).
+float komi_wave(float komi, int num_points) {
+  const float parity = num_points % 2 == 0 ? 0.0f : 1.0f;
+  const float above = komi - (std::floor((komi - parity) / 2.0f) * 2.0f + parity);
+  if (above < 0.5f) return above;
+  return above < 1.5f ? 1.0f - above : above - 2.0f;
+}
+
 }  // namespace
 
 void Go::encode(const State& state, int symmetry, float* planes) const {
   if (rules_.planes == GoPlanes::kMinigo) return encode_minigo(state, symmetry, planes);
+  if (rules_.planes == GoPlanes::kKatago) return encode_katago(state, symmetry, planes);
   encode_own(state, symmetry, planes);
 }
 
-void Go::encode_own(const State& state, int symmetry, float* planes) const {
+void Go::encode_stones(const State& state, const GoPlaneWriter& writer) const {
   const GoBoard& board = state.layout->board();
-  const uint8_t own = state.to_play;
-  const uint8_t opponent = own ^ 1;
-  const GoPlaneWriter writer(*state.layout, symmetry, kNumGoPlanes, num_actions() - 1, planes);
   writer.constant(kOnBoardPlane, 1.0f);
-  writer.points_on(kOwnPlane, state.stones[own]);
-  writer.points_on(kOpponentPlane, state.stones[opponent]);
+  writer.points_on(kOwnPlane, state.stones[state.to_play]);
+  writer.points_on(kOpponentPlane, state.stones[state.to_play ^ 1]);
   for_each_chain(state, [&](uint16_t head) {
     const int num_liberties = board.num_liberties(state, head);
     if (num_liberties > kNumGoLibertyPlanes) return;
@@ -71,6 +83,14 @@ void Go::encode_own(const State& state, int symmetry, float* planes) const {
     });
   });
   writer.points_on(kGoBannedPlane, banned_points(state, hemmed_points(state)));
+}
+
+void Go::encode_own(const State& state, int symmetry, float* planes) const {
+  const GoBoard& board = state.layout->board();
+  const uint8_t own = state.to_play;
+  const uint8_t opponent = own ^ 1;
+  const GoPlaneWriter writer(*state.layout, symmetry, kNumGoPlanes, num_actions() - 1, planes);
+  encode_stones(state, writer);
   for (int i = 0; i < GoState::kNumLastMoves; ++i) {
     const uint16_t move = state.last_moves[static_cast<size_t>(i)];
     if (move == state.num_points) writer.constant(kGoLastMovePlane + i, 1.0f);
@@ -116,6 +136,46 @@ void Go::encode_minigo(const State& state, int symmetry, float* planes) const {
       writer.point_on(kMinigoCapturePlane, liberties.first);
     }
   });
+}
+
+void Go::encode_katago(const State& state, int symmetry, float* planes) const {
+  const GoBoard& board = state.layout->board();
+  const uint8_t own = state.to_play;
+  const GoPlaneWriter writer(*state.layout, symmetry, kNumKatagoPlanes, num_actions() - 1, planes);
+  encode_stones(state, writer);
+  int num_moves = 0;
+  for (const uint16_t move : state.last_moves) {
+    if (move == GoState::kNoMove) break;
+    if (move == state.num_points) {
+      writer.constant(kKatagoPassPlane + num_moves, 1.0f);
+    } else {
+      writer.point_on(kGoLastMovePlane + num_moves, move);
+    }
+    ++num_moves;
+  }
+  const GoLadders ladders = katago_ladders_of(board, state);
+  writer.points_on(kKatagoLadderMovePlane, ladders.working_moves);
+  PointSet laddered = ladders.laddered;
+  for (int i = 0; i < kNumKatagoLadderedPlanes; ++i) {
+    if (i > 0 && i <= num_moves) {
+      laddered = katago_laddered(board, state.earlier[static_cast<size_t>(i - 1)]);
+    }
+    writer.points_on(kKatagoLadderedPlane + i, laddered);
+  }
+  const GoAreas areas = katago_area_of(board, state, state.rules.may_suicide);
+  writer.points_on(kKatagoAreaPlane, areas[own]);
+  writer.points_on(kKatagoAreaPlane + 1, areas[own ^ 1]);
+  const auto komi = static_cast<float>(state.rules.komi_half_points) / 2.0f;
+  const float most = static_cast<float>(state.num_points) + kGoKomiScale;
+  const float shown = std::clamp(own == kGoBlack ? -komi : komi, -most, most);
+  writer.constant(kKatagoKomiPlane, shown / kGoKomiScale);
+  if (state.rules.ko != GoKo::kSimple) {
+    writer.constant(kKatagoSuperkoPlane, 1.0f);
+    writer.constant(kKatagoSuperkoKindPlane, state.rules.ko == GoKo::kPositional ? 0.5f : -0.5f);
+  }
+  if (state.rules.may_suicide) writer.constant(kKatagoSuicidePlane, 1.0f);
+  if (state.num_passes > 0) writer.constant(kKatagoPassEndsPlane, 1.0f);
+  writer.constant(kKatagoKomiWavePlane, komi_wave(shown, state.num_points));
 }
 
 }  // namespace tengen

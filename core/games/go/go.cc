@@ -150,7 +150,7 @@ void Go::apply(State& state, int action) const {
   const bool is_pass = point == state.num_points;
   if (state.shows_earlier_boards()) [[unlikely]] {
     std::copy_backward(state.earlier.begin(), state.earlier.end() - 1, state.earlier.end());
-    state.earlier[0] = {state.stones, state.key};
+    state.earlier[0] = {state.stones, state.key, state.ko_point};
   }
   if (is_pass) {
     ++state.num_passes;
@@ -178,8 +178,17 @@ Key128 Go::key(const State& state) const {
     for (const GoEarlierBoard& board : state.earlier) key = combine(key, 0) ^ board.key;
     // Nothing is banned, but nothing captures either, where the game is over.
     moves |= uint64_t{is_finished(state)} << 1;
-  } else {
+  }
+  if (state.rules.planes != GoPlanes::kMinigo) {
     for (const uint16_t move : state.last_moves) moves = moves << 9 | (move & 0x1ff);
+  }
+  if (state.rules.planes == GoPlanes::kKatago) [[unlikely]] {
+    // Ladders are read with the ko of their board.
+    uint64_t kos = state.ko_point;
+    for (size_t i = 0; i + 1 < kNumKatagoLadderedPlanes; ++i) {
+      kos = kos << 16 | state.earlier[i].ko_point;
+    }
+    key = combine(key, kos);
   }
   key = combine(key, moves);
   for_each_point(banned_points(state, hemmed_points(state)), [&](int point) {

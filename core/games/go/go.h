@@ -3,8 +3,8 @@
 //
 // Black is the first player, also in handicap games, where White moves first. Actions: row * width
 // + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
-// concern. Planes (20, or 14 of /planes=minigo): core/games/planes.h. Symmetries: the 8 of the
-// square, 4 on a rectangle.
+// concern. Planes (20, 14 of /planes=minigo, 29 of /planes=katago): core/games/planes.h.
+// Symmetries: the 8 of the square, 4 on a rectangle.
 //
 // Variants are games on boards that fit, by any rules, with the planes of the game, which their
 // names say as its own does. A smaller board lies in the upper left corner of the planes, and is
@@ -22,6 +22,8 @@
 
 namespace tengen {
 
+class GoPlaneWriter;
+
 class Go {
  public:
   using State = GoState;
@@ -32,7 +34,8 @@ class Go {
   std::string name() const { return go_name(rules_); }
   int num_actions() const { return rules_.height * rules_.width + 1; }
   int num_planes() const {
-    return rules_.planes == GoPlanes::kMinigo ? kNumMinigoPlanes : kNumGoPlanes;
+    if (rules_.planes == GoPlanes::kMinigo) return kNumMinigoPlanes;
+    return rules_.planes == GoPlanes::kKatago ? kNumKatagoPlanes : kNumGoPlanes;
   }
   int height() const { return rules_.height; }
   int width() const { return rules_.width; }
@@ -95,9 +98,12 @@ class Go {
     return is_finished(state) ? area(state) : pass_alive(state);
   }
   State initial_state(const GoRules& rules) const;
-  // encode() of either list of planes; games/go/encode.cc.
+  // encode() of each list of planes; games/go/encode.cc.
   void encode_own(const State& state, int symmetry, float* planes) const;
   void encode_minigo(const State& state, int symmetry, float* planes) const;
+  void encode_katago(const State& state, int symmetry, float* planes) const;
+  // Planes 0 to 6 of the lists but minigo's.
+  void encode_stones(const State& state, const GoPlaneWriter& writer) const;
   bool is_finished(const State& state) const {
     return state.num_passes >= 2 || state.is_repeated || state.ply >= state.rules.max_plies;
   }

@@ -275,7 +275,8 @@ int main() {
   check_minigo_keys();
   for (const std::string name :
        {"go/2", "go/3/simple", "go/5/situational", "go/7x4/simple/nosuicide", "go/9", "go/19",
-        "go/5/nosuicide/planes=minigo", "go/4x6/planes=minigo"}) {
+        "go/5/nosuicide/planes=minigo", "go/4x6/planes=minigo", "go/4x6/planes=katago",
+        "go/5/simple/planes=katago"}) {
     for (uint64_t index = 0; index < (name == "go/19" ? 2 : 20); ++index) {
       check_random_game(go_game(name), index);
     }

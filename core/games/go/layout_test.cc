@@ -107,9 +107,10 @@ void check_what_fits() {
 int main() {
   using namespace tengen;
   uint64_t index = 0;
-  for (const char* name : {"go/9", "go/7", "go/5x8", "go/2", "go/9/simple/nosuicide/komi=-3",
-                           "go/7/situational/handicap=3", "go/8x3/plies=20",
-                           "go/5/nosuicide/planes=minigo", "go/9/planes=minigo"}) {
+  for (const char* name :
+       {"go/9", "go/7", "go/5x8", "go/2", "go/9/simple/nosuicide/komi=-3",
+        "go/7/situational/handicap=3", "go/8x3/plies=20", "go/5/nosuicide/planes=minigo",
+        "go/9/planes=minigo", "go/9/planes=katago"}) {
     for (int i = 0; i < 3; ++i) check_variant(name, 9, index++);
   }
   check_variant("go/13x19", 19, index++);

@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::string_view kPrefix = "go/";
 constexpr std::string_view kMinigoPart = "/planes=minigo";
+constexpr std::string_view kKatagoPart = "/planes=katago";
 constexpr int kMaxKomi = 19 * 19;
 constexpr const char* kForm =
     "go/9 or go/9x13 with sizes 2 to 19, then any of these, in this order: /situational or "
     "/simple, "
-    "/nosuicide, /komi=6.5, /handicap=2, /plies=500, /planes=minigo";
+    "/nosuicide, /komi=6.5, /handicap=2, /plies=500, /planes=minigo or /planes=katago";
 
 bool is_size(int side) { return side >= GoRules::kMinSize && side <= GoRules::kMaxSize; }
 
@@ -65,7 +66,11 @@ std::optional<GoRules> read(std::string_view text) {
   if (take(text, "/komi=")) rules.komi_half_points = take_half_points(text).value_or(1 << 20);
   if (take(text, "/handicap=")) rules.handicap = take_number(text).value_or(-1);
   if (take(text, "/plies=")) rules.max_plies = take_number(text).value_or(-1);
-  if (take(text, kMinigoPart)) rules.planes = GoPlanes::kMinigo;
+  if (take(text, kMinigoPart)) {
+    rules.planes = GoPlanes::kMinigo;
+  } else if (take(text, kKatagoPart)) {
+    rules.planes = GoPlanes::kKatago;
+  }
   if (!text.empty()) return std::nullopt;
   return rules;
 }
@@ -118,6 +123,7 @@ std::string go_name(const GoRules& rules) {
   if (rules.handicap != 0) name += "/handicap=" + std::to_string(rules.handicap);
   if (rules.max_plies != usual.max_plies) name += "/plies=" + std::to_string(rules.max_plies);
   if (rules.planes == GoPlanes::kMinigo) name += kMinigoPart;
+  if (rules.planes == GoPlanes::kKatago) name += kKatagoPart;
   return name;
 }
 

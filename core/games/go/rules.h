@@ -9,6 +9,7 @@
 //   /plies=500             where it is not twice the number of points
 //   /planes=minigo         where a network is shown the planes of the MLPerf benchmark minigo, and
 //                          the board is scored as it scores
+//   /planes=katago         where a network is shown what KataGo shows its own
 //
 // A default is never written, so that a game has one name.
 
@@ -27,10 +28,11 @@ enum class GoKo : uint8_t {
   kSimple = 2,
 };
 
-// What a network is shown of a position: which of the two lists of planes in games/planes.h.
+// What a network is shown of a position: which of the lists of planes in games/planes.h.
 enum class GoPlanes : uint8_t {
   kOwn = 0,
   kMinigo = 1,  // those of the MLPerf benchmark, with the boards of the last plies
+  kKatago = 2,  // those of KataGo, with the ladders of the last plies
 };
 
 // Area scoring: each side has its stones and the empty points that reach no stone of the other

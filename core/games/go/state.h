@@ -67,7 +67,8 @@ struct GoSituation {
 // What stood on a board before.
 struct GoEarlierBoard {
   std::array<PointSet, 2> stones;
-  Key128 key;  // of the stones
+  Key128 key;                                // of the stones
+  uint16_t ko_point = GoSituation::kNoMove;  // as it was then
 };
 
 struct GoState : GoSituation {
@@ -91,7 +92,7 @@ struct GoState : GoSituation {
 
   // Asked as [[unlikely]], so that the code of all other games stays together: without it they were
   // 3 % slower on 9x9.
-  bool shows_earlier_boards() const { return rules.planes == GoPlanes::kMinigo; }
+  bool shows_earlier_boards() const { return rules.planes != GoPlanes::kOwn; }
 
  private:
   void copy_arrays(const GoState& other) {

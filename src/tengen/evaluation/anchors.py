@@ -1,7 +1,8 @@
 """Anchors: players that never change, whose ratings fix the scale of a game.
 
-A ladder begins with ``random``, rated 0, and climbs by ``mcts:N``; neighbours play
-each other. What a game's neighbours scored is shipped for some games, measured by
+A ladder begins with ``random``, rated 0, and climbs by ``mcts:N`` and, in Go, by
+networks of KataGo's, ``katago:FILE``; neighbours play each other. What a game's
+neighbours scored is shipped for some games, measured by
 ``benchmarks/measure_anchors.py``; for others a run measures it once and keeps it in
 ``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only roughly:
 its error is not in a model's.
@@ -9,60 +10,121 @@ its error is not in a model's.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import play_match, stopped_by
-from tengen.evaluation.players import MctsPlayer, RandomPlayer, fixed_player
+from tengen.evaluation.players import (
+    MatchPlayer,
+    MctsPlayer,
+    ModelPlayer,
+    RandomPlayer,
+    fixed_player,
+    open_player,
+)
 from tengen.evaluation.ratings import Pairing, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Game
-from tengen.run import RunDirectory
+from tengen.models import KATAGO
+from tengen.run import RunDirectory, file_sha256
 
 __all__ = [
     "Anchor",
+    "FixedPlayer",
+    "KatagoAnchor",
     "fixed_players",
     "measure_anchors",
+    "opened_anchor",
     "rate_anchors",
     "shipped_pairings",
 ]
 
 
 @dataclass(frozen=True)
+class KatagoAnchor:
+    """``katago:FILE``: a network of KataGo's, searched; opened when it plays."""
+
+    word: str
+    """As in the ladder."""
+    num_simulations: int
+    """Simulations a move, at least 1."""
+
+    @functools.cached_property
+    def name(self) -> str:
+        """What its results are kept under: file and simulations make it who it is.
+
+        The word itself where the file cannot be read: nobody has met it then.
+        """
+        try:
+            digest = file_sha256(Path(self.word.removeprefix(KATAGO)))
+        except OSError:
+            return self.word
+        return f"{KATAGO}{digest[:12]}:{self.num_simulations}"
+
+
+FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
+"""A player that never changes."""
+
+
+@dataclass(frozen=True)
 class Anchor:
     """One rung of the ladder."""
 
-    player: RandomPlayer | MctsPlayer
+    player: FixedPlayer
     """Who plays."""
     elo: float
     """Its rating; random is 0."""
 
 
-def fixed_players(words: Iterable[str]) -> list[RandomPlayer | MctsPlayer]:
-    """Returns the players of a ladder's words, weakest first.
+def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedPlayer]:
+    """Returns the players of a ladder's words, weakest first. Reads no file.
+
+    Args:
+        words: ``random``, ``mcts:N`` or ``katago:FILE``.
+        num_simulations: Simulations a move of those that are networks.
 
     Raises:
         UsageError: A word is no fixed player, or the first is not ``random``.
     """
-    players = []
+    players: list[FixedPlayer] = []
     for word in words:
-        player = fixed_player(word)
+        player: FixedPlayer | None
+        if word.startswith(KATAGO) and word != KATAGO:
+            player = KatagoAnchor(word, num_simulations)
+        else:
+            player = fixed_player(word)
         if player is None:
             raise UsageError(
-                f"anchor ({word}) must be random or mcts:N; name players that never "
-                f"change"
+                f"anchor ({word}) must be random, mcts:N or katago:FILE; name players "
+                f"that never change"
             )
         players.append(player)
     if not players or players[0].name != "random":
         raise UsageError("anchors must begin with random, whose rating is 0; add it")
     return players
+
+
+def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPlayer:
+    """Returns an anchor as a player of a match. Blocks while a network is compiled.
+
+    Raises:
+        UsageError: A network's file cannot be used, or does not play the game.
+        RunError: The backend refuses it.
+    """
+    if not isinstance(player, KatagoAnchor):
+        return player
+    opened = open_player(player.word, num_threads=num_threads)
+    assert isinstance(opened, ModelPlayer)
+    return opened.playing(game.name)
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
@@ -74,7 +136,7 @@ def shipped_pairings(task: str) -> list[Pairing]:
 
 
 def rate_anchors(
-    players: Sequence[RandomPlayer | MctsPlayer], pairings: Iterable[Pairing]
+    players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
 ) -> list[Anchor]:
     """Returns the ladder as far up as neighbours have met.
 
@@ -99,9 +161,10 @@ def rate_anchors(
 def measure_anchors(
     run: RunDirectory,
     game: Game,
-    players: Sequence[RandomPlayer | MctsPlayer],
+    players: Sequence[FixedPlayer],
     *,
     num_games: int = 20,
+    num_simulations: int = 64,
     num_threads: int = 1,
     opening_plies: int = 2,
     stop: Callable[[], bool] = lambda: False,
@@ -116,6 +179,8 @@ def measure_anchors(
         game: The game.
         players: Weakest first, from ``random``.
         num_games: Games of two neighbours.
+        num_simulations: Simulations a move of networks among them, as they were made
+            for.
         num_threads: Threads that play.
         opening_plies: Random plies that each game begins with.
         stop: Asked ten times a second; True ends it.
@@ -133,9 +198,10 @@ def measure_anchors(
             continue
         tally = play_match(
             game,
-            above,
-            below,
+            opened_anchor(above, game, num_threads),
+            opened_anchor(below, game, num_threads),
             num_games=num_games,
+            num_simulations=num_simulations,
             num_threads=num_threads,
             opening_plies=opening_plies,
             watch=stopped_by(stop),

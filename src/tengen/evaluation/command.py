@@ -45,8 +45,8 @@ class MatchSettings:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``match``."""
     words = (
-        'RUN, RUN@17, a model directory, random, mcts:N, gtp:"COMMAND" or '
-        'gomocup:"COMMAND"'
+        "RUN, RUN@17, a model directory, katago:FILE, random, mcts:N, "
+        'gtp:"COMMAND" or gomocup:"COMMAND"'
     )
     parser.add_argument("a", metavar="A", help=words)
     parser.add_argument("b", metavar="B", help=words)
@@ -250,7 +250,8 @@ def _players(
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     """Returns the game that both play.
 
-    A network that was trained for games that vary plays what the user asks for.
+    A network that was trained for games that vary plays what the user asks for, and
+    one of boards of all sizes what the other plays.
 
     Args:
         a: One player.
@@ -260,13 +261,16 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     Raises:
         UsageError: The models or the name say different games, or nobody says one.
     """
+    models = [player for player in (a, b) if isinstance(player, ModelPlayer)]
     said = [
         (player.name, player.task)
-        for player in (a, b)
-        if isinstance(player, ModelPlayer) and not (name and player.mixed_sizes)
+        for player in models
+        if not (name and player.mixed_sizes) and player.boards is None
     ]
     if name is not None:
         said.append(("--game", name))
+    if not said:
+        said = [(player.name, player.task) for player in models]
     if not said:
         raise UsageError(
             f"game (none) is needed, for neither {a.name} nor {b.name} is a model; "

@@ -15,6 +15,7 @@ from tengen.evaluation.anchors import (
     Anchor,
     fixed_players,
     measure_anchors,
+    opened_anchor,
     rate_anchors,
     shipped_pairings,
 )
@@ -66,7 +67,8 @@ class LadderConfig:
         "mcts:3000",
         "mcts:10000",
     )
-    """The ladder, weakest first: random, then mcts:N."""
+    """The ladder, weakest first: random, then mcts:N and, in Go, katago:FILE (a network
+    of KataGo's, at ``num_simulations``)."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -140,7 +142,7 @@ def rate_generation(
         tally = play_match(
             game,
             player,
-            anchor.player,
+            opened_anchor(anchor.player, game, num_threads),
             num_games=num_games,
             num_simulations=config.num_simulations,
             seed=round_seed,
@@ -189,7 +191,8 @@ def run_ratings(
     records = [record for record in read_records(run) if record.task == task]
     pairings = [record.to_pairing() for record in records]
     anchors = rate_anchors(
-        fixed_players(config.anchors), [*shipped_pairings(task), *pairings]
+        fixed_players(config.anchors, config.num_simulations),
+        [*shipped_pairings(task), *pairings],
     )
     fixed = {anchor.player.name: anchor.elo for anchor in anchors}
     games: list[Pairing] = [
@@ -233,7 +236,7 @@ def _anchors_around(
 
     Higher ones are not measured before a model needs them: strong anchors are slow.
     """
-    players = fixed_players(config.anchors)
+    players = fixed_players(config.anchors, config.num_simulations)
     height = 1
     while True:
         height += 1
@@ -242,6 +245,7 @@ def _anchors_around(
             game,
             players[:height],
             num_games=config.anchor_games,
+            num_simulations=config.num_simulations,
             num_threads=num_threads,
             opening_plies=config.opening_plies,
             stop=stop,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -105,7 +105,10 @@ class ModelPlayer:
     num_threads: int = 1
     """Threads that the backend was opened for."""
     mixed_sizes: bool = False
-    """Whether its network was trained for games that vary (``net.mixed_sizes``)."""
+    """Whether its network was trained for games that vary (``net.mixed_sizes``, or
+    boards of all sizes)."""
+    boards: Callable[[int, int], ModelDir] | None = None
+    """As of the model."""
     frame: str = ""
     """The game whose planes its network reads; empty where they are the task's."""
     tree_threads: int = 1
@@ -144,13 +147,16 @@ class ModelPlayer:
 
         Args:
             task: A game with the same planes and actions; Go on the same board with
-                other planes; or, for a network that was trained for games that vary, Go
-                on a smaller board.
+                other planes; for a network that was trained for games that vary, Go
+                on a smaller board; or, for one of boards of all sizes, Go on any.
 
         Raises:
             UsageError: There is no such game, or it is another one to the network.
         """
         game, frame = open_game(task), open_game(self.frame or self.task)
+        is_other = (game.height, game.width) != (frame.height, frame.width)
+        if self.boards is not None and is_other and task.startswith("go/"):
+            return self._on_board(game).playing(task)
         shapes = [
             (g.num_planes, g.height, g.width, g.num_actions, g.policy_layout)
             for g in (game, frame)
@@ -162,6 +168,15 @@ class ModelPlayer:
         check(self.mixed_sizes or is_same_board, "game", task, rule)
         Framed.corner(game, frame)
         return dataclasses.replace(self, task=task, frame=frame.name)
+
+    def _on_board(self, game: Game) -> ModelPlayer:
+        """Returns the player of the model of another board."""
+        assert self.boards is not None
+        model = self.boards(game.height, game.width)
+        player = dataclasses.replace(
+            self, task=model.meta.task, frame="", directory=model.path, num_threads=0
+        )
+        return player.opened_for(self.num_threads)
 
     def framed(self, game: Game) -> Framed:
         """Returns the task's game on the planes that the network reads."""
@@ -327,8 +342,9 @@ def open_player(
 
     Args:
         word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (which is
-            not started yet), RUN (its newest model), ``RUN@17`` or a model directory.
-            A path that looks like a fixed player is reached as ``./random``.
+            not started yet), RUN (its newest model), ``RUN@17``, a model directory or
+            ``katago:FILE``. A path that looks like a fixed player is reached as
+            ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
         play: How a model plays; None as it says itself.
         scores: Whether a model shall estimate the final score, too, if it can; it
@@ -404,7 +420,8 @@ def open_model(
         directory=model.path,
         devices=devices,
         num_threads=num_threads,
-        mixed_sizes=model.meta.net.mixed_sizes,
+        mixed_sizes=model.meta.net.mixed_sizes or model.boards is not None,
+        boards=model.boards,
     )
 
 

@@ -10,6 +10,7 @@ whoever plays it numbers them on its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tengen import _core
@@ -19,7 +20,7 @@ from tengen.games.registry import open_game
 
 __all__ = ["Framed"]
 
-_PLANES = "/planes=minigo"
+_PLANES = re.compile("/planes=[a-z]+$")
 
 
 class Framed:
@@ -96,5 +97,5 @@ class Framed:
 
 def _with_planes_of(game: Game, frame: Game) -> str:
     """Returns the name of a game of Go with the planes of another one."""
-    planes = _PLANES if frame.name.endswith(_PLANES) else ""
-    return game.name.removesuffix(_PLANES) + planes
+    planes = _PLANES.search(frame.name)
+    return _PLANES.sub("", game.name) + (planes[0] if planes else "")

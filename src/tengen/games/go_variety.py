@@ -30,7 +30,7 @@ _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
     r"(?:/komi=(?P<komi>-?[0-9.]+))?(?:/handicap=(?P<handicap>[0-9]+))?"
-    r"(?:/plies=(?P<plies>[0-9]+))?(?P<planes>/planes=minigo)?"
+    r"(?:/plies=(?P<plies>[0-9]+))?(?P<planes>/planes=[a-z]+)?"
 )
 _KO_PARTS = {"positional": "", "situational": "/situational", "simple": "/simple"}
 _USUAL_KOMI = 7.5

@@ -20,7 +20,10 @@ from tengen.models.meta import (
 from tengen.run import RunDirectory, file_sha256, read_object
 from tengen.tensors import Signature
 
-__all__ = ["differences", "load_model", "read_meta", "resolve_model"]
+__all__ = ["KATAGO", "differences", "load_model", "read_meta", "resolve_model"]
+
+KATAGO = "katago:"
+"""Begins a word that names a network of KataGo's by its file."""
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
@@ -29,13 +32,20 @@ def resolve_model(source: str | Path) -> ModelDir:
     """Returns the model that ``source`` names, verified.
 
     Args:
-        source: A RUN (its newest model), ``RUN@17`` or a model directory. A path that
-            exists as it stands wins over the reading with ``@``.
+        source: A RUN (its newest model), ``RUN@17``, a model directory, or
+            ``katago:FILE`` with a network of KataGo's. A path that exists as it stands
+            wins over the reading with ``@``.
 
     Raises:
         UsageError: There is no such model, or it is damaged, foreign or newer than
             this code; the message names the file and the reason.
     """
+    word = str(source)
+    if word.startswith(KATAGO):
+        # Imports what exports networks, which others do not need.
+        from tengen.models.katago_model import katago_model
+
+        return katago_model(Path(word.removeprefix(KATAGO)))
     path = Path(source)
     if (path / META_FILE).exists():
         return load_model(path)

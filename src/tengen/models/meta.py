@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,10 @@ class ModelDir:
     Attributes:
         path: The directory.
         meta: Its ``meta.json``.
+        boards: Of a network that knows boards of all sizes, what makes a model of
+            another one, by its height and width; None of others.
     """
 
     path: Path
     meta: ModelMeta
+    boards: Callable[[int, int], ModelDir] | None = None

@@ -232,6 +232,10 @@ def _softmax(graph: GraphBuilder, x: Value, axis: int, *_: Any) -> Value:
     return graph.emit("Softmax", x, axis=axis)
 
 
+def _silu(graph: GraphBuilder, x: Value) -> Value:
+    return graph.emit("Mul", x, graph.emit("Sigmoid", x))
+
+
 def _full_like(graph: GraphBuilder, x: Value, number: float, **_: Any) -> Value:
     kind = np.dtype(x.dtype.removeprefix("torch."))
     value = onnx.numpy_helper.from_array(np.array([number], kind))
@@ -255,11 +259,14 @@ RULES: dict[str, Rule] = {
     "aten.full_like.default": _full_like,
     "aten.linear.default": _linear,
     "aten.mean.dim": _reduction("ReduceMean"),
+    "aten.mish.default": _unary("Mish"),
     "aten.mul.Tensor": _binary("Mul"),
     "aten.relu.default": _unary("Relu"),
     "aten.select.int": _select,
     "aten.slice.Tensor": _slice,
+    "aten.silu.default": _silu,
     "aten.softmax.int": _softmax,
+    "aten.softplus.default": _unary("Softplus"),
     "aten.sqrt.default": _unary("Sqrt"),
     "aten.squeeze.dim": _squeeze,
     "aten.sub.Tensor": _binary("Sub"),

@@ -72,6 +72,7 @@ def publish_model_at(
     meta: ModelMeta,
     tensors: Mapping[str, NDArray[np.generic]],
     exporter: ModelExporter | None,
+    complete: Callable[[Path], ModelMeta] | None = None,
 ) -> ModelDir:
     """Writes a model directory of no run. Blocks until it is durable.
 
@@ -80,11 +81,12 @@ def publish_model_at(
         meta: As for ``publish_model``, and so the rest.
         tensors: The same.
         exporter: The same.
+        complete: The same.
 
     Raises:
         RunError: It exists, or as ``publish_model``.
     """
-    write, published = _writer(meta, tensors, exporter)
+    write, published = _writer(meta, tensors, exporter, complete)
     publish_directory(final, write)
     return ModelDir(final, published[-1])
 

@@ -23,7 +23,9 @@ __all__ = ["add_arguments", "book"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``book``."""
-    parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
+    parser.add_argument(
+        "model", metavar="RUN", help="RUN, RUN@17, a model directory or katago:FILE"
+    )
     parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
     parser.add_argument(
         "--openings", type=int, default=100, metavar="N", help="how many (100)"

@@ -19,7 +19,9 @@ __all__ = ["add_arguments", "play"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``play``."""
-    parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
+    parser.add_argument(
+        "model", metavar="RUN", help="RUN, RUN@17, a model directory or katago:FILE"
+    )
     parser.add_argument(
         "--simulations",
         type=int,

@@ -78,19 +78,17 @@ class Forecaster:
     def _evaluate(self, framed: Framed, state: State) -> Forecast:
         import torch
 
-        from tengen.nets.modules.auxiliary import score_moments
-
         game = framed.game
         symmetries = range(framed.num_symmetries)
         planes = np.stack([state.observation(symmetry) for symmetry in symmetries])
         with torch.inference_mode():
-            auxiliary = self._net.learn(torch.from_numpy(planes))[2]
-            # The target of the logits is the chance to own a cell.
-            owners = torch.tanh(auxiliary.ownership / 2).flatten(1).numpy()
+            expected = self._net.expect(torch.from_numpy(planes))
+            owners = expected["ownership"].flatten(1).numpy()
             # Of the mixture of the symmetries' distributions.
-            mixture = auxiliary.score.softmax(1).mean(0, keepdim=True)
-            mean, stdev = score_moments(mixture.log())[0].tolist()
-            lead = None if auxiliary.lead is None else float(auxiliary.lead.mean())
+            means, stdevs = expected["score"].double().T
+            mean = float(means.mean())
+            stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())
+            lead = float(expected["lead"].mean()) if "lead" in expected else None
         cells = np.arange(game.height * game.width)
         ownership = np.zeros(len(cells), np.float32)
         for symmetry in symmetries:

@@ -28,7 +28,9 @@ def load(
     """Returns the player of a trained model. Blocks while it is read and compiled.
 
     Args:
-        word: RUN (its newest model), ``RUN@17`` or a model directory.
+        word: RUN (its newest model), ``RUN@17``, a model directory, or ``katago:FILE``
+            with a network of KataGo's, a player of Go on 19x19 and, by its ``playing``,
+            on other boards.
         play: How a player of a game searches, but for ``keeps_tree``; None as the
             model says, which is as its run's ``agent.play``.
         devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in

@@ -19,7 +19,7 @@ def write_sgf(record: GoRecord) -> str:
 
     The same record gives the same text. Line breaks in comments become newlines, and
     other white space becomes spaces. The planes that a network is shown
-    (``/planes=minigo``) are not of the game and are left out.
+    (``/planes=minigo``, ``/planes=katago``) are not of the game and are left out.
 
     Args:
         record: The game; its moves are not checked.

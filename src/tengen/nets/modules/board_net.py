@@ -61,6 +61,16 @@ class BoardNet(Net):
         """
         raise NotImplementedError
 
+    def expect(self, planes: Tensor) -> Tensors:
+        """Returns how the network expects games to end, for the side to move.
+
+        Of a network whose signature has the score: ``ownership`` ``[B, H, W]`` in
+        [-1, 1], 1 where a cell will surely be the side to move's; ``score`` as
+        ``estimate``; and ``lead`` ``[B]`` in points, where it has a head for it. All
+        are float32.
+        """
+        raise NotImplementedError
+
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns policy logits, the value to play and perhaps the score.
 

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tengen.nets.config import NetConfig
-from tengen.nets.modules.auxiliary import Auxiliary, AuxiliaryHeads
+from tengen.nets.modules.auxiliary import Auxiliary, AuxiliaryHeads, score_moments
 from tengen.nets.modules.board_net import BoardNet
 from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
+from tengen.nets.modules.net import Tensors
 from tengen.nets.modules.norm import BoardNorm
 from tengen.nets.resnet import ResNetConfig
 from tengen.tensors import Signature
@@ -140,6 +141,19 @@ class ResNet(BoardNet):
         assert self.auxiliary_heads is not None
         score = self.auxiliary_heads.estimate_score(value[1])
         return self.policy_head(*policy), self.value_head(value[1]), score
+
+    def expect(self, planes: Tensor) -> Tensors:
+        """Returns how the network expects games to end; see ``BoardNet.expect``."""
+        _, _, auxiliary = self.learn(planes)
+        assert auxiliary is not None
+        assert auxiliary.ownership is not None
+        assert auxiliary.score is not None
+        found = {
+            # The target of the logits is the chance to own a cell.
+            "ownership": torch.tanh(auxiliary.ownership / 2),
+            "score": score_moments(auxiliary.score),
+        }
+        return found if auxiliary.lead is None else found | {"lead": auxiliary.lead}
 
     def grown(self, config: NetConfig) -> ResNet:
         """Returns a larger network; see ``tengen.nets.modules.grow``."""

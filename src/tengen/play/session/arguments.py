@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 16
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that say who plays, and how."""
     parser.add_argument(
-        "model", metavar="MODEL", help="RUN, RUN@17 or a model directory"
+        "model", metavar="MODEL", help="RUN, RUN@17, a model directory or katago:FILE"
     )
     parser.add_argument(
         "--simulations",

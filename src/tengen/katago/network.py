@@ -1,0 +1,258 @@
+"""A network's whole file: from its header to its heads.
+
+Legend: C channels, O output channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import UsageError
+from tengen.katago.layers import (
+    Conv,
+    read_activation,
+    read_affine,
+    read_bias,
+    read_conv,
+    read_matrix,
+)
+from tengen.katago.stream import NotSupportedError, WeightStream, open_stream
+from tengen.katago.trunk import Activations, Tensors, folded, put_affine, read_blocks
+from tengen.nets.katago import NUM_KATAGO_POINT_PLANES, KatagoConfig
+
+__all__ = ["KatagoNetwork", "read_network"]
+
+_VERSIONS = (8, 17)
+_NUM_SPATIAL, _NUM_GLOBAL = 22, 19
+# Of its planes those that area scoring without a tax has, in the order of
+# core/games/planes.h; the others are zeros. So of its global inputs.
+_SPATIAL = (*range(7), *range(9, 20))
+_GLOBAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)
+_MAX_CHANNELS = 8192
+# What networks before version 13 do not say: points that one unit of the score's mean,
+# of its standard deviation and of the lead stands for.
+_USUAL_POINTS = (20.0, 20.0, 20.0)
+
+
+@dataclass(frozen=True)
+class KatagoNetwork:
+    """A network of KataGo's as tengen computes it."""
+
+    name: str
+    """As it calls itself."""
+    version: int
+    """Of its format."""
+    config: KatagoConfig
+    """What it is made of."""
+    tensors: Tensors
+    """Its weights, under the names of ``KatagoNet``."""
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What stands before the layers."""
+
+    name: str
+    version: int
+    points: tuple[float, float, float]
+    """As ``_USUAL_POINTS``."""
+
+
+def read_network(path: Path) -> KatagoNetwork:
+    """Reads a network. Blocks: a second for 10 million weights.
+
+    Args:
+        path: A file as KataGo publishes them, ``.bin.gz`` or ``.txt.gz``.
+
+    Raises:
+        UsageError: It cannot be read, is damaged, or has what is not supported; the
+            message says what.
+    """
+    with open_stream(path) as stream:
+        header = _read_header(stream)
+        activations = Activations(header.version)
+        tensors: Tensors = {}
+        try:
+            fields = _read_trunk(stream, header, activations, tensors)
+            fields |= _read_policy(stream, header, activations, tensors)
+            fields |= _read_value(stream, header, activations, tensors)
+            stream.end()
+            config = KatagoConfig(activation=activations.kind, **fields)
+        except UsageError as error:
+            # Of a config: what it names is not of the user's making.
+            raise ValueError(str(error)) from error
+        for name, tensor in tensors.items():
+            if not np.isfinite(tensor).all():
+                raise ValueError(f"{name} is not finite with the norm behind it")
+        return KatagoNetwork(header.name, header.version, config, tensors)
+
+
+def _read_header(stream: WeightStream) -> _Header:
+    name = stream.word("its name")
+    low, high = _VERSIONS
+    version = stream.whole("its version", 0, 10**9)
+    if not low <= version <= high:
+        raise NotSupportedError(f"it is of version {version}")
+    stream.whole("its planes", _NUM_SPATIAL, _NUM_SPATIAL)
+    stream.whole("its global inputs", _NUM_GLOBAL, _NUM_GLOBAL)
+    points = _USUAL_POINTS
+    if version >= 13:
+        # Of scores some plies on, mean, deviation, lead, and three that are not used.
+        scales = [stream.positive("a scale of its outputs") for _ in range(7)]
+        points = (scales[1], scales[2], scales[3])
+    if version >= 15:
+        if stream.whole("its kind of metadata", 0, 1 << 30):
+            raise NotSupportedError("it also reads who plays, for human play")
+        if stream.whole("its rule of pass-alive areas", 0, 1):
+            raise NotSupportedError(
+                "it reads pass-alive areas by another rule than the game's"
+            )
+        _read_unused(stream, 6, "options")
+    return _Header(name, version, points)
+
+
+def _read_unused(stream: WeightStream, count: int, what: str) -> None:
+    for _ in range(count):
+        if stream.whole(what, -(1 << 31), 1 << 31):
+            raise NotSupportedError(f"it has {what} that are not known")
+
+
+def _read_trunk(
+    stream: WeightStream, header: _Header, activations: Activations, tensors: Tensors
+) -> dict[str, Any]:
+    stream.word("the trunk's name")
+    num_blocks = stream.whole("its blocks", 1, 1 << 20)
+    num_channels = stream.whole("its channels", 1, _MAX_CHANNELS)
+    for _ in range(4):
+        # Of the blocks, which say it themselves.
+        stream.whole("channels", -(1 << 20), 1 << 20)
+    if header.version >= 15:
+        if stream.whole("the trunk's last norm", 0, 1 << 20):
+            raise NotSupportedError("its trunk ends with a norm of root mean squares")
+        _read_unused(stream, 5, "options of the trunk")
+    stem = read_conv(stream, _NUM_SPATIAL)
+    _check_outputs(stem, num_channels)
+    tensors["stem.weight"] = np.ascontiguousarray(stem.weight[:, list(_SPATIAL)])
+    assert len(_SPATIAL) == NUM_KATAGO_POINT_PLANES
+    constants = read_matrix(stream, _NUM_GLOBAL, num_channels)
+    tensors["constants.weight"] = np.ascontiguousarray(constants[:, list(_GLOBAL)])
+    blocks = read_blocks(
+        stream, activations, tensors, "blocks", num_blocks, num_channels
+    )
+    put_affine(tensors, "tip", read_affine(stream, num_channels))
+    activations.read(stream)
+    return {"num_channels": num_channels, "stem_side": stem.side, "blocks": blocks}
+
+
+def _read_policy(
+    stream: WeightStream, header: _Header, activations: Activations, tensors: Tensors
+) -> dict[str, Any]:
+    num_inputs = tensors["tip.weight"].shape[0]
+    stream.word("the policy head's name")
+    # The first is the policy; others are for optimists and of values.
+    num_policies = 1 if header.version < 12 else 4 if header.version == 16 else 2
+    if header.version >= 17:
+        num_policies = stream.whole("its policies", 2, 4)
+        _read_unused(stream, 3, "options of the policy head")
+    conv, pooled = (
+        _read_head_conv(stream, num_inputs),
+        _read_head_conv(stream, num_inputs),
+    )
+    pool_norm = read_affine(stream, pooled.num_outputs)
+    activations.read(stream)
+    num_pooled = 3 * pooled.num_outputs
+    pool = read_matrix(stream, num_pooled, conv.num_outputs)
+    norm = read_affine(stream, conv.num_outputs)
+    activations.read(stream)
+    out = _read_head_conv(stream, conv.num_outputs)
+    _check_outputs(out, num_policies)
+    scaled, scale = folded(conv, norm)
+    for layer, found in (
+        ("conv", scaled),
+        ("pool_conv", folded(pooled, pool_norm)[0]),
+        ("pool", {"weight": pool * scale[:, None]}),
+        ("out", {"weight": out.weight[:1]}),
+    ):
+        for name, tensor in found.items():
+            tensors[f"policy_head.{layer}.{name}"] = tensor
+    fields = {
+        "policy_channels": conv.num_outputs,
+        "pooled_policy_channels": pooled.num_outputs,
+    }
+    if header.version < 15:
+        last = read_matrix(stream, num_pooled, num_policies)
+        _put_pass(tensors, last[:1], np.zeros(1, np.float32))
+        return fields
+    hidden = read_matrix(stream, num_pooled)
+    bias = read_bias(stream, len(hidden))
+    activation = read_activation(stream, header.version)
+    last = read_matrix(stream, len(hidden), num_policies)[:1]
+    if activation == "identity":
+        _put_pass(tensors, last @ hidden, last @ bias)
+        return fields
+    activations.take(activation)
+    tensors["policy_head.pass_hidden.weight"] = hidden
+    tensors["policy_head.pass_hidden.bias"] = bias
+    _put_pass(tensors, last, np.zeros(1, np.float32))
+    return {**fields, "pass_units": len(hidden)}
+
+
+def _put_pass(
+    tensors: Tensors, weight: NDArray[np.float32], bias: NDArray[np.float32]
+) -> None:
+    tensors["policy_head.pass_out.weight"] = weight
+    tensors["policy_head.pass_out.bias"] = bias
+
+
+def _read_value(
+    stream: WeightStream, header: _Header, activations: Activations, tensors: Tensors
+) -> dict[str, Any]:
+    stream.word("the value head's name")
+    if header.version >= 17:
+        _read_unused(stream, 3, "options of the value head")
+    conv = _read_head_conv(stream, tensors["tip.weight"].shape[0])
+    norm = read_affine(stream, conv.num_outputs)
+    activations.read(stream)
+    hidden = read_matrix(stream, 3 * conv.num_outputs)
+    num_units = len(hidden)
+    hidden_bias = read_bias(stream, num_units)
+    activations.read(stream)
+    out, out_bias = read_matrix(stream, num_units, 3), read_bias(stream, 3)
+    # Mean and deviation of the score, lead, and what is not used.
+    num_scores = 4 if header.version < 9 else 6
+    score = read_matrix(stream, num_units, num_scores)
+    score_bias = read_bias(stream, num_scores)
+    ownership = _read_head_conv(stream, conv.num_outputs)
+    _check_outputs(ownership, 1)
+    mean, deviation, lead = (np.float32(points) for points in header.points)
+    scale = np.array([[mean], [1.0]], np.float32)
+    found: dict[str, Tensors] = {
+        "conv": folded(conv, norm)[0],
+        "hidden": {"weight": hidden, "bias": hidden_bias},
+        "out": {"weight": out, "bias": out_bias},
+        "score": {"weight": score[:2] * scale, "bias": score_bias[:2] * scale[:, 0]},
+        "lead": {"weight": score[2:3] * lead, "bias": score_bias[2:3] * lead},
+        "ownership": {"weight": ownership.weight},
+    }
+    for layer, layer_tensors in found.items():
+        for name, tensor in layer_tensors.items():
+            tensors[f"value_head.{layer}.{name}"] = tensor
+    tensors["value_head.score_scale"] = np.array([deviation], np.float32)
+    return {"value_channels": conv.num_outputs, "value_units": num_units}
+
+
+def _read_head_conv(stream: WeightStream, num_inputs: int) -> Conv:
+    conv = read_conv(stream, num_inputs)
+    if conv.side != 1:
+        raise NotSupportedError(f"{conv.name} has a kernel of {conv.side} and not 1")
+    return conv
+
+
+def _check_outputs(conv: Conv, wanted: int) -> None:
+    if conv.num_outputs != wanted:
+        raise ValueError(f"{conv.name} has {conv.num_outputs} channels, not {wanted}")

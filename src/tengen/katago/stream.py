@@ -1,0 +1,198 @@
+"""Words and numbers of a network's file, one after the other.
+
+A file is words between white space; where the file is binary, an array is the mark
+``@BIN@`` and then its numbers, float32, little-endian.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedIOBase
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.errors import UsageError, os_reason
+
+__all__ = ["NotSupportedError", "WeightStream", "check_name", "open_stream"]
+
+_MAX_WEIGHTS = 1 << 29
+_CHUNK_BYTES = 1 << 18
+_MAX_WORD = 128
+_MARK = b"@BIN@"
+_SPACE = b" \t\r\n\v\f"
+
+
+class NotSupportedError(ValueError):
+    """A network is whole, and of a kind that is not computed here."""
+
+
+class WeightStream:
+    """Reads a file from front to back; keeps no more than it was asked for.
+
+    Every method raises ValueError for what cannot be there, and OSError.
+
+    Args:
+        file: What to read, unpacked.
+        is_binary: Whether arrays are binary.
+    """
+
+    def __init__(self, file: BufferedIOBase, *, is_binary: bool) -> None:
+        self._file = file
+        self._is_binary = is_binary
+        self._buffer = b""
+        self._at = 0
+        self._num_left = _MAX_WEIGHTS
+
+    def word(self, what: str) -> str:
+        """Returns the next word.
+
+        Args:
+            what: What it is, for messages.
+        """
+        self._skip_space()
+        found = bytearray()
+        while (byte := self._peek()) and byte not in _SPACE:
+            found += byte
+            self._at += 1
+            if len(found) > _MAX_WORD:
+                raise ValueError(f"{what} is longer than {_MAX_WORD} characters")
+        if not found:
+            raise ValueError(f"it ends before {what}")
+        try:
+            return found.decode("ascii")
+        except UnicodeDecodeError:
+            raise ValueError(f"{what} is not plain text") from None
+
+    def whole(self, what: str, low: int, high: int) -> int:
+        """Returns the next word as a whole number from ``low`` to ``high``."""
+        word = self.word(what)
+        number = int(word) if word.removeprefix("-").isdecimal() else None
+        if number is None or not low <= number <= high:
+            raise ValueError(f"{what} is {word} and not {low} to {high}")
+        return number
+
+    def positive(self, what: str) -> float:
+        """Returns the next word as a finite number above 0."""
+        word = self.word(what)
+        try:
+            number = float(word)
+        except ValueError:
+            raise ValueError(f"{what} is {word} and no number") from None
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{what} is {word} and not above 0")
+        return number
+
+    def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
+        """Returns an array, whose last axis lies closest in the file."""
+        count = math.prod(shape)
+        self._num_left -= count
+        if self._num_left < 0:
+            raise ValueError(f"it has more than {_MAX_WEIGHTS} weights")
+        flat = self._binary(what, count) if self._is_binary else self._text(what, count)
+        if not np.isfinite(flat).all():
+            raise ValueError(f"{what} has numbers that are not finite")
+        return flat.reshape(shape)
+
+    def end(self) -> None:
+        """Makes sure that nothing is left."""
+        self._skip_space()
+        if self._peek():
+            raise ValueError("it goes on behind the network")
+
+    def _binary(self, what: str, count: int) -> NDArray[np.float32]:
+        self._skip_space()
+        if self._take(len(_MARK)) != _MARK:
+            raise ValueError(f"{what} does not begin with {_MARK.decode()}")
+        data = self._take(4 * count)
+        if len(data) < 4 * count:
+            raise ValueError(f"it ends inside {what}")
+        return np.frombuffer(data, "<f4").astype(np.float32)
+
+    def _text(self, what: str, count: int) -> NDArray[np.float32]:
+        # Grows with what is there and not with what the file says.
+        found: list[float] = []
+        for _ in range(count):
+            word = self.word(what)
+            try:
+                found.append(float(word))
+            except ValueError:
+                raise ValueError(f"{what} has {word}, which is no number") from None
+        with np.errstate(over="ignore"):
+            return np.array(found, np.float64).astype(np.float32)
+
+    def _skip_space(self) -> None:
+        while (byte := self._peek()) and byte in _SPACE:
+            self._at += 1
+
+    def _peek(self) -> bytes:
+        """Returns the next byte, nothing at the end."""
+        if self._at == len(self._buffer):
+            self._buffer, self._at = self._file.read(_CHUNK_BYTES), 0
+        return self._buffer[self._at : self._at + 1]
+
+    def _take(self, count: int) -> bytes:
+        """Returns the next bytes, fewer at the end."""
+        found = bytearray()
+        while len(found) < count and self._peek():
+            part = self._buffer[self._at : self._at + count - len(found)]
+            self._at += len(part)
+            found += part
+        return bytes(found)
+
+
+def check_name(path: Path) -> str:
+    """Returns the name of a network's file without ``.gz``, in lower case.
+
+    Raises:
+        UsageError: It is no name of such a file.
+    """
+    plain = path.name.lower().removesuffix(".gz")
+    if not plain.endswith((".bin", ".txt")):
+        raise UsageError(
+            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz, as KataGo "
+            f"publishes them; check the path"
+        )
+    return plain
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[WeightStream]:
+    """Opens a network's file; what goes wrong inside becomes one line.
+
+    Args:
+        path: ``.bin.gz`` or ``.txt.gz``, or the same unpacked.
+
+    Raises:
+        UsageError: It cannot be read, has another name, or what was read of it is not
+            as it should be.
+    """
+    plain = check_name(path)
+    is_packed = path.name.lower().endswith(".gz")
+    try:
+        with _opened(path, is_packed) as file:
+            yield WeightStream(file, is_binary=plain.endswith(".bin"))
+    except NotSupportedError as error:
+        raise UsageError(
+            f"KataGo network ({path}) is not supported, {error}; choose a "
+            f"convolutional one of version 8 to 17"
+        ) from error
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(
+            f"KataGo network ({path}) is damaged or of another kind, {error}; fetch it "
+            f"again"
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"KataGo network ({path}) cannot be read, {os_reason(error)}; check the "
+            f"path"
+        ) from error
+
+
+def _opened(path: Path, is_packed: bool) -> BufferedIOBase:
+    return gzip.open(path, "rb") if is_packed else open(path, "rb")

@@ -1,0 +1,213 @@
+"""The trunk of a network's file, as tensors of ``KatagoNet``.
+
+Legend: C channels, K side of a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen.katago.layers import (
+    Affine,
+    Conv,
+    Kind,
+    read_activation,
+    read_affine,
+    read_conv,
+    read_matrix,
+)
+from tengen.katago.stream import NotSupportedError, WeightStream
+from tengen.nets.katago import KatagoBlock
+
+__all__ = ["Activations", "Tensors", "folded", "put_affine", "read_blocks"]
+
+Tensors = dict[str, NDArray[np.float32]]
+"""Weights by the names of ``KatagoNet``."""
+
+_MAX_BLOCKS = 512
+# A bottleneck in a bottleneck is what there is.
+_MAX_DEPTH = 4
+_TRANSFORMER = ("transformer_attention_block", "transformer_ffn_block")
+
+
+class Activations:
+    """The one activation of a network; another one is refused.
+
+    Args:
+        version: Of the format.
+    """
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.kind: Kind | None = None
+
+    def read(self, stream: WeightStream) -> None:
+        """Reads a layer's activation."""
+        self.take(read_activation(stream, self.version))
+
+    def take(self, kind: Kind) -> None:
+        """Takes a layer's activation."""
+        if self.kind not in (None, kind):
+            raise NotSupportedError(f"it has the activations {self.kind} and {kind}")
+        if kind == "identity":
+            raise NotSupportedError("it has a norm without an activation behind it")
+        self.kind = kind
+
+
+def folded(conv: Conv, norm: Affine) -> tuple[Tensors, NDArray[np.float32]]:
+    """Returns a convolution with the norm behind it, and the norm's scale.
+
+    What else is added to the convolution before the norm has to be scaled too.
+    """
+    scale = norm.scale[:, None, None, None]
+    return {"weight": conv.weight * scale, "bias": norm.shift}, norm.scale
+
+
+def put_affine(tensors: Tensors, name: str, norm: Affine) -> None:
+    """Adds a norm that no convolution is before."""
+    tensors[f"{name}.weight"] = norm.scale[:, None, None]
+    tensors[f"{name}.bias"] = norm.shift[:, None, None]
+
+
+def read_blocks(
+    stream: WeightStream,
+    activations: Activations,
+    tensors: Tensors,
+    place: str,
+    num_blocks: int,
+    num_channels: int,
+    depth: int = 0,
+) -> tuple[KatagoBlock, ...]:
+    """Reads blocks one after the other.
+
+    Args:
+        stream: Where they begin.
+        activations: Of the network.
+        tensors: Where the weights go.
+        place: Before their numbers in the names of the weights.
+        num_blocks: How many.
+        num_channels: Of what they are beside.
+        depth: Of bottlenecks around them.
+    """
+    if not 1 <= num_blocks <= _MAX_BLOCKS or depth > _MAX_DEPTH:
+        raise ValueError(f"{place} are {num_blocks} blocks, {depth} deep")
+    found = []
+    for index in range(num_blocks):
+        kind = stream.word("a block's kind")
+        name = stream.word("a block's name")
+        reader = _Block(stream, activations, tensors, f"{place}.{index}", num_channels)
+        if kind == "ordinary_block":
+            found.append(reader.ordinary())
+        elif kind == "gpool_block":
+            found.append(reader.pooling())
+        elif kind == "nested_bottleneck_block":
+            found.append(reader.bottleneck(depth))
+        elif kind in _TRANSFORMER:
+            raise NotSupportedError(f"{name} is part of a transformer ({kind})")
+        else:
+            raise ValueError(f"{name} is a {kind}, which is not known")
+    return tuple(found)
+
+
+class _Block:
+    """Reads one block."""
+
+    def __init__(
+        self,
+        stream: WeightStream,
+        activations: Activations,
+        tensors: Tensors,
+        place: str,
+        num_channels: int,
+    ) -> None:
+        self._stream = stream
+        self._activations = activations
+        self._tensors = tensors
+        self._place = place
+        self._num_channels = num_channels
+
+    def ordinary(self) -> KatagoBlock:
+        """Reads one of two convolutions."""
+        first = self._first()
+        norm = self._norm(first.num_outputs)
+        last = self._last(first.num_outputs)
+        self._put("conv1", folded(first, norm)[0])
+        return self._config(first, last)
+
+    def pooling(self) -> KatagoBlock:
+        """Reads one with channels that are pooled."""
+        first = self._first()
+        pooled = read_conv(self._stream, self._num_channels)
+        if pooled.side != first.side:
+            raise NotSupportedError(
+                f"{pooled.name} has another kernel than {first.name}"
+            )
+        pool_norm = self._norm(pooled.num_outputs)
+        pool = read_matrix(self._stream, 3 * pooled.num_outputs, first.num_outputs)
+        norm = self._norm(first.num_outputs)
+        last = self._last(first.num_outputs)
+        tensors, scale = folded(first, norm)
+        self._put("conv1", tensors)
+        self._put("pool_conv", folded(pooled, pool_norm)[0])
+        self._put("pool", {"weight": pool * scale[:, None]})
+        return self._config(first, last, num_pooled=pooled.num_outputs)
+
+    def bottleneck(self, depth: int) -> KatagoBlock:
+        """Reads one with blocks inside."""
+        num_blocks = self._stream.whole("a bottleneck's blocks", 1, _MAX_BLOCKS)
+        first = self._first()
+        self._put("conv1", {"weight": first.weight})
+        inner = read_blocks(
+            self._stream,
+            self._activations,
+            self._tensors,
+            f"{self._place}.inner",
+            num_blocks,
+            first.num_outputs,
+            depth + 1,
+        )
+        norm = self._norm(first.num_outputs)
+        put_affine(self._tensors, f"{self._place}.last_norm", norm)
+        return self._config(first, self._last(first.num_outputs), inner=inner)
+
+    def _first(self) -> Conv:
+        norm = self._norm(self._num_channels)
+        put_affine(self._tensors, f"{self._place}.norm", norm)
+        return read_conv(self._stream, self._num_channels)
+
+    def _norm(self, num_channels: int) -> Affine:
+        norm = read_affine(self._stream, num_channels)
+        self._activations.read(self._stream)
+        return norm
+
+    def _last(self, num_inputs: int) -> Conv:
+        conv = read_conv(self._stream, num_inputs)
+        if conv.num_outputs != self._num_channels:
+            raise ValueError(
+                f"{conv.name} has {conv.num_outputs} channels and not "
+                f"{self._num_channels}"
+            )
+        self._put("conv2", {"weight": conv.weight})
+        return conv
+
+    def _put(self, layer: str, tensors: Tensors) -> None:
+        for name, tensor in tensors.items():
+            self._tensors[f"{self._place}.{layer}.{name}"] = tensor
+
+    @staticmethod
+    def _config(
+        first: Conv,
+        last: Conv,
+        num_pooled: int = 0,
+        inner: Sequence[KatagoBlock] = (),
+    ) -> KatagoBlock:
+        return KatagoBlock(
+            num_channels=first.num_outputs,
+            num_pooled=num_pooled,
+            first_side=first.side,
+            last_side=last.side,
+            inner=tuple(inner),
+        )

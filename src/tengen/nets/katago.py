@@ -1,0 +1,130 @@
+"""KataGo's convolutional networks: what they are made of.
+
+Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
+from tengen.nets.config import NetConfig, check_board
+from tengen.tensors import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from tengen.nets.modules.katago import KatagoNet
+
+__all__ = [
+    "NUM_KATAGO_PLANES",
+    "NUM_KATAGO_POINT_PLANES",
+    "KatagoBlock",
+    "KatagoConfig",
+]
+
+NUM_KATAGO_PLANES = 29
+"""Planes of a game whose name ends with ``/planes=katago``."""
+NUM_KATAGO_POINT_PLANES = 18
+"""The first of them: those that say something of points. The rest are constant."""
+
+_MAX_CHANNELS = 8192
+_MAX_SIDE = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class KatagoBlock:
+    """A residual block: two convolutions, or two with blocks in between."""
+
+    num_channels: int = bounded(64, 1, _MAX_CHANNELS)
+    """Channels between its two convolutions."""
+    num_pooled: int = bounded(0, 0, _MAX_CHANNELS)
+    """Channels of a third one, beside the first, that are pooled over the board; 0 for
+    none."""
+    first_side: int = bounded(3, 1, _MAX_SIDE)
+    """Side of the first convolution's kernel, and of the third one's; odd."""
+    last_side: int = bounded(3, 1, _MAX_SIDE)
+    """Side of the last convolution's kernel, odd."""
+    inner: tuple[KatagoBlock, ...] = ()
+    """Blocks between the two convolutions (a nested bottleneck); empty for none."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
+        for name in ("first_side", "last_side"):
+            side = getattr(self, name)
+            check(side % 2 == 1, name, side, "must be odd; use 3")
+        rule = "must be 0 in a block that has inner ones; pool in one of these"
+        check(not (self.inner and self.num_pooled), "num_pooled", self.num_pooled, rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KatagoConfig(NetConfig):
+    """A network of KataGo's, for boards of all sizes that fill their planes."""
+
+    kind: Literal["katago"] = "katago"
+    """Tells this config from the other networks'."""
+    num_channels: int = bounded(96, 1, _MAX_CHANNELS)
+    """Channels of the trunk."""
+    stem_side: int = bounded(3, 1, _MAX_SIDE)
+    """Side of the first convolution's kernel, odd."""
+    blocks: tuple[KatagoBlock, ...] = (KatagoBlock(),)
+    """The trunk, at least one block."""
+    activation: Literal["relu", "mish", "silu"] = "relu"
+    """What follows each norm."""
+    policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
+    """Channels of the policy head."""
+    pooled_policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
+    """Channels of the policy head that are pooled over the board."""
+    pass_units: int = bounded(0, 0, _MAX_CHANNELS)
+    """Hidden units of the pass; 0 where its logit is made of the pooled channels."""
+    value_channels: int = bounded(32, 1, _MAX_CHANNELS)
+    """Channels of the value head."""
+    value_units: int = bounded(64, 1, _MAX_CHANNELS)
+    """Hidden units of the value head."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
+        check(self.stem_side % 2 == 1, "stem_side", self.stem_side, "must be odd")
+        rule = "must have one at least; add one"
+        check(len(self.blocks) > 0, "blocks", self.blocks, rule)
+
+    @property
+    def can_quantise(self) -> bool:
+        """Its convolutions."""
+        return True
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted`` and the score, as ``ResNetConfig.signature``.
+
+        Raises:
+            UsageError: It is no game of Go with KataGo's planes.
+        """
+        board = check_board(self, wanted)
+        check(
+            board.num_planes == NUM_KATAGO_PLANES
+            and board.policy_layout == "cells_and_pass",
+            "net.kind",
+            self.kind,
+            f"reads the {NUM_KATAGO_PLANES} planes of go/N/planes=katago and not "
+            f"{board.num_planes} with actions of layout {board.policy_layout}; "
+            "change the task, or choose resnet",
+        )
+        outputs = {**wanted.outputs, "score": TensorSpec(shape=(2,))}
+        return dataclasses.replace(wanted, outputs=outputs)
+
+    def build(self, wanted: Signature) -> KatagoNet:
+        """Returns a new network; see ``NetConfig.build``."""
+        from tengen.nets.modules.katago import KatagoNet
+
+        return KatagoNet(wanted, self)

@@ -1,0 +1,291 @@
+"""KataGo's convolutional networks.
+
+Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks; Wu 2019,
+"Accelerating Self-Play Learning in Go", for the layers.
+
+Differs from it in what is left out: the policy for optimists, the outputs about a
+variance and about errors, and batch statistics, which a norm has as scale and shift,
+folded into the convolution before it where there is one. Such a network is played and
+not trained.
+
+Legend: B batch, C channels, H W board, A actions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tengen.nets.katago import (
+    NUM_KATAGO_PLANES,
+    NUM_KATAGO_POINT_PLANES,
+    KatagoBlock,
+    KatagoConfig,
+)
+from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.net import Tensors
+from tengen.tensors import Signature
+
+__all__ = ["KatagoNet"]
+
+# One of the constant planes: ones under a superko rule, where no game is without a
+# result.
+_SUPERKO_PLANE = 24
+# Beside other logits a softmax in float32 has 0 for it.
+_IMPOSSIBLE = -10000.0
+# Mean pooled channels are also given scaled by the board's side: 0 at 14.
+_MIDDLE_SIDE = 14.0
+
+
+class _Conv(nn.Module):
+    """A convolution that computes in its input's dtype."""
+
+    def __init__(
+        self, num_inputs: int, num_outputs: int, side: int, *, has_bias: bool = False
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, side, side))
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+        self.bias = nn.Parameter(torch.zeros(num_outputs)) if has_bias else None
+        self.padding = side // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        weight = self.weight.to(x.dtype)
+        return functional.conv2d(x, weight, bias, padding=self.padding)
+
+
+class _Affine(nn.Module):
+    """A scale and a shift a channel."""
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(num_channels, 1, 1))
+        self.bias = nn.Parameter(torch.zeros(num_channels, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight.to(x.dtype) + self.bias.to(x.dtype)
+
+
+class _Board:
+    """What layers know of the boards of a batch, which fill their planes."""
+
+    def __init__(self, planes: Tensor, config: KatagoConfig) -> None:
+        self.area = planes[:, :1].sum((2, 3))
+        self.activation = config.activation
+
+    @property
+    def side(self) -> Tensor:
+        """``[B, 1]``: 0 for 14 points a side, a tenth more for each point more."""
+        return (self.area.sqrt() - _MIDDLE_SIDE) / 10.0
+
+    def active(self, x: Tensor) -> Tensor:
+        """Returns the activation."""
+        if self.activation == "relu":
+            return x.relu()
+        if self.activation == "mish":
+            return functional.mish(x)
+        return functional.silu(x)
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Returns the mean ``[B, C]`` over the board."""
+        return x.sum((2, 3)) / self.area
+
+    def pooled(self, x: Tensor) -> Tensor:
+        """Returns ``[B, 3C]``: the mean, the mean by the board's side, the maximum."""
+        mean = self.mean(x)
+        return torch.cat([mean, mean * self.side, x.amax((2, 3))], dim=1)
+
+
+class _Block(nn.Module):
+    """A residual block of any kind."""
+
+    def __init__(self, num_inputs: int, config: KatagoBlock) -> None:
+        super().__init__()
+        num_channels, num_pooled = config.num_channels, config.num_pooled
+        side = config.first_side
+        is_nested = bool(config.inner)
+        self.norm = _Affine(num_inputs)
+        self.conv1 = _Conv(num_inputs, num_channels, side, has_bias=not is_nested)
+        if num_pooled:
+            self.pool_conv = _Conv(num_inputs, num_pooled, side, has_bias=True)
+            self.pool = nn.Linear(3 * num_pooled, num_channels, bias=False)
+        if is_nested:
+            self.inner = nn.ModuleList(
+                _Block(num_channels, block) for block in config.inner
+            )
+            self.last_norm = _Affine(num_channels)
+        self.conv2 = _Conv(num_channels, num_inputs, config.last_side)
+        self.is_nested = is_nested
+        self.is_pooled = num_pooled > 0
+
+    def forward(self, x: Tensor, board: _Board) -> Tensor:
+        seen = board.active(self.norm(x))
+        y: Tensor = self.conv1(seen)
+        if self.is_pooled:
+            pooled = board.pooled(board.active(self.pool_conv(seen)).float())
+            y = y + self.pool(pooled)[:, :, None, None].to(y.dtype)
+        if self.is_nested:
+            for block in self.inner:
+                y = block(y, board)
+            y = self.last_norm(y)
+        out: Tensor = x + self.conv2(board.active(y))
+        return out
+
+
+class _PolicyHead(nn.Module):
+    """Logits of the points and of the pass."""
+
+    def __init__(self, config: KatagoConfig) -> None:
+        super().__init__()
+        num_channels, num_pooled = config.policy_channels, config.pooled_policy_channels
+        self.conv = _Conv(config.num_channels, num_channels, 1, has_bias=True)
+        self.pool_conv = _Conv(config.num_channels, num_pooled, 1, has_bias=True)
+        self.pool = nn.Linear(3 * num_pooled, num_channels, bias=False)
+        self.out = _Conv(num_channels, 1, 1)
+        num_inputs = 3 * num_pooled
+        self.has_units = config.pass_units > 0
+        if self.has_units:
+            self.pass_hidden = nn.Linear(num_inputs, config.pass_units)
+            num_inputs = config.pass_units
+        self.pass_out = nn.Linear(num_inputs, 1)
+
+    def forward(self, x: Tensor, board: _Board) -> Tensor:
+        pooled = board.pooled(board.active(self.pool_conv(x)))
+        y = self.conv(x) + self.pool(pooled)[:, :, None, None]
+        points = self.out(board.active(y)).flatten(1)
+        if self.has_units:
+            pooled = board.active(self.pass_hidden(pooled))
+        return torch.cat([points, self.pass_out(pooled)], dim=1)
+
+
+class _ValueHead(nn.Module):
+    """The outcome, the score, the lead and who owns what."""
+
+    score_scale: Tensor
+
+    def __init__(self, config: KatagoConfig) -> None:
+        super().__init__()
+        num_channels, num_units = config.value_channels, config.value_units
+        self.conv = _Conv(config.num_channels, num_channels, 1, has_bias=True)
+        self.hidden = nn.Linear(3 * num_channels, num_units)
+        self.out = nn.Linear(num_units, 3)
+        self.score = nn.Linear(num_units, 2)
+        self.lead = nn.Linear(num_units, 1)
+        self.ownership = _Conv(num_channels, 1, 1)
+        # Points that one unit of the score's standard deviation stands for.
+        self.register_buffer("score_scale", torch.full((1,), 20.0))
+
+    def see(self, x: Tensor, board: _Board) -> tuple[Tensor, Tensor]:
+        """Returns the head's channels, and its hidden units."""
+        cells = board.active(self.conv(x))
+        mean, side = board.mean(cells), board.side
+        parts = [mean, mean * side, mean * (side * side - 0.1)]
+        return cells, board.active(self.hidden(torch.cat(parts, dim=1)))
+
+
+class KatagoNet(BoardNet):
+    """Policy, outcome and score of a position of Go.
+
+    Attributes:
+        config: Its layers.
+        compute_dtype: float32, or bfloat16 for the trunk where that is faster; the
+            heads always compute in float32.
+    """
+
+    config: KatagoConfig
+
+    def __init__(self, wanted: Signature, config: KatagoConfig) -> None:
+        """Makes a network with random weights from torch's generator.
+
+        Raises:
+            UsageError: As ``KatagoConfig.signature``.
+        """
+        super().__init__(wanted, config)
+        num_channels = config.num_channels
+        num_constants = NUM_KATAGO_PLANES - NUM_KATAGO_POINT_PLANES
+        self.stem = _Conv(NUM_KATAGO_POINT_PLANES, num_channels, config.stem_side)
+        self.constants = nn.Linear(num_constants, num_channels, bias=False)
+        self.blocks = nn.ModuleList(
+            _Block(num_channels, block) for block in config.blocks
+        )
+        self.tip = _Affine(num_channels)
+        self.policy_head = _PolicyHead(config)
+        self.value_head = _ValueHead(config)
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """Makes the trunk compute in ``dtype`` for good, for inference alone.
+
+        The weights of its convolutions are cast once and not at every call.
+        """
+        self.compute_dtype = dtype
+        for module in (self.stem, *self.blocks.modules()):
+            if isinstance(module, _Conv):
+                cast = module.weight.detach().to(
+                    dtype, memory_format=torch.channels_last
+                )
+                module.weight = nn.Parameter(cast, requires_grad=False)
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the logits of policy and outcome; see ``BoardNet.forward``.
+
+        A draw is a game without a result, which no superko rule allows.
+        """
+        x, board = self._trunk(planes)
+        _, hidden = self.value_head.see(x, board)
+        return self.policy_head(x, board), self._outcome(planes, hidden)
+
+    def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what ``forward`` does, and the score; see ``BoardNet.estimate``."""
+        x, board = self._trunk(planes)
+        _, hidden = self.value_head.see(x, board)
+        outcome = self._outcome(planes, hidden)
+        score = self._score(hidden, outcome)
+        return self.policy_head(x, board), outcome, score
+
+    def expect(self, planes: Tensor) -> Tensors:
+        """Returns how the network expects games to end; see ``BoardNet.expect``."""
+        x, board = self._trunk(planes)
+        cells, hidden = self.value_head.see(x, board)
+        outcome = self._outcome(planes, hidden)
+        return {
+            "ownership": self.value_head.ownership(cells).squeeze(1).tanh(),
+            "score": self._score(hidden, outcome),
+            "lead": self.value_head.lead(hidden).squeeze(1) * _decided(outcome)[:, 0],
+        }
+
+    def _trunk(self, planes: Tensor) -> tuple[Tensor, _Board]:
+        board = _Board(planes, self.config)
+        points = planes[:, :NUM_KATAGO_POINT_PLANES]
+        # They are the same all over the board, and its corner is always on it.
+        constants = planes[:, NUM_KATAGO_POINT_PLANES:, 0, 0]
+        x = points.to(self.compute_dtype, memory_format=torch.channels_last)
+        x = self.stem(x)
+        x = x + self.constants(constants)[:, :, None, None].to(x.dtype)
+        for block in self.blocks:
+            x = block(x, board)
+        return board.active(self.tip(x)).float(), board
+
+    def _outcome(self, planes: Tensor, hidden: Tensor) -> Tensor:
+        logits = self.value_head.out(hidden)
+        superko = planes[:, _SUPERKO_PLANE, 0, 0].unsqueeze(1)
+        none = logits[:, 2:] + superko * _IMPOSSIBLE
+        return torch.cat([logits[:, :1], none, logits[:, 1:2]], dim=1)
+
+    def _score(self, hidden: Tensor, outcome: Tensor) -> Tensor:
+        score = self.value_head.score(hidden)
+        mean = score[:, :1]
+        stdev = functional.softplus(score[:, 1:]) * self.value_head.score_scale
+        # A game without a result counts as one of 0 points.
+        decided = _decided(outcome)
+        square = (mean * mean + stdev * stdev) * decided
+        mean = mean * decided
+        variance = (square - mean * mean).clamp(min=0.0)
+        return torch.cat([mean, variance.sqrt()], dim=1)
+
+
+def _decided(outcome: Tensor) -> Tensor:
+    """Returns the chance ``[B, 1]`` that a game has a result."""
+    share = outcome.softmax(1)
+    return share[:, :1] + share[:, 2:]

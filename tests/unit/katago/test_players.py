@@ -1,0 +1,129 @@
+"""``katago:FILE`` wherever a model is named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
+from katago_golden import golden_games
+
+from tengen import load
+from tengen.cli import main
+from tengen.errors import UsageError
+from tengen.evaluation.players import open_for_play
+from tengen.games import make
+from tengen.inference import allocate, search_outputs
+from tengen.models import resolve_model
+from tengen.play import Player
+
+FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v14.bin.gz"
+WORD = f"katago:{FILE}"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Models are kept here, and not in the user's folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tengen" / "katago"
+
+
+def test_a_model_is_made_once_for_each_board(cache: Path) -> None:
+    model = resolve_model(WORD)
+    assert model.meta.task == "go/19/planes=katago"
+    assert model.boards is not None
+    small = model.boards(5, 7)
+    assert small.meta.task == "go/5x7/planes=katago"
+    assert sorted(path.name for path in model.path.parent.iterdir()) == ["19", "5x7"]
+    made = {path: path.stat().st_mtime_ns for path in cache.rglob("meta.json")}
+    assert resolve_model(WORD).path == model.path
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("meta.json")} == made
+
+
+def test_a_match_is_played_by_the_rules_of_the_other(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["match", WORD, "random", "--game", "go/4x5/simple/komi=2", "--games", "2"]
+    words += ["--simulations", "4", "--threads", "1", "--json"]
+    assert main([*words, "--sgf", str(tmp_path / "games")]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["games"] == 2
+    game = next((tmp_path / "games").iterdir()).read_text()
+    assert "SZ[5:4]" in game
+    assert "KM[2]" in game
+
+
+def test_two_of_them_play_on_19_where_nobody_says_a_game(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["match", WORD, WORD, "--game", "connect4", "--games", "2"]
+    assert main(words) == 2
+    assert "connect4" in capsys.readouterr().err
+
+
+def test_a_player_knows_every_board_and_what_will_be_whose() -> None:
+    player = load(WORD)
+    assert isinstance(player, Player)
+    game = make("go/5/nosuicide")
+    with player.playing(game.name) as small:
+        state, moves = game.new_state(), []
+        for _ in range(4):
+            action = small.choose(moves, simulations=4, seed=0)
+            assert action in state.legal_actions()
+            state.apply(action)
+            moves.append(action)
+        forecast = small.forecast(moves)
+    assert forecast is not None
+    assert forecast.lead_to_play is not None
+    assert forecast.ownership_to_play.shape == (5, 5)
+    assert np.abs(forecast.ownership_to_play).max() <= 1
+
+
+def test_what_plays_answers_as_katago_does() -> None:
+    """The planes of the game, and the graph of the model that is kept."""
+    golden = next(game for game in golden_games() if game.game == "go/9")
+    boards = resolve_model(WORD).boards
+    assert boards is not None
+    model = boards(9, 9)
+    backend = open_for_play(model.path, 1, outputs=search_outputs(scores=True))
+    num_rows = len(golden.plies)
+    inputs = allocate(backend.signature.inputs, num_rows)
+    outputs = allocate(backend.signature.outputs, num_rows)
+    state = make(model.meta.task).new_state()
+    for row, ply in enumerate(golden.plies):
+        for action in golden.moves[golden.plies[row - 1] if row else 0 : ply]:
+            state.apply(action)
+        inputs["planes"][row] = state.observation()
+    backend.bind(inputs, outputs).run(num_rows)
+    wanted = golden.answers["tiny-v14"]
+    value = wanted.outcome[:, 0] - wanted.outcome[:, 1]
+    np.testing.assert_allclose(outputs["value"], value, atol=1e-4)
+    np.testing.assert_allclose(outputs["score"][:, 0], wanted.score, atol=2e-3)
+    legal = wanted.policy >= 0
+    shares = np.where(legal, np.exp(outputs["policy"]), 0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shares, wanted.policy * legal, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("katago:net.onnx", "must be a file"),
+        ("katago:none.bin.gz", "none.bin.gz) cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_one_line(word: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace(")", r"\)")):
+        resolve_model(word)
+
+
+def test_damage_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "cut.bin.gz"
+    path.write_bytes(FILE.read_bytes()[:-100])
+    with pytest.raises(UsageError, match="is damaged"):
+        resolve_model(f"katago:{path}")
+    assert not list(cache.rglob("*.*"))
