@@ -24,7 +24,8 @@ body{margin:0 auto;max-width:68rem;padding:1rem;background:var(--ground);
 color:var(--ink);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.25}h2{font-size:1.25rem;margin-top:2rem;
 border-bottom:1px solid var(--faint)}h3{font-size:1rem;margin-bottom:.25rem}
-.row{display:flex;flex-wrap:wrap;gap:1rem}.row>*{flex:1 1 20rem;min-width:0;max-width:33rem}
+.row{display:flex;flex-wrap:wrap;gap:1rem}
+.row>*{flex:1 1 20rem;min-width:0;max-width:33rem}
 .row>.narrow{flex:1 1 14rem;max-width:20rem}
 figure{margin:0 0 1rem}figcaption,caption,.soft{color:var(--soft);font-size:.9rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["analysis_html", "analysis_text"]
 
-Write: TypeAlias = Callable[[int], str]
+_Write: TypeAlias = Callable[[int], str]
 
 _MOST_ROWS = 8
 _COLUMNS = ("move", "visits", "policy", "prior", "value")
@@ -52,7 +52,7 @@ def analysis_html(found: Analysis) -> str:
     return element("div", *board, listed, style=FRAGMENT_STYLE)
 
 
-def _board(found: Analysis, verdict: str, write: Write) -> Markup:
+def _board(found: Analysis, verdict: str, write: _Write) -> Markup:
     game = open_game(found.task)
     state = game.new_state()
     for action in found.moves:
@@ -71,7 +71,7 @@ def _board(found: Analysis, verdict: str, write: Write) -> Markup:
     return element("div", drawn, style="flex:0 1 24rem;min-width:12rem")
 
 
-def _verdict(found: Analysis, write: Write) -> str:
+def _verdict(found: Analysis, write: _Write) -> str:
     words = [
         f"best move {write(found.best_action)}",
         f"value {found.value_to_play:+.2f} to play",
@@ -89,7 +89,7 @@ def _rest(found: Analysis) -> list[str]:
     return [f"and {num_left} more"] if num_left > 0 else []
 
 
-def _row(action: ActionAnalysis, write: Write) -> tuple[str, ...]:
+def _row(action: ActionAnalysis, write: _Write) -> tuple[str, ...]:
     return (
         write(action.action),
         f"{action.visits:,}",
@@ -99,12 +99,12 @@ def _row(action: ActionAnalysis, write: Write) -> tuple[str, ...]:
     )
 
 
-def _told(action: ActionAnalysis, write: Write) -> str:
+def _told(action: ActionAnalysis, write: _Write) -> str:
     move, *cells = _row(action, write)
     named = zip(_COLUMNS[1:], cells, strict=True)
     return ", ".join([move, *(f"{column} {cell}" for column, cell in named)])
 
 
-def _writer(found: Analysis) -> Write:
+def _writer(found: Analysis) -> _Write:
     """Returns what writes an action as people do."""
     return make_board_text(open_game(found.task)).write if found.task else str

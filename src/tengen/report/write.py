@@ -68,7 +68,7 @@ def write_report(
         RunError: The disk refuses.
     """
     found = RunDirectory(run)
-    if found.is_new or not (found.path / "run.json").is_file():
+    if not (found.path / "run.json").is_file():
         raise UsageError(
             f"run ({run}) is not a run directory; "
             f"give the folder that tengen train --out made"
