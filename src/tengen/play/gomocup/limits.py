@@ -13,6 +13,8 @@ __all__ = ["ManagerLimits"]
 
 # What managers send where the time of a match has no limit.
 _UNLIMITED_MS = (1 << 31) - 1
+# What a move takes besides the search, where no manager tells.
+_LAG_S = 0.02
 # Of the cells of a board, those that a usual game has stones on.
 _PLAYED_PART = 0.4
 # A kept tree is copied as a move is made: for a moment there are two.
@@ -127,7 +129,7 @@ class ManagerLimits:
 
     def spend(self, seconds: float) -> None:
         """Takes the time of a move off the match's."""
-        self._used_s += seconds
+        self._used_s += seconds + _LAG_S
 
     def _set_turn(self, milliseconds: int) -> None:
         self._turn_s = max(milliseconds, 0) / 1000

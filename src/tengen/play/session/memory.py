@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
+import sys
 from pathlib import Path
 
 __all__ = ["resident_bytes"]
@@ -16,6 +16,8 @@ def resident_bytes() -> int:
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
+        import resource  # which Windows has not
+
         # In kB, but on macOS in bytes.
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if os.uname().sysname == "Darwin" else most * 1024
+        return most if sys.platform == "darwin" else most * 1024

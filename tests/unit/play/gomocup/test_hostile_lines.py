@@ -69,7 +69,11 @@ def num_answers(chunk):
     return 1 if is_board else len(said) - said.count(b"INFO")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    max_examples=60,
+)
 @given(chunks=st.lists(asked.filter(is_plain), max_size=12))
 def test_every_line_has_one_answer(converse, chunks):
     talk = converse(task=f"gomoku/{SIZE}", simulations=2)

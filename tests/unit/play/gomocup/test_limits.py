@@ -66,8 +66,8 @@ def test_a_match_ends_however_many_moves_it_has():
 def test_what_the_manager_tells_counts():
     own = limits("timeout_match 60000", "time_left 30000", now_s=20.0)
     assert own.budget(0) == limits("time_left 30000").budget(0)
-    own.spend(5.0)
-    assert own.budget(0) == limits("time_left 25000").budget(0)
+    own.spend(4.98)
+    assert own.budget(0) == pytest.approx(limits("time_left 25000").budget(0))
     own.set("TIME_LEFT 60000")
     assert own.budget(0) == limits("time_left 60000").budget(0)
 

@@ -2,13 +2,13 @@
 
 import importlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tengen import cli
+from tengen.errors import RunError
 from tengen.evaluation.engines.gomocup_client import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
 
@@ -84,7 +84,7 @@ def test_a_process_ends_while_it_thinks(run, ends_by):
         assert ("," in written) == (ends_by is None)
 
 
-def test_limits_that_cannot_be_kept(run):
+def test_limits_that_cannot_be_kept_and_a_kill(run):
     with GomocupEngine(command(run), 60.0) as engine:
         engine.tell("INFO max_memory 10000000")
         with pytest.raises(EngineRefusal, match=r"max_memory \(10000000\) must be at"):
@@ -93,6 +93,10 @@ def test_limits_that_cannot_be_kept(run):
         engine.start(6)
         with pytest.raises(EngineRefusal, match="the board of the model"):
             engine.start(20)
+        engine.kill()
+        killed = r'engine \(.* gomocup .*\) ended when it was asked "BEGIN"'
+        with pytest.raises(RunError, match=killed):
+            engine.ask("BEGIN")
 
 
 def test_a_match_against_its_own_process(run, capsys):
@@ -105,15 +109,6 @@ def test_a_match_against_its_own_process(run, capsys):
     # The same player on both sides: what the first wins, it wins twice.
     assert report["score_a"] == 0.5
     assert report["engines"]["b"]["num_illegal"] == 0
-
-
-def test_a_process_that_is_killed_is_one_line(run):
-    with GomocupEngine(command(run), 60.0) as engine:
-        engine.start(6)
-        engine.kill()
-        message = r'engine \(.* gomocup .*\) ended when it was asked "BEGIN"'
-        with pytest.raises(Exception, match=message):
-            engine.ask("BEGIN")
 
 
 @pytest.mark.parametrize(
@@ -131,15 +126,9 @@ def test_bad_usage_is_one_line(run, capsys, words, message):
     assert captured.err.count("\n") == 1
 
 
-def test_a_model_of_another_game_is_one_line(tmp_path, publish_run):
+def test_a_model_of_another_game_is_one_line(tmp_path, publish_run, capsys):
     other = publish_run(tmp_path / "ttt", "tictactoe")
-    done = subprocess.run(
-        [sys.executable, "-m", "tengen", "gomocup", str(other.path)],
-        input=b"START 6\n",
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert b"plays tictactoe, which Gomocup does not" in done.stderr
-    assert done.stdout == b""
+    assert cli.main(["gomocup", str(other.path)]) == 2
+    captured = capsys.readouterr()
+    assert "plays tictactoe, which Gomocup does not" in captured.err
+    assert captured.out == ""
