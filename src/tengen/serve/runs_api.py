@@ -18,13 +18,13 @@ from tengen.serve.catalog import Catalog
 from tengen.serve.history import shown_curves
 from tengen.serve.limits import Limits
 from tengen.serve.replies import Busy, answers, json_reply
-from tengen.serve.watch import Watches, facts, state_of, summary
+from tengen.serve.watch import Watches, facts, memory, state_of, summary
 
 __all__ = ["RunsApi"]
 
 _PING_S = 15.0
 # What changes by itself or by others, and is no news.
-_NO_NEWS = ("age_s", "free_bytes")
+_NO_NEWS = ("age_s", "free_bytes", "memory")
 
 
 class RunsApi:
@@ -178,6 +178,7 @@ class RunsApi:
             "name": self._catalog.name(run),
             "state": state_of(status),
             "facts": facts(status),
+            "memory": memory(status),
             "status": {key: value for key, value in status.items() if key != "run"},
         }
 

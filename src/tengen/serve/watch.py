@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError
+from tengen.observe.cpu_time import tree_memory_bytes
 from tengen.observe.progress import Progress
 from tengen.observe.status import read_status
 from tengen.observe.view import describe
@@ -133,6 +135,22 @@ def state_of(status: dict[str, Any]) -> str:
     if not roles and status["running"] is None:
         return "not running"
     return "stopping" if status["stop_requested"] else "running"
+
+
+def memory(status: dict[str, Any]) -> dict[str, int]:
+    """Returns the memory of each process of a run that is on this machine, in bytes.
+
+    By process, as the status names it, what it started included.
+    """
+    named = [status["running"], *(role["process"] for role in status["roles"])]
+    found = {}
+    for process in filter(None, named):
+        number, _, host = process.partition(" on ")
+        if host == socket.gethostname() and number.isdecimal():
+            num_bytes = tree_memory_bytes(int(number))
+            if num_bytes is not None:
+                found[process] = num_bytes
+    return found
 
 
 def facts(status: dict[str, Any]) -> list[tuple[str, str]]:
