@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError
@@ -16,7 +17,7 @@ from tengen.observe.view import describe
 from tengen.run import RunDirectory
 from tengen.serve.history import History
 
-__all__ = ["Watch", "Watches"]
+__all__ = ["Watch", "Watches", "facts", "memory_of", "state_of", "summary"]
 
 # A look takes this share of one core at most, however large a run is.
 _SHARE = 0.05
@@ -46,10 +47,11 @@ class Watch:
         self._status: dict[str, Any] = {}
         self._error: TengenError | None = None
 
-    def look(self) -> tuple[dict[str, Any], History]:
-        """Returns the run's status, as ``tengen status`` says it, and its history.
+    @contextmanager
+    def look(self) -> Iterator[tuple[dict[str, Any], History]]:
+        """Gives the run's status and its history; nobody changes them meanwhile.
 
-        Nobody changes either until the next look.
+        The status is that of ``tengen status``, with ``memory`` of ``memory_of``.
 
         Raises:
             UsageError: The run is of a newer schema, or was removed.
@@ -64,7 +66,7 @@ class Watch:
             if self._error is not None:
                 raise self._error
             assert self._history is not None
-            return self._status, self._history
+            yield self._status, self._history
 
     def _read(self) -> None:
         self._error = None
@@ -74,7 +76,8 @@ class Watch:
             if self._history is None:
                 self._history = History(self.run)
             self._history.read()
-            self._status = read_status(self.run)
+            status = read_status(self.run)
+            self._status = {**status, "memory": memory_of(status)}
         except TengenError as error:
             self._error = error
         except OSError as error:
@@ -137,7 +140,7 @@ def state_of(status: dict[str, Any]) -> str:
     return "stopping" if status["stop_requested"] else "running"
 
 
-def memory(status: dict[str, Any]) -> dict[str, int]:
+def memory_of(status: dict[str, Any]) -> dict[str, int]:
     """Returns the memory of each process of a run that is on this machine, in bytes.
 
     By process, as the status names it, what it started included.
