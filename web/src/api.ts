@@ -69,6 +69,7 @@ export interface RunState {
   name: string;
   state: string;
   facts: [string, string][];
+  memory: Record<string, number>;
   status: Status;
 }
 

@@ -36,6 +36,9 @@ interface Margins {
 function margins(game: Game): Margins {
   const unit = Math.max(game.width, game.height) / 9;
   const edge = 0.12 * unit;
+  if (style(game) === "columns") {
+    return { left: 2 * edge, top: 2 * edge, right: 2 * edge, bottom: 0.45 * unit };
+  }
   if (game.letters === "" || style(game) !== "stones") {
     return { left: 2 * edge, top: 2 * edge, right: 2 * edge, bottom: 2 * edge };
   }
@@ -134,8 +137,8 @@ function placeLabel({ game, board, last }: Props, place: number): string {
     }
     const top = board[(game.height - count) * game.width + place];
     return count === 0
-      ? `column ${place + 1}, empty`
-      : `column ${place + 1}, ${count} of ${game.height}, ${what(top)} on top`;
+      ? `column ${place}, empty`
+      : `column ${place}, ${count} of ${game.height}, ${what(top)} on top`;
   }
   const isLast = place === last ? ", last move" : "";
   return `${moveName(game, place)}, ${what(board[place])}${isLast}`;
@@ -145,8 +148,17 @@ function Ground({ game, room }: { game: Game; room: Margins }) {
   const { width, height } = game;
   const kind = style(game);
   if (kind === "columns") {
-    const edge = room.left;
-    return <rect class="frame" x={-edge} y={-edge} width={width + 2 * edge} height={height + 2 * edge} rx={0.35} />;
+    const [wide, high] = [width + room.left + room.right, height + room.top + room.bottom];
+    return (
+      <g>
+        <rect class="frame" x={-room.left} y={-room.top} width={wide} height={high} rx={0.25} />
+        {Array.from({ length: width }, (_, x) => (
+          <text class="coordinate" x={x + 0.5} y={height + 0.22} font-size={0.24}>
+            {x}
+          </text>
+        ))}
+      </g>
+    );
   }
   const lines = [];
   if (kind === "marks") {

@@ -48,7 +48,7 @@ export function chance(value: number): number {
 }
 
 export function moveName(game: Game, action: number): string {
-  if (game.shape === "columns") return `column ${action + 1}`;
+  if (game.shape === "columns") return `column ${action}`;
   if (game.shape === "text") return `action ${action}`;
   if (game.has_pass && action === game.num_actions - 1) return "pass";
   const row = Math.floor(action / game.width);

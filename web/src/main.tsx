@@ -34,8 +34,7 @@ function App() {
           <Link to="/store" isCurrent={first === "store"}>Store</Link>
         </nav>
         <button class="theme" type="button" onClick={() => setTheme(next)}>
-          <span class="theme-word">{theme}</span>
-          <span class="hidden"> colours; choose {next}</span>
+          Colours: {theme}<span class="hidden">; choose {next}</span>
         </button>
       </header>
       <main id="main" tabIndex={-1}>

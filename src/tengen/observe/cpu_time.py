@@ -1,4 +1,4 @@
-"""The processor time of this process and all that it started."""
+"""The processor time and the memory of a process and all that it started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CpuClock", "tree_cpu_s"]
+__all__ = ["CpuClock", "tree_cpu_s", "tree_memory_bytes"]
 
 # Reading the table of processes takes some milliseconds, a generation no more than a
 # hundred.
@@ -50,8 +50,36 @@ def tree_cpu_s(table: Path = Path("/proc"), root: int | None = None) -> float | 
     Returns:
         None where there is no such table.
     """
-    root = os.getpid() if root is None else root
-    spent: dict[int, int] = {}
+    # Its own, of the system for it, and both of children that have ended.
+    family = _family(table, os.getpid() if root is None else root, slice(11, 15))
+    return None if family is None else family / os.sysconf("SC_CLK_TCK")
+
+
+def tree_memory_bytes(root: int, table: Path = Path("/proc")) -> int | None:
+    """Returns the memory of a process, its children and theirs that is in use.
+
+    What several of them share counts once for each.
+
+    Args:
+        root: The process's id.
+        table: Linux's table of processes.
+
+    Returns:
+        None where there is no such table, or the process has ended.
+    """
+    family = _family(table, root, slice(21, 22))
+    return None if family is None else family * os.sysconf("SC_PAGE_SIZE")
+
+
+def _family(table: Path, root: int, wanted: slice) -> int | None:
+    """Returns the sum of fields of a process and all that came of it.
+
+    Args:
+        table: The table of processes.
+        root: The process's id.
+        wanted: Which fields behind the name, all of them whole numbers.
+    """
+    sums: dict[int, int] = {}
     parents: dict[int, int] = {}
     for path in table.glob("[0-9]*/stat"):
         try:
@@ -59,14 +87,13 @@ def tree_cpu_s(table: Path = Path("/proc"), root: int | None = None) -> float | 
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             process = int(path.parent.name)
             parents[process] = int(fields[1])
-            # Its own, of the system for it, and both of children that have ended.
-            spent[process] = sum(map(int, fields[11:15]))
+            sums[process] = sum(map(int, fields[wanted]))
         except (OSError, ValueError, IndexError):
             continue  # it has just ended
-    if root not in spent:
+    if root not in sums:
         return None
     family = {root}
     # A child may have a smaller number than its parent.
     while found := {p for p, parent in parents.items() if parent in family} - family:
         family |= found
-    return sum(spent[process] for process in family) / os.sysconf("SC_CLK_TCK")
+    return sum(sums[process] for process in family)

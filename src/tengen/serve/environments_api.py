@@ -13,6 +13,7 @@ from starlette.routing import Route
 from tengen.errors import TengenError, UsageError
 from tengen.run import RunDirectory, find_files
 from tengen.serve.catalog import Catalog
+from tengen.serve.history import History
 from tengen.serve.replies import answers, json_reply
 from tengen.serve.watch import Watches, state_of
 
@@ -49,25 +50,21 @@ class EnvironmentsApi:
             tasks: dict[str, list[dict[str, Any]]] = {}
             for run_id, run in self._catalog.runs().items():
                 try:
-                    status, history = self._watches.of(run).look()
                     config = run.read_run()["config"]
+                    with self._watches.of(run).look() as (status, history):
+                        told = _told(status, history)
                 except TengenError:
                     continue  # the list of runs says what is wrong with it
-                if not history.in_environments:
+                if told is None:
                     continue
-                curve = history.curves.get("charts/episodic_return")
-                progress = status["progress"] or {}
-                told = {
+                described = {
                     "id": run_id,
                     "name": self._catalog.name(run),
                     "seed": config.get("seed"),
-                    "state": state_of(status),
-                    "mean_return": progress.get("mean_return"),
-                    "num_episodes": progress.get("num_episodes"),
-                    "curve": None if curve is None else curve.shown(),
                     "films": [path.name for path in _films(run)],
+                    **told,
                 }
-                tasks.setdefault(str(config.get("task")), []).append(told)
+                tasks.setdefault(str(config.get("task")), []).append(described)
             return [{"task": task, "runs": runs} for task, runs in tasks.items()]
 
         return json_reply(request, await run_in_threadpool(find))
@@ -85,6 +82,20 @@ class EnvironmentsApi:
         path = await run_in_threadpool(find)
         headers = {"Cache-Control": "no-cache"}
         return FileResponse(path, 200, headers, _TYPES[path.suffix])
+
+
+def _told(status: dict[str, Any], history: History) -> dict[str, Any] | None:
+    """Returns what a run of an environment has told; None of a run of games."""
+    if not history.in_environments:
+        return None
+    curve = history.curves.get("charts/episodic_return")
+    progress = status["progress"] or {}
+    return {
+        "state": state_of(status),
+        "mean_return": progress.get("mean_return"),
+        "num_episodes": progress.get("num_episodes"),
+        "curve": None if curve is None else curve.shown(),
+    }
 
 
 def _films(run: RunDirectory) -> list[Path]:

@@ -23,8 +23,10 @@ from tengen.serve.watch import Watches, facts, state_of, summary
 __all__ = ["RunsApi"]
 
 _PING_S = 15.0
+# Of a status, what is told beside it or not at all.
+_APART = ("run", "memory")
 # What changes by itself or by others, and is no news.
-_NO_NEWS = ("age_s", "free_bytes")
+_NO_NEWS = ("age_s", "free_bytes", "memory")
 
 
 class RunsApi:
@@ -64,15 +66,15 @@ class RunsApi:
 
         def find() -> dict[str, Any]:
             run = self._catalog.find(run_id)
-            status, history = self._watches.of(run).look()
-            return {
-                "run": self._described(run_id, status),
-                "in_environments": history.in_environments,
-                "config": run.read_run()["config"],
-                "epoch": history.epoch,
-                "num_points": history.num_points,
-                **shown_curves(history.curves),
-            }
+            with self._watches.of(run).look() as (status, history):
+                return {
+                    "run": self._described(run_id, status),
+                    "in_environments": history.in_environments,
+                    "config": run.read_run()["config"],
+                    "epoch": history.epoch,
+                    "num_points": history.num_points,
+                    **shown_curves(history.curves),
+                }
 
         return json_reply(request, await run_in_threadpool(find))
 
@@ -108,19 +110,21 @@ class RunsApi:
             nonlocal last
             found: list[tuple[str, Any]] = []
             try:
-                status, history = self._watches.of(run).look()
+                with self._watches.of(run).look() as (status, history):
+                    described = self._described(run_id, status)
+                    points = history.since(place["num_points"])
+                    is_other = history.epoch != place["epoch"]
+                    now = {"epoch": history.epoch, "num_points": history.num_points}
             except TengenError as error:
                 return [("failure", {"error": str(error)})]
-            described = self._described(run_id, status)
             if _news(described) != last:
                 last = _news(described)
                 found.append(("run", described))
-            points = history.since(place["num_points"])
-            if history.epoch != place["epoch"] or points is None:
+            if is_other or points is None:
                 found.append(("again", {}))
             elif points:
                 found.append(("points", points))
-            place.update(epoch=history.epoch, num_points=history.num_points)
+            place.update(now)
             return found
 
         return self._stream(look)
@@ -165,7 +169,8 @@ class RunsApi:
         for run_id, run in self._catalog.runs().items():
             named = {"id": run_id, "name": self._catalog.name(run)}
             try:
-                told = summary(*self._watches.of(run).look())
+                with self._watches.of(run).look() as (status, history):
+                    told = summary(status, history)
             except TengenError as error:
                 told = {"error": str(error)}
             found.append({**named, **told})
@@ -178,7 +183,10 @@ class RunsApi:
             "name": self._catalog.name(run),
             "state": state_of(status),
             "facts": facts(status),
-            "status": {key: value for key, value in status.items() if key != "run"},
+            "memory": status["memory"],
+            "status": {
+                key: value for key, value in status.items() if key not in _APART
+            },
         }
 
 

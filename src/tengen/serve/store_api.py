@@ -44,11 +44,11 @@ class StoreApi:
             found = []
             for run_id, run in self._catalog.runs().items():
                 try:
-                    status, history = self._watches.of(run).look()
+                    with self._watches.of(run).look() as (status, history):
+                        turn = history.last.get("turn/learn", {})
+                        served = history.last.get("store")
                 except TengenError:
-                    continue
-                turn = history.last.get("turn/learn", {})
-                served = history.last.get("store")
+                    continue  # the list of runs says what is wrong with it
                 table = turn.get("table")
                 found.append(
                     {

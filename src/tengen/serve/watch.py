@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError
+from tengen.observe.cpu_time import tree_memory_bytes
 from tengen.observe.progress import Progress
 from tengen.observe.status import read_status
 from tengen.observe.view import describe
 from tengen.run import RunDirectory
 from tengen.serve.history import History
 
-__all__ = ["Watch", "Watches"]
+__all__ = ["Watch", "Watches", "facts", "memory_of", "state_of", "summary"]
 
 # A look takes this share of one core at most, however large a run is.
 _SHARE = 0.05
@@ -44,10 +47,11 @@ class Watch:
         self._status: dict[str, Any] = {}
         self._error: TengenError | None = None
 
-    def look(self) -> tuple[dict[str, Any], History]:
-        """Returns the run's status, as ``tengen status`` says it, and its history.
+    @contextmanager
+    def look(self) -> Iterator[tuple[dict[str, Any], History]]:
+        """Gives the run's status and its history; nobody changes them meanwhile.
 
-        Nobody changes either until the next look.
+        The status is that of ``tengen status``, with ``memory`` of ``memory_of``.
 
         Raises:
             UsageError: The run is of a newer schema, or was removed.
@@ -62,7 +66,7 @@ class Watch:
             if self._error is not None:
                 raise self._error
             assert self._history is not None
-            return self._status, self._history
+            yield self._status, self._history
 
     def _read(self) -> None:
         self._error = None
@@ -72,7 +76,8 @@ class Watch:
             if self._history is None:
                 self._history = History(self.run)
             self._history.read()
-            self._status = read_status(self.run)
+            status = read_status(self.run)
+            self._status = {**status, "memory": memory_of(status)}
         except TengenError as error:
             self._error = error
         except OSError as error:
@@ -133,6 +138,22 @@ def state_of(status: dict[str, Any]) -> str:
     if not roles and status["running"] is None:
         return "not running"
     return "stopping" if status["stop_requested"] else "running"
+
+
+def memory_of(status: dict[str, Any]) -> dict[str, int]:
+    """Returns the memory of each process of a run that is on this machine, in bytes.
+
+    By process, as the status names it, what it started included.
+    """
+    named = [status["running"], *(role["process"] for role in status["roles"])]
+    found = {}
+    for process in filter(None, named):
+        number, _, host = process.partition(" on ")
+        if host == socket.gethostname() and number.isdecimal():
+            num_bytes = tree_memory_bytes(int(number))
+            if num_bytes is not None:
+                found[process] = num_bytes
+    return found
 
 
 def facts(status: dict[str, Any]) -> list[tuple[str, str]]:

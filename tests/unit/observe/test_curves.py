@@ -2,13 +2,14 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from tengen.cli import main
-from tengen.observe.cpu_time import CpuClock, tree_cpu_s
+from tengen.observe.cpu_time import CpuClock, tree_cpu_s, tree_memory_bytes
 from tengen.observe.curve_table import COLUMNS, read_curve, to_csv
 from tests.unit.observe.curve_events import acted, learned, make_run
 
@@ -193,11 +194,24 @@ def test_the_table_of_processes_is_read_whole(tmp_path):
     stat(tmp_path, 6, 1, 9999, 0, 0, 0)  # of nobody's
     (tmp_path / "7").mkdir()  # one that has just ended
     ticks = 111 + 222 + 333
-    import os
 
     assert tree_cpu_s(tmp_path, 5) == ticks / os.sysconf("SC_CLK_TCK")
     assert tree_cpu_s(tmp_path, 8) is None
     assert tree_cpu_s(tmp_path / "absent", 5) is None
+
+
+def test_memory_is_that_of_a_process_and_of_what_it_started():
+    own = tree_memory_bytes(os.getpid())
+    if own is None:
+        pytest.skip("there is no /proc")
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            of_child = tree_memory_bytes(child.pid)
+            assert 0 < of_child < own
+            assert tree_memory_bytes(os.getpid()) > of_child
+        finally:
+            child.kill()
+    assert tree_memory_bytes(2**22 + 1) is None
 
 
 def test_processor_time_is_told_now_and_then(monkeypatch):

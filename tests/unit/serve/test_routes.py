@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from urllib.parse import quote
 
 import pytest
@@ -70,6 +71,17 @@ def test_changes_come_as_they_happen(site, shelf, publish_run, tmp_path):
             kind, runs = next(events)
             assert (kind, len(runs)) == ("runs", 1)
     writer.close()
+
+
+def test_a_run_that_trains_tells_of_its_process(site, publish_run, tmp_path):
+    run = publish_run(tmp_path / "own", "tictactoe", exports=False)
+    run.write_run({"config": {"task": "tictactoe"}})
+    with run.lock("train"), serving([run.path]) as own:
+        (one,) = own.ask("/api/runs").json
+        told = own.ask(f"/api/runs/{one['id']}").json["run"]
+    assert one["state"] == told["state"] == "running"
+    assert told["status"]["running"].startswith(f"{os.getpid()} on ")
+    assert told["memory"][told["status"]["running"]] > 1e6
 
 
 def test_no_more_pages_are_told_than_the_limit(shelf, site):

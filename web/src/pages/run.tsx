@@ -132,6 +132,12 @@ export function RunPage({ id }: { id: string }) {
             <dt>experience</dt>
             <dd>{bytes(status.experience_bytes)}</dd>
           </div>
+          {Object.keys(run.memory).length > 0 && (
+            <div>
+              <dt>memory</dt>
+              <dd>{bytes(Object.values(run.memory).reduce((a, b) => a + b))}</dd>
+            </div>
+          )}
           <div>
             <dt>disk free</dt>
             <dd>{bytes(status.free_bytes)}</dd>
@@ -175,10 +181,14 @@ export function RunPage({ id }: { id: string }) {
 
 function Where({ run }: { run: RunState }) {
   const { status } = run;
-  const rows: [string, string, string][] = [];
-  if (status.running) rows.push(["train", status.running, run.state]);
-  for (const one of status.places) rows.push([one.roles.join(", "), `${one.name} on ${one.host}`, `${one.num_threads} threads`]);
-  for (const one of status.roles) rows.push([one.role, one.process ?? "nobody", one.state]);
+  const rows: [string, string, string, string][] = [];
+  const memory = (process: string | null) => {
+    const found = process === null ? undefined : run.memory[process];
+    return found === undefined ? "" : bytes(found);
+  };
+  if (status.running) rows.push(["train", status.running, run.state, memory(status.running)]);
+  for (const one of status.places) rows.push([one.roles.join(", "), `${one.name} on ${one.host}`, `${one.num_threads} threads`, ""]);
+  for (const one of status.roles) rows.push([one.role, one.process ?? "nobody", one.state, memory(one.process)]);
   if (rows.length === 0 && !status.gate && status.lost.length === 0) return null;
   return (
     <section>
@@ -191,6 +201,7 @@ function Where({ run }: { run: RunState }) {
                 <th scope="col">Role</th>
                 <th scope="col">Process</th>
                 <th scope="col">Does</th>
+                <th scope="col">Memory</th>
               </tr>
             </thead>
             <tbody>

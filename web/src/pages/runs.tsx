@@ -33,12 +33,18 @@ export function RunsPage() {
         </div>
       )}
       <ul class="cards">
-        {runs.map((run) => (
+        {sorted(runs).map((run) => (
           <RunCard key={run.id} run={run} />
         ))}
       </ul>
     </section>
   );
+}
+
+// Those that run come first, then those that told of something last.
+function sorted(runs: RunSummary[]): RunSummary[] {
+  const isRunning = (run: RunSummary) => Number(run.state !== undefined && run.state !== "not running");
+  return [...runs].sort((a, b) => isRunning(b) - isRunning(a) || (b.told_s ?? 0) - (a.told_s ?? 0));
 }
 
 function RunCard({ run }: { run: RunSummary }) {
