@@ -7,7 +7,10 @@
 //   closing, is caught;
 // - a ladder that sets more than kMaxKatagoLadderStones stones does not work, and one that is
 //   deeper than half as many stones again as the board has points does.
-// Source: KataGo (lightvector/KataGo).
+// Source: KataGo (lightvector/KataGo). Differs from it where a stone at the last liberty takes
+// something and the owner can take elsewhere too: in some of these it calls the chain safe for the
+// liberties of another one, by the order in which it lists stones. 9 of 37,498 positions of random
+// games.
 
 #include "games/go/ladder.h"
 

@@ -8,9 +8,21 @@ import pytest
 
 from tengen import games
 from tengen.errors import UsageError
-from tengen.evaluation import LadderConfig, measure_anchors, read_records
+from tengen.evaluation import (
+    LadderConfig,
+    ModelPlayer,
+    measure_anchors,
+    read_records,
+)
 from tengen.evaluation.anchors import fixed_players, opened_anchor
-from tengen.run import RunDirectory
+from tengen.evaluation.targets.config import TargetConfig
+from tengen.evaluation.targets.opponent import (
+    checked_opponent,
+    open_opponent,
+    opponent_digest,
+)
+from tengen.run import RunDirectory, file_sha256
+from tengen.search import PlayConfig
 
 FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v8.bin.gz"
 WORDS = ("random", f"katago:{FILE}")
@@ -55,3 +67,15 @@ def test_a_file_that_is_gone_is_one_line_when_it_plays() -> None:
     _, anchor = fixed_players(WORDS)
     with pytest.raises(UsageError, match="must be on a board that fits"):
         opened_anchor(anchor, games.make("connect4"), 1)
+
+
+def test_it_is_a_target_on_any_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FILE.parent)
+    config = checked_opponent(TargetConfig(opponent=f"katago:{FILE.name}"), "go/5")
+    assert config.opponent == f"katago:{FILE}"
+    player = open_opponent(config, "go/5", PlayConfig(), 1)
+    assert isinstance(player, ModelPlayer)
+    assert (player.task, player.frame) == ("go/5", "go/5/planes=katago")
+    assert opponent_digest(config) == file_sha256(FILE)
+    with pytest.raises(UsageError, match="plays Go, not connect4"):
+        checked_opponent(config, "connect4")

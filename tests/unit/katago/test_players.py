@@ -18,7 +18,7 @@ from tengen.errors import UsageError
 from tengen.evaluation.players import open_for_play
 from tengen.games import make
 from tengen.inference import allocate, search_outputs
-from tengen.models import resolve_model
+from tengen.models import INT8_FILE, can_quantise, resolve_model
 from tengen.play import Player
 
 FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v14.bin.gz"
@@ -127,3 +127,22 @@ def test_damage_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(UsageError, match="is damaged"):
         resolve_model(f"katago:{path}")
     assert not list(cache.rglob("*.*"))
+
+
+def test_it_plays_in_int8_where_the_cpu_does() -> None:
+    word = f"katago:{FILE.with_name('tiny-v8.bin.gz')}"
+    model = resolve_model(word)
+    assert (INT8_FILE in model.meta.sha256) == can_quantise()
+    assert model.boards is not None
+    # A board of six points has too few positions to calibrate on.
+    assert INT8_FILE not in model.boards(2, 3).meta.sha256
+    found = []
+    for precision in ("fp32", "int8"):
+        backend = open_for_play(model.path, 1, precision=precision)
+        assert not can_quantise() or backend.precision == precision
+        inputs = allocate(backend.signature.inputs, 1)
+        outputs = allocate(backend.signature.outputs, 1)
+        inputs["planes"][0] = make(model.meta.task).new_state().observation()
+        backend.bind(inputs, outputs).run(1)
+        found.append(float(outputs["value"][0]))
+    assert found[1] == pytest.approx(found[0], abs=0.1)

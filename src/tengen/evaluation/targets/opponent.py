@@ -21,7 +21,7 @@ from tengen.evaluation.players import (
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.games import open_game
 from tengen.inference.foreign_graph import ForeignGraph
-from tengen.models import ModelDir
+from tengen.models import KATAGO, ModelDir
 from tengen.nets import board_of
 from tengen.run import file_sha256
 from tengen.search import PlayConfig
@@ -33,7 +33,7 @@ _ONNX = "onnx:"
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Returns the config with a model as the full path of its directory.
+    """Returns the config with a model, or its file, as a full path.
 
     Blocks while a network answers some rows, or a program is started, sets up a game
     and leaves: nothing of that may fail only after the training.
@@ -62,6 +62,11 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
         return config
     if not isinstance(found, ModelDir):
         return config
+    if found.boards is not None:
+        rule = f"plays Go, not {task}; name another"
+        check(task.startswith("go/"), _NAME, word, rule)
+        path = Path(word.removeprefix(KATAGO)).resolve()
+        return dataclasses.replace(config, opponent=f"{KATAGO}{path}")
     _check_game(found, word, task)
     return dataclasses.replace(config, opponent=str(found.path.resolve()))
 
@@ -88,8 +93,10 @@ def open_opponent(
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
+    # A network of boards of all sizes is a model of one until it plays.
+    typed = task if found.boards is None else None
     player: ModelPlayer = open_model(
-        found, word, num_threads=num_threads, play=play, task=task
+        found, word, num_threads=num_threads, play=play, task=typed
     )
     return player.playing(task)
 
@@ -103,6 +110,8 @@ def opponent_digest(config: TargetConfig) -> str:
     text = config.opponent
     if text.startswith(_ONNX):
         return file_sha256(Path(text.removeprefix(_ONNX)))
+    if text.startswith(KATAGO):
+        return file_sha256(Path(text.removeprefix(KATAGO)))
     found = find_player(text)
     if isinstance(found, ModelDir):
         text = " ".join(
