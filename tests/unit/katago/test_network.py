@@ -163,7 +163,7 @@ def changed(old: str, new: str, version: int = 17) -> bytes:
         (changed("tiny-v17\n17\n", "tiny-v17\n18\n"), "it is of version 18"),
         (
             changed("ordinary_block", "transformer_ffn_block"),
-            "part of a transformer \\(transformer_ffn_block\\)",
+            "block0 is a transformer_ffn_block",
         ),
         (changed("30.0\n0\n", "30.0\n1\n"), "reads who plays"),
         (changed("30.0\n0\n0\n", "30.0\n0\n1\n"), "pass-alive areas by another rule"),
