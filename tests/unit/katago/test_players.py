@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +21,17 @@ from tengen.inference import allocate, search_outputs
 from tengen.models import INT8_FILE, can_quantise, resolve_model
 from tengen.play import Player
 
-FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v14.bin.gz"
+FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v8.bin.gz"
 WORD = f"katago:{FILE}"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Models are kept here, and not in the user's folder."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        yield folder / "tengen" / "katago"
 
 
 def test_a_model_is_made_once_for_each_board(cache: Path) -> None:
     model = resolve_model(WORD)
     assert model.meta.task == "go/19/planes=katago"
     assert model.boards is not None
-    small = model.boards(5, 7)
-    assert small.meta.task == "go/5x7/planes=katago"
-    assert {"19", "5x7"} <= {path.name for path in model.path.parent.iterdir()}
+    small = model.boards(4, 5)
+    assert small.meta.task == "go/4x5/planes=katago"
+    assert {"19", "4x5"} <= {path.name for path in model.path.parent.iterdir()}
     made = {path: path.stat().st_mtime_ns for path in cache.rglob("meta.json")}
     assert resolve_model(WORD).path == model.path
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("meta.json")} == made
@@ -102,7 +92,7 @@ def test_what_plays_answers_as_katago_does() -> None:
             state.apply(action)
         inputs["planes"][row] = state.observation()
     backend.bind(inputs, outputs).run(num_rows)
-    wanted = golden.answers["tiny-v14"]
+    wanted = golden.answers["tiny-v8"]
     value = wanted.outcome[:, 0] - wanted.outcome[:, 1]
     np.testing.assert_allclose(outputs["value"], value, atol=1e-4)
     np.testing.assert_allclose(outputs["score"][:, 0], wanted.score, atol=2e-3)
@@ -136,8 +126,7 @@ def test_damage_leaves_nothing_behind(
 
 
 def test_it_plays_in_int8_where_the_cpu_does() -> None:
-    word = f"katago:{FILE.with_name('tiny-v8.bin.gz')}"
-    model = resolve_model(word)
+    model = resolve_model(WORD)
     assert (INT8_FILE in model.meta.sha256) == can_quantise()
     assert model.boards is not None
     # A board of six points has too few positions to calibrate on.
