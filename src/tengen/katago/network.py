@@ -82,7 +82,8 @@ def read_network(path: Path) -> KatagoNetwork:
             fields |= _read_policy(stream, header, activations, tensors)
             fields |= _read_value(stream, header, activations, tensors)
             stream.end()
-            config = KatagoConfig(activation=activations.kind, **fields)
+            fields["activation"] = activations.kind
+            config = KatagoConfig(**fields)
         except UsageError as error:
             # Of a config: what it names is not of the user's making.
             raise ValueError(str(error)) from error

@@ -24,6 +24,7 @@ __all__ = ["NotSupportedError", "WeightStream", "check_name", "open_stream"]
 _MAX_WEIGHTS = 1 << 29
 _CHUNK_BYTES = 1 << 18
 _MAX_WORD = 128
+_MAX_SPACE = 1024
 _MARK = b"@BIN@"
 _SPACE = b" \t\r\n\v\f"
 
@@ -127,8 +128,12 @@ class WeightStream:
             return np.array(found, np.float64).astype(np.float32)
 
     def _skip_space(self) -> None:
+        num_skipped = 0
         while (byte := self._peek()) and byte in _SPACE:
             self._at += 1
+            num_skipped += 1
+            if num_skipped > _MAX_SPACE:
+                raise ValueError(f"it has more than {_MAX_SPACE} blanks in a row")
 
     def _peek(self) -> bytes:
         """Returns the next byte, nothing at the end."""

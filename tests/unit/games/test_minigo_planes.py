@@ -224,5 +224,7 @@ def test_names_come_back(name):
     ],
 )
 def test_names_that_are_refused(name):
-    with pytest.raises(UsageError, match=r"in this order: .*/planes=minigo; correct"):
+    with pytest.raises(
+        UsageError, match=r"in this order: .*/planes=minigo or /planes=katago; correct"
+    ):
         games.make(name)
