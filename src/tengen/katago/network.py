@@ -82,8 +82,7 @@ def read_network(path: Path) -> KatagoNetwork:
             fields |= _read_policy(stream, header, activations, tensors)
             fields |= _read_value(stream, header, activations, tensors)
             stream.end()
-            fields["activation"] = activations.kind
-            config = KatagoConfig(**fields)
+            config = KatagoConfig(**{**fields, "activation": activations.kind})
         except UsageError as error:
             # Of a config: what it names is not of the user's making.
             raise ValueError(str(error)) from error
