@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def measure(server: int, port: int, args: argparse.Namespace) -> dict[str, object]:
-    runs = json.loads(ask(port, "/api/runs")[0])
+    runs = json.loads(ask(port, "/api/runs"))
     idle_s, _ = cpu_over(server, args.seconds / 2)
     counts = [0] * args.pages
     for page in range(args.pages):
@@ -67,7 +67,7 @@ def measure(server: int, port: int, args: argparse.Namespace) -> dict[str, objec
         "bytes_per_s_to_all_pages": round((sum(counts) - before) / passed_s, 1),
         "answer_median_ms": round(sorted(answered_ms)[ASKED // 2], 1),
         "memory_mb": round((tree_memory_bytes(server) or 0) / 1e6, 1),
-        "page_bytes_gzip": sum(len(ask(port, path)[1]) for path in shell),
+        "page_bytes_gzip": sum(len(ask(port, path, "gzip")) for path in shell),
     }
 
 
@@ -78,15 +78,14 @@ def cpu_over(server: int, seconds: float) -> tuple[float, float]:
     return used_s, time.perf_counter() - begun_s
 
 
-def ask(port: int, path: str) -> tuple[bytes, bytes]:
-    """Returns an answer, and the same as it travels compressed."""
-    found = []
-    for headers in ({}, {"Accept-Encoding": "gzip"}):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        connection.request("GET", path, headers=headers)
-        found.append(connection.getresponse().read())
+def ask(port: int, path: str, encoding: str = "identity") -> bytes:
+    """Returns an answer as it travels."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", path, headers={"Accept-Encoding": encoding})
+        return connection.getresponse().read()
+    finally:
         connection.close()
-    return found[0], found[1]
 
 
 def hear(port: int, path: str, counts: list[int], page: int) -> None:
