@@ -205,7 +205,8 @@ def swap2(seats: list[Seat], board: Board) -> list[Seat]:
 
     def ask(seat: Seat) -> list[str]:
         lines = [f"{x},{y}" for x, y in stones]
-        return seat.ask("SWAP2BOARD", *lines, "DONE").split()
+        with Blame(seat):
+            return seat.ask("SWAP2BOARD", *lines, "DONE").split()
 
     def put(cells: list[str]) -> None:
         for cell in map(read_cell, cells):

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,20 +69,19 @@ def test_the_referee_has_rules(referee):
         referee.read_cell("resign")
 
 
-@pytest.mark.parametrize("ends_by", ["END", None])
-def test_a_process_ends_while_it_thinks(run, ends_by):
-    with GomocupEngine(command(run), 60.0) as engine:
-        engine.start(6)
-        engine.tell("INFO timeout_turn 1000000000")
-        process = engine._process
-        engine.tell("BEGIN")
-        if ends_by:
-            engine.tell(ends_by)
-        process.stdin.close()
-        assert process.wait(60) == 0
-        written = process.stdout.read().decode()
-        # END has no answer; the end of the input has what was found.
-        assert ("," in written) == (ends_by is None)
+@pytest.mark.parametrize("last", [b"END\r\n", b""])
+def test_a_process_ends_while_it_thinks(run, last):
+    pipe = subprocess.PIPE
+    words = command(run).split()
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        process.stdin.write(b"START 6\nINFO timeout_turn 1000000000\nBEGIN\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"OK\n"
+        written, errors = process.communicate(last, timeout=300)
+    assert process.returncode == 0
+    assert errors == b""
+    # END has no answer; the end of the input has what was found.
+    assert (b"," in written) == (last == b"")
 
 
 def test_limits_that_cannot_be_kept_and_a_kill(run):
@@ -124,11 +124,3 @@ def test_bad_usage_is_one_line(run, capsys, words, message):
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
-
-
-def test_a_model_of_another_game_is_one_line(tmp_path, publish_run, capsys):
-    other = publish_run(tmp_path / "ttt", "tictactoe")
-    assert cli.main(["gomocup", str(other.path)]) == 2
-    captured = capsys.readouterr()
-    assert "plays tictactoe, which Gomocup does not" in captured.err
-    assert captured.out == ""
