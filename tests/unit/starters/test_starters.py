@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,29 +44,40 @@ def written(
     return report, capsys.readouterr().out.splitlines()
 
 
-def run(command: str, cwd: Path) -> str:
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, Path], str]:
     """Runs a named command as a user would, and returns what it printed."""
+
+    def run_tengen(command: str, cwd: Path) -> str:
+        program, *words = shlex.split(command)
+        assert program == "tengen"
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        code = cli.main(words)
+        for name in ("mine", "my_game", "my_env"):
+            sys.modules.pop(name, None)
+        out, err = capsys.readouterr()
+        assert code == 0, err + out
+        return out
+
+    return run_tengen
+
+
+def brief(command: str) -> str:
     for long, short in BRIEF.items():
         command = command.replace(long, short)
-    program, *words = shlex.split(command)
-    line = [sys.executable, *words]
-    if program == "tengen":
-        line = [sys.executable, "-P", "-m", "tengen", *words]
-    done = subprocess.run(
-        line,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+    return command
 
 
 @pytest.mark.parametrize("kind", ["game", "env"])
 def test_both_files_are_written_and_pass_their_own_tests(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    run: Callable[[str, Path], str],
 ) -> None:
     if kind == "env":
         pytest.importorskip("gymnasium")
@@ -86,7 +99,12 @@ def test_both_files_are_written_and_pass_their_own_tests(
     assert shlex.split(cd) == ["cd", str(folder)]
     assert train.startswith(f"tengen train {name}:{made} ")
     assert "keeps the" in run(check, folder)
-    assert "3 passed" in run(test, folder)
+    python, *words = shlex.split(test)
+    assert python == "python"
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
     text = "".join(Path(path).read_text() for path in files)
     assert "starter" not in text.lower()
     assert text.count("hange: ") >= 10
@@ -99,17 +117,20 @@ def test_both_files_are_written_and_pass_their_own_tests(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["game", "env"])
 def test_every_command_that_is_named_works(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    run: Callable[[str, Path], str],
 ) -> None:
     if kind == "env":
         pytest.importorskip("gymnasium")
     report, _ = written(tmp_path, capsys, kind, "new", "mine")
     train, last = report["commands"][-2:]
     assert any(long in train for long in BRIEF)
-    printed = run(train, tmp_path / "a b")
+    printed = run(brief(train), tmp_path / "a b")
     # The training's last line names the same command as the first one did.
     assert last in printed
-    printed = run(last, tmp_path / "a b")
+    printed = run(brief(last), tmp_path / "a b")
     assert ("you are X" if kind == "game" else "10 episodes") in printed
 
 

@@ -322,7 +322,7 @@ class Leaks(Walk):
     kept: ClassVar[list[Any]] = []
 
     def step(self, action: Any) -> Answer:
-        self.kept.append(np.ones(5_000))
+        self.kept.append(np.ones(12_000))
         return super().step(action)
 
 

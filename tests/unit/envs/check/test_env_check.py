@@ -13,7 +13,7 @@ from tengen.envs.check import Report, check_env
 from tests.unit.envs.check import planted
 
 
-def check(make_one: Any, num_steps: int = 200, timeout_s: float = 60.0) -> Report:
+def check(make_one: Any, num_steps: int = 100, timeout_s: float = 60.0) -> Report:
     return check_env(
         lambda num_envs, seed: envs.make_own(make_one, "planted", num_envs, seed),
         make_one,
@@ -24,12 +24,12 @@ def check(make_one: Any, num_steps: int = 200, timeout_s: float = 60.0) -> Repor
 
 
 def test_one_without_a_fault_keeps_the_contract() -> None:
-    report = check(planted.Walk, num_steps=2000)
+    report = check(planted.Walk, num_steps=1000)
     assert report.findings == []
     assert report.is_whole
     seen = report.episodes
     assert seen is not None
-    assert seen.num_steps == 2000
+    assert seen.num_steps == 1000
     assert 0 < seen.num_truncated < seen.num_ended
     assert (seen.least_reward, seen.greatest_reward) == (-1.0, 1.0)
     assert 2 <= seen.shortest < seen.longest == 30
@@ -54,7 +54,7 @@ def test_a_fault_is_named(fault: type) -> None:
 @pytest.mark.parametrize("fault", planted.DOUBTFUL, ids=lambda fault: fault.__name__)
 def test_what_may_be_meant_is_warned_of(fault: type) -> None:
     rule, words = planted.DOUBTFUL[fault]
-    report = check(fault, 1000 if fault is planted.NeverEnds else 200)
+    report = check(fault, 1000 if fault is planted.NeverEnds else 100)
     assert [finding.rule for finding in report.findings] == [rule]
     (finding,) = report.findings
     assert not finding.is_broken
