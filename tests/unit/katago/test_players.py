@@ -61,14 +61,12 @@ def test_two_of_them_play_on_19_where_nobody_says_a_game(
 def test_a_player_knows_every_board_and_what_will_be_whose() -> None:
     player = load(WORD)
     assert isinstance(player, Player)
-    game = make("go/5/nosuicide")
+    game, moves = make("go/5/nosuicide"), [12, 6, 18]
+    state = game.new_state()
+    for action in moves:
+        state.apply(action)
     with player.playing(game.name) as small:
-        state, moves = game.new_state(), []
-        for _ in range(4):
-            action = small.choose(moves, simulations=4, seed=0)
-            assert action in state.legal_actions()
-            state.apply(action)
-            moves.append(action)
+        assert small.choose(moves, simulations=4, seed=0) in state.legal_actions()
         forecast = small.forecast(moves)
     assert forecast is not None
     assert forecast.lead_to_play is not None
