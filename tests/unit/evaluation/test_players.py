@@ -23,11 +23,10 @@ def test_mcts_needs_a_number_of_playouts(word):
         open_player(word)
 
 
-def test_outside_engines_are_refused_by_name():
-    with pytest.raises(UsageError, match=r"outside engine.*random, mcts:N, RUN"):
-        open_player('gomocup:"pbrain-x"')
+@pytest.mark.parametrize("word", ["gtp:gnugo --mode gtp", 'gomocup:"pbrain-x"'])
+def test_outside_engines_are_no_fixed_players(word):
     with pytest.raises(UsageError, match=r"outside engine, which only tengen match"):
-        fixed_player("gtp:gnugo --mode gtp")
+        fixed_player(word)
 
 
 def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):
