@@ -45,7 +45,10 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("selfplay --net big", "net (big) must be BLOCKSxCHANNELS; "),
         ("selfplay --net 2x7", "num_channels (7) must be a multiple of 4 from 8 to"),
         ("selfplay --game chess", "must be tictactoe, connect4, gomoku/5"),
-        ("actors --net big", "net.kind (big) is not known; known: impala, katago, minigo, mlp"),
+        (
+            "actors --net big",
+            "net.kind (big) is not known; known: impala, katago, minigo, mlp",
+        ),
         ("actors --precision int8", "argument --precision: invalid choice: 'int8'"),
         ("actors --actors 0", "actors (0) must be 1 to 64; "),
         ("selfplay --backend tpu", "argument --backend: invalid choice: 'tpu'"),
