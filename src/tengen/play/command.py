@@ -11,6 +11,7 @@ from typing import Any
 from tengen.config import check_range
 from tengen.games import add_task_argument
 from tengen.play.loading import load_player
+from tengen.play.session.arguments import add_search_arguments
 from tengen.play.terminal import Session
 from tengen.search import MAX_SIMULATIONS
 
@@ -29,32 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how long it thinks, simulations a move (200)",
     )
-    parser.add_argument(
-        "--threads",
-        type=int,
-        default=None,
-        metavar="N",
-        help="that think together (all cores; 1 with --fresh, and where Python makes "
-        "the moves)",
-    )
-    parser.add_argument(
-        "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="FIELD=v",
-        help="change how it plays: search.lcb_stdevs=5 precision=fp32; fields as "
-        "of agent.play in tengen recipes TASK",
-    )
-    parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="begin each search anew, so that a position has the same answer twice; "
-        "else the tree is kept between moves",
-    )
+    add_search_arguments(parser)
     add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
     side.add_argument(

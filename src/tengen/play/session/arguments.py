@@ -1,4 +1,4 @@
-"""What every command of a session takes, and its ends: a model, stdin and stdout."""
+"""What commands that play take, and the ends of a session: stdin and stdout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from tengen.play.loading import load_player
 from tengen.play.player import Player
 from tengen.search import MAX_SIMULATIONS
 
-__all__ = ["add_session_arguments", "load_for_session", "read_input", "write_output"]
+__all__ = [
+    "add_search_arguments",
+    "add_session_arguments",
+    "load_for_session",
+    "read_input",
+    "write_output",
+]
 
 _CHUNK_BYTES = 1 << 16
 
@@ -29,6 +35,17 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most simulations a move (400; with a clock what time allows)",
     )
+    add_search_arguments(parser)
+    parser.add_argument(
+        "--ponder",
+        action="store_true",
+        help="search on while the other side thinks, on the same cores",
+    )
+    add_task_argument(parser)
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say how a model searches, for people and programs."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -55,12 +72,6 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin each search anew, so that a position has the same answer twice; "
         "else the tree is kept between moves",
     )
-    parser.add_argument(
-        "--ponder",
-        action="store_true",
-        help="search on while the other side thinks, on the same cores",
-    )
-    add_task_argument(parser)
 
 
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int]:
