@@ -32,6 +32,7 @@ from tengen.experience.games.generations import (
 )
 from tengen.experience.games.journal import JournalGap, OpenSegment
 from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.games.open_generation import OpenGeneration
 from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.tables import read_table
 from tengen.experience.games.writer import ExperienceWriter
@@ -82,6 +83,7 @@ __all__ = [
     "ItemLayout",
     "JournalGap",
     "Manifest",
+    "OpenGeneration",
     "OpenSegment",
     "ReplayConfig",
     "SamplesPerInsert",

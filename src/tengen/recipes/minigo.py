@@ -83,7 +83,8 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             iterations=70,
             bootstrap=BootstrapConfig(),
             actor=SelfplayConfig(
-                games_per_generation=2048,
+                # One turn a model, where roles take turns; else sealed in parts.
+                games_per_generation=8192,
                 search=_search(19),
                 full_simulations=800,
                 cheap_simulations=80,

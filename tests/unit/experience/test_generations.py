@@ -125,8 +125,11 @@ def test_journals_of_a_sealed_generation_are_cleared(run):
     journal.write_bytes(kept)
     writer.release()
     again = claim(run)
-    assert begin(run, again)[0] == 2
-    assert again.unsealed() == [2]
+    assert sealed_generation(again.directory) == 0
+    assert begin(run, again) == (1, [0])
+    assert again.seal(1) is None
+    assert again.unsealed() == []
+    assert sealed_generation(again.directory) == 1
     assert [p.read_bytes() for p in again.directory.glob("*/[0-9]*.npz")] == [sealed]
 
 

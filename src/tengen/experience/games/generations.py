@@ -121,10 +121,15 @@ def has_orphan(run: RunDirectory) -> bool:
 
 
 def sealed_generation(folder: Path) -> int:
-    """Returns the newest generation that a writer has sealed, 0 where there is none."""
-    return _newest(
-        find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
-    )
+    """Returns the newest generation that a writer has sealed, 0 where there is none.
+
+    One with a journal is not: only parts of it are sealed, or a kill left the journal.
+    """
+    # In this order: a journal goes once its segment is there.
+    journals = find_files(folder, "*/*.journal")
+    files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
+    unsealed = {path.stem for path in journals}
+    return _newest(path for path in files if path.stem not in unsealed)
 
 
 def begin_generation(
@@ -150,11 +155,7 @@ def begin_generation(
         RunError: A journal is damaged, or the disk refuses.
     """
     with run.lock("generation", wait=True):
-        sealed = sealed_generation(writer.directory)
-        begun = [number for number in writer.unsealed() if number > sealed]
-        for number in writer.unsealed():
-            if number <= sealed:
-                writer.seal(number)  # a kill in the middle of it left the journals
+        begun = writer.unsealed()
         generation = begun[0] if begun else None
         if generation is None:
             generation = _newest_of(run) + 1 if claimed is None else claimed()

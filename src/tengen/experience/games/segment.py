@@ -1,5 +1,8 @@
 """Sealed segments: what the journals of one generation of games become, for good.
 
+A generation is one segment or several: one for each part that was sealed while the rest
+was played, and for each time that it was gone on with after a segment was there.
+
 ``seal`` may be killed at any instant and called again: it publishes the segment before
 it removes a journal, and leaves out what an earlier segment holds, so that no game is
 lost or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
@@ -136,7 +139,9 @@ def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
     return RecordedGames(sorted(found), gaps)
 
 
-def seal(writer_directory: Path, generation: int) -> Path | None:
+def seal(
+    writer_directory: Path, generation: int, *, leave: Path | None = None
+) -> Path | None:
     """Makes one segment of all that the generation's journals hold, then removes them.
 
     The bytes depend on the games alone: not on the order in which they finished, nor on
@@ -146,6 +151,7 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
     Args:
         writer_directory: ``RUN/experience/<writer>``.
         generation: Which one.
+        leave: A journal that is left as it is, and may be open; None: there is none.
 
     Returns:
         The new segment, or None where the journals hold nothing that is not sealed.
@@ -155,6 +161,7 @@ def seal(writer_directory: Path, generation: int) -> Path | None:
         RunError: A file is damaged, or the disk is full; the journals stay.
     """
     paths = _of_generation(writer_directory, generation, "journal")
+    paths = [path for path in paths if path != leave]
     if not paths:
         return None
     journals = [read_journal(path) for path in paths]

@@ -81,6 +81,19 @@ class ExperienceWriter:
         """Returns the games in flight that were kept last, by any incarnation."""
         return unfinished_games(self.directory, generation)
 
+    def move_on(self, incarnation: int) -> None:
+        """Writes as another incarnation from now on.
+
+        Args:
+            incarnation: Greater than every earlier one of this writer.
+
+        Raises:
+            UsageError: The incarnation was used.
+            RunError: The folder cannot be written.
+        """
+        self._lock.check_held()
+        self._folder = _new_folder(self.directory, incarnation)
+
     def seal(self, generation: int) -> Path | None:
         """Seals a generation whose journal is closed; see ``segment.seal``.
 
@@ -90,11 +103,29 @@ class ExperienceWriter:
         self._lock.check_held()
         sealed = seal(self.directory, generation)
         remove_unfinished(self.directory, generation)
+        self._remove_empty()
+        return sealed
+
+    def seal_before(self, generation: int, journal: Path) -> Path | None:
+        """Seals a part of a generation: all of it that is in earlier journals.
+
+        Args:
+            generation: Which one.
+            journal: The one that is open, and stays.
+
+        Raises:
+            RunError: As ``seal``.
+        """
+        self._lock.check_held()
+        sealed = seal(self.directory, generation, leave=journal)
+        self._remove_empty()
+        return sealed
+
+    def _remove_empty(self) -> None:
         # The journals of earlier incarnations were all that their folders held.
         for folder in _incarnation_folders(self.directory)[:-1]:
             with suppress(OSError):  # it holds something
                 folder.rmdir()
-        return sealed
 
     def release(self) -> None:
         """Lets the next writer in. A second call does nothing."""

@@ -18,7 +18,8 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import (
     TRAIN_WRITER,
     ExperienceWriter,
-    OpenSegment,
+    GenerationsConfig,
+    OpenGeneration,
     adopt_writer,
     begin_generation,
     claim_writer,
@@ -40,6 +41,10 @@ from tengen.run import RunDirectory, evict_mirrors
 __all__ = ["SelfplayRole"]
 
 _SENT_S = 10.0
+_PARTS_OF_PASS = 4
+"""Parts that each process seals of its share of a pass's games. When the games suffice
+each process has half a part more, so that an eighth of a pass is played in vain. A part
+costs each game that goes on a few plies, and the run a folder."""
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
@@ -122,6 +127,13 @@ class SelfplayRole:
             return None
         generation, recorded, segment = begun
         finished = recorded.indices
+        opened = OpenGeneration(
+            writer,
+            generation,
+            self._config.task,
+            segment,
+            lambda: self._run.new_incarnation("selfplay"),
+        )
         try:
             may_resign, resignation = self._resignation(generation)
             wanted = GamesOfGeneration(
@@ -138,12 +150,13 @@ class SelfplayRole:
                 openings=() if self._book is None else self._book.openings,
             )
             if self._processes is None:
-                played, models = self._threads.play(wanted, writer, segment)
+                part_games = self._part_games()
+                played, models = self._threads.play(wanted, opened, part_games)
             else:
-                played, models = self._play_in_processes(wanted, segment), [model]
-            self._context.write(segment.flush)
+                played, models = self._play_in_processes(wanted, opened), [model]
+            self._context.write(opened.flush)
         finally:
-            segment.close()
+            opened.close()
         stopped = self._context.stop.is_set()
         if not stopped:
             self._context.write(lambda: self._seal(writer, generation))
@@ -154,7 +167,7 @@ class SelfplayRole:
             "generation": generation,
             "model": models[-1],
             "stopped": stopped,
-            "num_games": segment.num_appended + len(finished),
+            "num_games": opened.num_appended + len(finished),
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
@@ -220,6 +233,20 @@ class SelfplayRole:
             TRAIN_WRITER + (count if context.at_once else 1),
         )
 
+    def _part_games(self) -> int:
+        """Returns after how many games a part is sealed; 0: the generation is whole.
+
+        Passes begin once there are ``store.min_games`` games of a model. Where learners
+        do not wait for this turn, and where others play too, the games of whole turns
+        would be many more than that.
+        """
+        context, store = self._context, self._config.store
+        is_needed = context.follow_models and context.mirror is None
+        if not is_needed or not isinstance(store, GenerationsConfig):
+            return 0
+        count = max(1, self._config.launch.of("selfplay").count)
+        return max(1, store.min_games // (_PARTS_OF_PASS * count))
+
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
         return dataclasses.replace(
             wanted,
@@ -268,7 +295,7 @@ class SelfplayRole:
         return {"cache_hit_share": played.cache_hit_share}
 
     def _play_in_processes(
-        self, wanted: GamesOfGeneration, segment: OpenSegment
+        self, wanted: GamesOfGeneration, opened: OpenGeneration
     ) -> GenerationReport:
         assert self._processes is not None
         on_progress = take_counts(
@@ -277,7 +304,7 @@ class SelfplayRole:
             self._processes.stop,
             GenerationReport(),
         )
-        return self._processes.play(wanted, segment.append, on_progress)
+        return self._processes.play(wanted, opened.append, on_progress)
 
 
 def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:

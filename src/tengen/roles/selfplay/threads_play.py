@@ -10,6 +10,7 @@ and each ply can be replayed as in a generation on one model.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from tengen.actors import (
     play_generation,
 )
 from tengen.errors import DiskFullError
-from tengen.experience import ExperienceWriter, OpenSegment
+from tengen.experience import OpenGeneration
 from tengen.experience.games.core_errors import core_errors
 from tengen.games import Game
 from tengen.inference import Backend, open_backend, search_outputs
@@ -59,7 +60,7 @@ class PlayingThreads:
         self._looked_s = -math.inf
 
     def play(
-        self, wanted: GamesOfGeneration, writer: ExperienceWriter, segment: OpenSegment
+        self, wanted: GamesOfGeneration, opened: OpenGeneration, part_games: int = 0
     ) -> tuple[GenerationReport, list[int]]:
         """Plays until every game is over or the context stops it.
 
@@ -68,27 +69,32 @@ class PlayingThreads:
 
         Args:
             wanted: The games.
-            writer: Has the games in flight of an earlier process.
-            segment: Takes those that are finished.
+            opened: Takes those that are finished, and has the games in flight of an
+                earlier process.
+            part_games: Each time that so many are finished they are sealed, while the
+                others go on; 0: all are sealed at the end, by the caller.
 
         Returns:
             What was played, and the models that played, in order.
         """
-        unfinished = writer.unfinished_games(wanted.generation)
+        unfinished = opened.unfinished()
         num_recovered = len(wanted.finished)
         played = GenerationReport()
         models = [wanted.model]
         num_begun: int | None = None
         while True:
-            part = _Part(wanted, self._queue(wanted, unfinished), writer, segment)
+            part = _Part(wanted, self._queue(wanted, unfinished), opened, part_games)
             num_begun = part.queue.num_begun if num_begun is None else num_begun
             done = self._play_part(part, num_recovered, played)
             played = played.plus(done)
             if self._context.stop.is_set() or not part.queue.stopped:
                 return dataclasses.replace(played, num_gone_on_with=num_begun), models
-            self._context.write(segment.flush)
+            self._context.write(opened.flush)
             unfinished = part.queue.unfinished()
-            kept = writer.recorded_games(wanted.generation).indices
+            if part.is_full:
+                self._context.write(functools.partial(part.keep, unfinished))
+                self._context.write(opened.seal_part)
+            kept = opened.recorded().indices
             wanted = dataclasses.replace(part.newer or wanted, finished=kept)
             if part.newer is not None:
                 models.append(wanted.model)
@@ -97,11 +103,14 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays until a newer model is open, the disk is full, or as ``play``."""
+        """Plays to a newer model, a full part or a full disk, or as ``play``."""
         count = take_counts(self._context, num_recovered, part.queue.stop, before)
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
+            if 0 < part.num_games <= num_games:
+                part.is_full = True
+                part.queue.stop()
             part.newer = part.newer or self._newer(part.wanted)
             if part.newer is not None:
                 self._open(part.newer)
@@ -114,7 +123,7 @@ class PlayingThreads:
                     part.wanted.config,
                     self._open(part.wanted),
                     part.queue,
-                    part.segment.sink,
+                    part.opened.sink,
                     num_threads=self._context.num_threads,
                     on_progress=on_progress,
                     on_unfinished=part.keep,
@@ -171,20 +180,21 @@ class PlayingThreads:
 
 @dataclasses.dataclass
 class _Part:
-    """Of a generation, on one model."""
+    """Of a generation, on one model, and no more of it than is sealed at once."""
 
     wanted: GamesOfGeneration
     queue: _core.GameQueue
-    writer: ExperienceWriter
-    segment: OpenSegment
+    opened: OpenGeneration
+    num_games: int
+    """Those after which they are sealed, 0: none."""
+    is_full: bool = False
+    """Whether so many are finished."""
     newer: GamesOfGeneration | None = None
     """The same games on the model that goes on."""
 
     def keep(self, unfinished: list[bytes]) -> None:
         """Keeps the games in flight on the disk."""
-        # What was finished since is in the journal.
-        self.segment.flush()
-        self.writer.keep_unfinished(self.wanted.generation, unfinished)
+        self.opened.keep_unfinished(unfinished)
 
 
 def take_counts(

@@ -1,0 +1,108 @@
+"""Self-play that goes on seals its games in parts, for learners that wait for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.actors import play_generation
+from tengen.experience import GenerationWindow, SegmentReader
+from tengen.experience.games.files import experience_files
+from tengen.overrides import override
+from tengen.recipes.minigo import minigo_small
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.selfplay import threads_play
+from tengen.run import RunDirectory
+from tests.unit.roles.test_model_switch import Model
+
+SETTINGS = (
+    "agent.actor.games_per_generation=8",
+    "agent.actor.full_simulations=8",
+    "agent.actor.cheap_simulations=4",
+    "agent.actor.num_slots=3",
+    "agent.actor.cache_mib=0",
+    "agent.bootstrap.simulations=4",
+    "store.min_games=16",
+    "launch.roles.selfplay.count=2",
+)
+
+
+def turn(folder: Path, monkeypatch: pytest.MonkeyPatch, **context: Any) -> Any:
+    """Plays one generation of one of two processes.
+
+    Returns its games by index, how many segments they are, and the most that a learner
+    saw of them meanwhile.
+    """
+    run = RunDirectory.create_or_resume(folder)
+    config = override(minigo_small("go/5", 1), SETTINGS)
+    write_config(run, config)
+    run.models.publish(1, lambda folder: None)
+    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: Model(1))
+    monkeypatch.setattr(
+        threads_play,
+        "play_generation",
+        lambda *args, **kwargs: play_generation(
+            *args, **kwargs, progress_interval_s=0.01
+        ),
+    )
+    monkeypatch.setattr(
+        "tengen.roles.selfplay.role.SelfplayRole._directory",
+        lambda role, number: Path(str(number)),
+    )
+    seen = [0]
+
+    def look(report: dict[str, Any]) -> None:
+        window = GenerationWindow(config.task, run.experience, config.store, 0, 8)
+        if window.refresh():
+            seen.append(len(_games(run)))
+
+    role = make_role(
+        "selfplay", read_config(run), run, RoleContext(progress=look, **context)
+    )
+    try:
+        report = role.turn()
+    finally:
+        role.close()
+    assert report is not None
+    assert report["num_games"] == 8
+    assert not report["stopped"]
+    return _games(run), len(experience_files(run.experience, "npz")), max(seen)
+
+
+def _games(run: RunDirectory) -> dict[int, tuple[Any, ...]]:
+    found: dict[int, tuple[Any, ...]] = {}
+    for path in experience_files(run.experience, "npz"):
+        with SegmentReader(path) as reader:
+            columns = reader.game_columns()
+        ends = np.cumsum(columns["num_plies"])
+        for place, index in enumerate(columns["game_index"].tolist()):
+            assert index not in found
+            plies = slice(ends[place] - columns["num_plies"][place], ends[place])
+            found[index] = (
+                columns["outcome"][place],
+                columns["action"][plies].tolist(),
+                columns["root_value"][plies].tolist(),
+            )
+    return found
+
+
+def test_parts_are_there_before_the_generation_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pass of 16 games by two processes each seals two at a time."""
+    games, num_segments, seen = turn(tmp_path, monkeypatch, follow_models=True)
+    assert set(games) == set(range(8))
+    assert num_segments >= 3
+    assert 2 <= seen < 8
+
+
+def test_the_games_are_the_same_as_in_one_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_parts, _, _ = turn(tmp_path / "parts", monkeypatch, follow_models=True)
+    whole, num_segments, seen = turn(tmp_path / "whole", monkeypatch)
+    assert (num_segments, seen) == (1, 0)
+    assert in_parts == whole
