@@ -18,19 +18,26 @@ from tengen.roles.selfplay import threads_play
 from tengen.run import RunDirectory
 from tests.unit.roles.test_model_switch import Model
 
+GAMES = 14
 SETTINGS = (
-    "agent.actor.games_per_generation=8",
+    f"agent.actor.games_per_generation={GAMES}",
     "agent.actor.full_simulations=8",
     "agent.actor.cheap_simulations=4",
     "agent.actor.num_slots=3",
     "agent.actor.cache_mib=0",
-    "agent.bootstrap.simulations=4",
+    "agent.bootstrap.simulations=24",
     "store.min_games=16",
     "launch.roles.selfplay.count=2",
 )
 
 
-def turn(folder: Path, monkeypatch: pytest.MonkeyPatch, **context: Any) -> Any:
+def turn(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    bootstrap: bool = False,
+    **context: Any,
+) -> Any:
     """Plays one generation of one of two processes.
 
     Returns its games by index, how many segments they are, and the most that a learner
@@ -39,7 +46,8 @@ def turn(folder: Path, monkeypatch: pytest.MonkeyPatch, **context: Any) -> Any:
     run = RunDirectory.create_or_resume(folder)
     config = override(minigo_small("go/5", 1), SETTINGS)
     write_config(run, config)
-    run.models.publish(1, lambda folder: None)
+    run.models.publish(0 if bootstrap else 1, lambda folder: None)
+    monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
     monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: Model(1))
     monkeypatch.setattr(
         threads_play,
@@ -58,6 +66,8 @@ def turn(folder: Path, monkeypatch: pytest.MonkeyPatch, **context: Any) -> Any:
         window = GenerationWindow(config.task, run.experience, config.store, 0, 8)
         if window.refresh():
             seen.append(len(_games(run)))
+            if run.models.latest() == 0:
+                run.models.publish(1, lambda folder: None)
 
     role = make_role(
         "selfplay", read_config(run), run, RoleContext(progress=look, **context)
@@ -67,8 +77,9 @@ def turn(folder: Path, monkeypatch: pytest.MonkeyPatch, **context: Any) -> Any:
     finally:
         role.close()
     assert report is not None
-    assert report["num_games"] == 8
+    assert report["num_games"] == len(_games(run))
     assert not report["stopped"]
+    assert experience_files(run.experience, "journal") == []
     return _games(run), len(experience_files(run.experience, "npz")), max(seen)
 
 
@@ -94,9 +105,17 @@ def test_parts_are_there_before_the_generation_is_over(
 ) -> None:
     """Of a pass of 16 games by two processes each seals two at a time."""
     games, num_segments, seen = turn(tmp_path, monkeypatch, follow_models=True)
-    assert set(games) == set(range(8))
+    assert set(games) == set(range(GAMES))
     assert num_segments >= 3
-    assert 2 <= seen < 8
+    assert 2 <= seen < GAMES
+
+
+def test_the_bootstrap_is_over_when_there_is_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in flight then is dropped, and the next turn is a usual one."""
+    games, _, _ = turn(tmp_path, monkeypatch, bootstrap=True, follow_models=True)
+    assert 2 <= len(games) < GAMES
 
 
 def test_the_games_are_the_same_as_in_one_part(

@@ -127,6 +127,7 @@ class SelfplayRole:
             return None
         generation, recorded, segment = begun
         finished = recorded.indices
+        is_over = False
         opened = OpenGeneration(
             writer,
             generation,
@@ -151,7 +152,13 @@ class SelfplayRole:
             )
             if self._processes is None:
                 part_games = self._part_games()
-                played, models = self._threads.play(wanted, opened, part_games)
+                played, models, is_over = self._threads.play(
+                    wanted,
+                    opened,
+                    part_games,
+                    # Enough games of a random model are not followed by more of them.
+                    ends_with_model=part_games > 0 and self._is_bootstrap(model),
+                )
             else:
                 played, models = self._play_in_processes(wanted, opened), [model]
             self._context.write(opened.flush)
@@ -159,7 +166,7 @@ class SelfplayRole:
             opened.close()
         stopped = self._context.stop.is_set()
         if not stopped:
-            self._context.write(lambda: self._seal(writer, generation))
+            self._context.write(lambda: self._seal(writer, generation, is_over))
             if mirror is not None and self._context.is_vouched:
                 # Whoever gives the turns takes the games for played, and learned from.
                 mirror.wait_until_sent(_SENT_S)
@@ -176,10 +183,14 @@ class SelfplayRole:
             **({"models": models} if len(models) > 1 else {}),
         }
 
+    def _is_bootstrap(self, model: int) -> bool:
+        """Returns whether a model's games are those of a bootstrap."""
+        is_random = model == 0 and not self._config.learner.initial_model
+        return self._bootstrap is not None and is_random
+
     def _played(self, model: int) -> SelfplayConfig:
         """Returns how games are played that begin on a model."""
-        is_random = model == 0 and not self._config.learner.initial_model
-        if self._bootstrap is None or not is_random:
+        if self._bootstrap is None or not self._is_bootstrap(model):
             return self._actor
         return self._bootstrap.played(self._actor)
 
@@ -260,9 +271,9 @@ class SelfplayRole:
         task = self._config.task
         return load_model(entry, task, self._wanted, error=RunError).path
 
-    def _seal(self, writer: ExperienceWriter, generation: int) -> None:
-        """Seals a generation that is whole on the disk."""
-        wanted = self._actor.games_per_generation
+    def _seal(self, writer: ExperienceWriter, generation: int, is_over: bool) -> None:
+        """Seals a generation that is whole on the disk, or over with fewer games."""
+        wanted = 0 if is_over else self._actor.games_per_generation
         num_kept = len(writer.recorded_games(generation).indices)
         if num_kept < wanted:
             raise RunError(

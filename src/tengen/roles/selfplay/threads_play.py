@@ -60,8 +60,13 @@ class PlayingThreads:
         self._looked_s = -math.inf
 
     def play(
-        self, wanted: GamesOfGeneration, opened: OpenGeneration, part_games: int = 0
-    ) -> tuple[GenerationReport, list[int]]:
+        self,
+        wanted: GamesOfGeneration,
+        opened: OpenGeneration,
+        part_games: int = 0,
+        *,
+        ends_with_model: bool = False,
+    ) -> tuple[GenerationReport, list[int], bool]:
         """Plays until every game is over or the context stops it.
 
         A full disk is waited for as ``RoleContext.write`` does, with the games in
@@ -73,9 +78,12 @@ class PlayingThreads:
                 earlier process.
             part_games: Each time that so many are finished they are sealed, while the
                 others go on; 0: all are sealed at the end, by the caller.
+            ends_with_model: Whether a newer model is the end of the generation, with
+                the games that are finished.
 
         Returns:
-            What was played, and the models that played, in order.
+            What was played, the models that played, in order, and whether a newer model
+            was the end of it.
         """
         unfinished = opened.unfinished()
         num_recovered = len(wanted.finished)
@@ -83,12 +91,21 @@ class PlayingThreads:
         models = [wanted.model]
         num_begun: int | None = None
         while True:
-            part = _Part(wanted, self._queue(wanted, unfinished), opened, part_games)
+            part = _Part(
+                wanted,
+                self._queue(wanted, unfinished),
+                opened,
+                part_games,
+                self._context.follow_models
+                and (ends_with_model or wanted.config.follows_models),
+            )
             num_begun = part.queue.num_begun if num_begun is None else num_begun
             done = self._play_part(part, num_recovered, played)
             played = played.plus(done)
-            if self._context.stop.is_set() or not part.queue.stopped:
-                return dataclasses.replace(played, num_gone_on_with=num_begun), models
+            is_over = part.newer is not None and ends_with_model
+            if is_over or self._context.stop.is_set() or not part.queue.stopped:
+                played = dataclasses.replace(played, num_gone_on_with=num_begun)
+                return played, models, is_over
             self._context.write(opened.flush)
             unfinished = part.queue.unfinished()
             if part.is_full:
@@ -111,7 +128,7 @@ class PlayingThreads:
             if 0 < part.num_games <= num_games:
                 part.is_full = True
                 part.queue.stop()
-            part.newer = part.newer or self._newer(part.wanted)
+            part.newer = part.newer or self._newer(part)
             if part.newer is not None:
                 self._open(part.newer)
                 part.queue.stop()
@@ -154,17 +171,16 @@ class PlayingThreads:
             openings=[list(opening) for opening in wanted.openings],
         )
 
-    def _newer(self, wanted: GamesOfGeneration) -> GamesOfGeneration | None:
+    def _newer(self, part: _Part) -> GamesOfGeneration | None:
         """Returns the games on the newest model, where it is newer and wanted."""
-        is_wanted = self._context.follow_models and wanted.config.follows_models
         now_s = time.monotonic()
-        if not is_wanted or now_s - self._looked_s < _LOOK_S:
+        if not part.follows_models or now_s - self._looked_s < _LOOK_S:
             return None
         self._looked_s = now_s
         latest = self._run.models.latest()
-        if latest is None or latest <= wanted.model:
+        if latest is None or latest <= part.wanted.model:
             return None
-        return self._on_model(wanted, latest)
+        return self._on_model(part.wanted, latest)
 
     def _open(self, wanted: GamesOfGeneration) -> Backend:
         if self._backend is None or self._backend[0] != wanted.model:
@@ -187,6 +203,8 @@ class _Part:
     opened: OpenGeneration
     num_games: int
     """Those after which they are sealed, 0: none."""
+    follows_models: bool
+    """Whether a newer model is the end of it."""
     is_full: bool = False
     """Whether so many are finished."""
     newer: GamesOfGeneration | None = None
