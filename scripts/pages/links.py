@@ -17,6 +17,7 @@ _MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "core/README.md": "core.md",
+    "benchmarks/results": "results/index.md",
 }
 _FOLDERS = {"docs/": "", "benchmarks/results/": "results/"}
 
