@@ -22,7 +22,7 @@ comma := ,
 NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
-.PHONY: help setup train test slow-tests native-tests lint format web soak clean
+.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make slow-tests    the tests that take longer'
 	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
+	@echo 'make docs          build the site of docs/ into build/site; make docs-serve shows it'
 	@echo 'make web           build the page of tengen serve; needs Node and npm'
 	@echo 'make soak          kills without number, and learning runs: many hours'
 	@echo 'make clean         remove what was built, keep runs/'
@@ -76,6 +77,13 @@ format: $(INSTALLED)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CXX_FILES)
+
+# A link, an anchor or a page that is not there is an error: mkdocs.yml.
+docs: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 # What it makes is committed, so that nobody else needs Node.
 web:

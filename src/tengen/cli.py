@@ -30,7 +30,14 @@ from tengen.errors import (
     refusal,
 )
 
-__all__ = ["COMMANDS", "Command", "main", "parse_command"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "command_parser",
+    "find_command",
+    "main",
+    "parse_command",
+]
 
 _PYTHON_SHOWS = warnings.showwarning
 
@@ -190,14 +197,20 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     Raises:
         UsageError: The command or an argument is not known, or lacks something.
     """
-    command = _find(argv)
+    command = find_command(argv)
+    words = list(argv[len(command.name.split()) :])
+    return command, _parse(command_parser(command), words)
+
+
+def command_parser(command: Command) -> _Parser:
+    """Returns the parser of a command's arguments; its help is the command's."""
     module = importlib.import_module(command.target.split(":")[0])
     parser = _Parser(prog=f"tengen {command.name}", description=command.help)
     module.add_arguments(parser)
     parser.add_argument(
         "--json", action="store_true", help="end with one JSON object on stdout"
     )
-    return command, _parse(parser, list(argv[len(command.name.split()) :]))
+    return parser
 
 
 def _prepare_streams() -> None:
@@ -227,7 +240,15 @@ def _run(argv: list[str]) -> int:
     return int(report.get("exit_code", 0))
 
 
-def _find(argv: Sequence[str]) -> Command:
+def find_command(argv: Sequence[str]) -> Command:
+    """Returns the command that words begin with.
+
+    Args:
+        argv: What follows ``tengen``.
+
+    Raises:
+        UsageError: There is none.
+    """
     known = {command.name: command for command in COMMANDS}
     name = " ".join(argv[:2])
     if name not in known:

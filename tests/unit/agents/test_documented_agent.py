@@ -1,4 +1,4 @@
-"""The worked example of docs/adding/agent.md, put where it says, on a small task."""
+"""The worked example of docs/tutorials/own_agent.md, put where it says, on a small task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.agents.agent_fakes import TableNet, item
 
 pytest.importorskip("gymnasium")
 
-PAGES = Path(__file__).parents[3] / "docs" / "adding"
+PAGES = Path(__file__).parents[3] / "docs" / "tutorials"
 TASK = "corridor:limited"
 
 
@@ -37,9 +37,9 @@ def block_of(page: str) -> str:
 @pytest.fixture
 def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The page's agent, found by its kind alone."""
-    text = (PAGES / "agent.md").read_text()
+    text = (PAGES / "own_agent.md").read_text()
     (name,) = re.findall(r"`src/tengen/agents/(\w+)\.py`\. A test runs it", text)
-    (tmp_path / f"{name}.py").write_text(block_of("agent.md"))
+    (tmp_path / f"{name}.py").write_text(block_of("own_agent.md"))
     monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
     yield name
     Agent._kinds.pop(name)
@@ -48,10 +48,10 @@ def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The environment of docs/adding/environment.md, typed."""
+    """The environment of docs/tutorials/own_environment.md, typed."""
     folder = tmp_path / "environment"
     folder.mkdir()
-    (folder / "corridor.py").write_text(block_of("environment.md"))
+    (folder / "corridor.py").write_text(block_of("own_environment.md"))
     monkeypatch.syspath_prepend(str(folder))
     games.allow(TASK)
     yield TASK

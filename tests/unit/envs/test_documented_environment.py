@@ -1,4 +1,4 @@
-"""The worked example of docs/adding/environment.md, trained and scored."""
+"""The worked example of docs/tutorials/own_environment.md, trained and scored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tengen import envs, games
 
 pytest.importorskip("gymnasium")
 
-PAGE = Path(__file__).parents[3] / "docs" / "adding" / "environment.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_environment.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The worked example of docs/adding/game.md, checked and trained by its commands."""
+"""The worked example of docs/tutorials/own_game.md, checked and trained by its commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.runs import SMALL
 
-PAGE = Path(__file__).parents[3] / "docs" / "adding" / "game.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_game.md"
 
 
 @pytest.fixture

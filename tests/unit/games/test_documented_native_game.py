@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = ROOT / "docs" / "adding"
+PAGES = ROOT / "docs"
 FLAGS = ("-std=c++20", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
 
 # The row of the page, without linking what the other games' rows need.
@@ -52,7 +52,7 @@ def run(compiler: str, folder: Path, source: Path, *more: str) -> None:
 
 
 def test_it_plays_random_games(compiler: str, tmp_path: Path) -> None:
-    header, test = blocks("native_game.md", "cpp")
+    header, test = blocks("adding/native_game.md", "cpp")
     folder = tmp_path / "games" / "domineering"
     folder.mkdir(parents=True)
     (folder / "domineering.h").write_text(header)
@@ -65,7 +65,7 @@ def test_it_plays_random_games(compiler: str, tmp_path: Path) -> None:
 
 
 def test_its_counts_are_those_of_the_game_in_python() -> None:
-    (block,) = blocks("game.md", "python")
+    (block,) = blocks("tutorials/own_game.md", "python")
     module: dict[str, Any] = {}
     exec(block, module)
     game = module["Domineering"]()
@@ -76,7 +76,7 @@ def test_its_counts_are_those_of_the_game_in_python() -> None:
         legal = [] if game.is_terminal(state) else game.legal_actions(state)
         return sum(perft(game.apply(state, action), depth - 1) for action in legal)
 
-    _, test = blocks("native_game.md", "cpp")
+    _, test = blocks("adding/native_game.md", "cpp")
     (counts,) = re.findall(r"expected\[\] = \{(.*?)\};", test)
     expected = [int(count) for count in counts.split(", ")]
     assert [perft(game.initial_state(), depth) for depth in range(4)] == expected

@@ -1,4 +1,4 @@
-"""The worked example of docs/adding/network.md, put where it says."""
+"""The worked example of docs/tutorials/own_network.md, put where it says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.nets import InferenceHead, MlpConfig, NetConfig
 from tengen.overrides import override
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
-PAGE = Path(__file__).parents[3] / "docs" / "adding" / "network.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_network.md"
 WANTED = Signature(
     inputs={"observation": TensorSpec(shape=(4,)), "last_reward": TensorSpec()},
     outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},

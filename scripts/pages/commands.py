@@ -1,0 +1,51 @@
+"""The reference of commands, made of the parsers that read them."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Iterator
+
+from tengen.cli import COMMANDS, Command, command_parser
+
+__all__ = ["commands_page"]
+
+_WIDTH = 88
+
+_HEAD = """# Commands
+
+What `tengen COMMAND -h` prints, for every command, made of the same parsers when this site is built.
+
+Every command takes `--json`, which ends its output with one line that is one JSON object, and
+`-h`. Exit codes are 0 done, 1 failed, 2 bad usage or config, 130 interrupted with everything saved.
+Every error is one line, `name (value) rule; what to do`, on the error stream.
+"""
+
+
+def commands_page() -> str:
+    """Returns the page in Markdown; imports each command's module."""
+    return "\n".join([_HEAD, *map(_section, COMMANDS)])
+
+
+def _section(command: Command) -> str:
+    helps = [_help(parser) for parser in _with_choices(command_parser(command))]
+    blocks = "\n".join(f"```text\n{text}```\n" for text in helps)
+    return f"## tengen {command.name}\n\n{command.help.capitalize()}.\n\n{blocks}"
+
+
+def _with_choices(
+    parser: argparse.ArgumentParser,
+) -> Iterator[argparse.ArgumentParser]:
+    """Yields a parser, and those of what can be chosen below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in dict.fromkeys(action.choices.values()):
+                yield from _with_choices(below)
+
+
+def _help(parser: argparse.ArgumentParser) -> str:
+    # As wide everywhere, whatever terminal builds the page, and without colours.
+    parser.formatter_class = functools.partial(argparse.HelpFormatter, width=_WIDTH)  # type: ignore[assignment]
+    parser.color = False  # type: ignore[attr-defined,unused-ignore]
+    return parser.format_help()

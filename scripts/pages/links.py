@@ -1,0 +1,81 @@
+"""Links of the checkout's pages, turned to links of the site's.
+
+Pages name files of the checkout by their path, ``docs/store.md`` in backticks, which
+can be read everywhere. In the site such a name is a link, where the file is a page.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+__all__ = ["linked_page", "moved_links", "page_of"]
+
+# Files of the checkout that are pages of the site under another name.
+_MOVED = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "core/README.md": "core.md",
+    "benchmarks/results": "results/index.md",
+}
+_FOLDERS = {"docs/": "", "benchmarks/results/": "results/"}
+
+_FENCE = re.compile(r"(?ms)^(```.*?^```[^\n]*$)")
+# A name in backticks alone, not the text of a link.
+_NAMED = re.compile(r"(?<!\[)`([\w./]+/[\w.]+\.md|[A-Z]+\.md)`(?!\])")
+_LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
+
+
+def page_of(path: str) -> str | None:
+    """Returns where a file of the checkout is in the site; None where it is not."""
+    if path in _MOVED:
+        return _MOVED[path]
+    for folder, place in _FOLDERS.items():
+        if path.startswith(folder):
+            return place + path.removeprefix(folder)
+    return None
+
+
+def linked_page(markdown: str, page: str) -> str:
+    """Returns a page whose names of other pages are links.
+
+    Args:
+        markdown: The page.
+        page: Where it is in the site.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        target = page_of(match[1])
+        if target is None or target == page:
+            return match[0]
+        return f"[`{match[1]}`]({_relative(target, page)})"
+
+    return _outside_blocks(markdown, lambda text: _NAMED.sub(link, text))
+
+
+def moved_links(markdown: str, source: str, page: str) -> str:
+    """Returns a page that was moved, with links that go where they went.
+
+    Args:
+        markdown: The page, with links from its place in the checkout.
+        source: Its place in the checkout.
+        page: Its place in the site.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        return _relative(page_of(path) or path, page)
+
+    return _outside_blocks(markdown, lambda text: _LINK.sub(link, text))
+
+
+def _relative(target: str, page: str) -> str:
+    return posixpath.relpath(target, posixpath.dirname(page) or ".")
+
+
+def _outside_blocks(markdown: str, change) -> str:  # type: ignore[no-untyped-def]
+    parts = _FENCE.split(markdown)
+    return "".join(
+        part if part.startswith("```") else change(part) for part in parts
+    )
