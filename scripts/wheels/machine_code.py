@@ -50,7 +50,9 @@ def instruction_problems(extension: Path) -> list[str]:
     if len(outside) > MOST_SHOWN:
         problems.append(f"{len(outside) - MOST_SHOWN} more functions are alike")
     if len(found) == len(outside):
-        problems.append("kernels (avx2, avx512) are not seen; their names changed")
+        problems.append(
+            "kernels (avx2, avx512) are not seen; the symbols are gone, or other names"
+        )
     return problems
 
 

@@ -2,6 +2,8 @@
 
 A command is a function ``(args) -> report``. It prints for people unless
 ``args.json``; then its report is printed as one JSON object, the last line of stdout.
+With ``--quiet`` what it prints goes nowhere, but for that object; stderr has errors and
+warnings as ever.
 A report's ``exit_code``, 0 where there is none, is the command's. The module's
 ``add_arguments(parser)`` declares the arguments of its commands.
 
@@ -11,13 +13,14 @@ Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
@@ -30,7 +33,14 @@ from tengen.errors import (
     refusal,
 )
 
-__all__ = ["COMMANDS", "Command", "main", "parse_command"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "CommandParser",
+    "main",
+    "make_parser",
+    "parse_command",
+]
 
 _PYTHON_SHOWS = warnings.showwarning
 
@@ -45,19 +55,24 @@ class Command:
     """``module:function``; the module has ``add_arguments(parser)`` too."""
     help: str
     """One phrase."""
+    talks: bool = False
+    """Whether its stdout is one side of a conversation, which --quiet leaves."""
 
 
 COMMANDS = (
     Command(
         "train", "tengen.recipes.train_command:train", "train an agent from nothing"
     ),
-    Command("play", "tengen.play.command:play", "play against a trained agent"),
+    Command("play", "tengen.play.command:play", "play against a trained agent", True),
     Command("serve", "tengen.serve.command:serve", "watch runs and play in a browser"),
-    Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
+    Command(
+        "gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers", True
+    ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
         "a model of gomoku for Gomocup managers",
+        talks=True,
     ),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command(
@@ -103,7 +118,9 @@ COMMANDS = (
         "tengen.envs.check.command:env_check",
         "check an environment, your own or an installed one",
     ),
-    Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
+    Command(
+        "doctor", "tengen.doctor.command:doctor", "what will be used here, and why"
+    ),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
     ),
@@ -139,16 +156,23 @@ COMMANDS = (
         "a model as a graph for other programs",
     ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
+    Command(
+        "completion",
+        "tengen.completion.command:completion",
+        "print what completes words in a shell",
+        talks=True,
+    ),
 )
 
 
-class _Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Raises UsageError where argparse would print its usage and exit."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
+        """Raises UsageError, for what argparse does not understand."""
         raise UsageError(
             f"arguments ({message}) are not understood; try {self.prog} -h"
         )
@@ -191,13 +215,24 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
         UsageError: The command or an argument is not known, or lacks something.
     """
     command = _find(argv)
+    parser = make_parser(command)
+    return command, _parse(parser, list(argv[len(command.name.split()) :]))
+
+
+def make_parser(command: Command) -> CommandParser:
+    """Returns what parses the words behind a command; imports its module."""
     module = importlib.import_module(command.target.split(":")[0])
-    parser = _Parser(prog=f"tengen {command.name}", description=command.help)
+    parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
     module.add_arguments(parser)
     parser.add_argument(
         "--json", action="store_true", help="end with one JSON object on stdout"
     )
-    return command, _parse(parser, list(argv[len(command.name.split()) :]))
+    parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="print nothing but that object, errors and warnings",
+    )
+    return parser
 
 
 def _prepare_streams() -> None:
@@ -221,10 +256,24 @@ def _run(argv: list[str]) -> int:
     module_name, function_name = command.target.split(":")
     function: Callable[[argparse.Namespace], Mapping[str, Any]]
     function = getattr(importlib.import_module(module_name), function_name)
-    report = function(args)
+    with _quietly(command) if args.quiet else contextlib.nullcontext():
+        report = function(args)
     if args.json:
         print(json.dumps(report))
     return int(report.get("exit_code", 0))
+
+
+@contextlib.contextmanager
+def _quietly(command: Command) -> Iterator[None]:
+    """Within it nothing is shown, but for what a command says to its partner."""
+    from tengen.observe.progress_line import silenced
+
+    with silenced(), open(os.devnull, "w") as nowhere:
+        if command.talks:
+            yield
+            return
+        with contextlib.redirect_stdout(nowhere):
+            yield
 
 
 def _find(argv: Sequence[str]) -> Command:
@@ -237,7 +286,7 @@ def _find(argv: Sequence[str]) -> Command:
     return known[name]
 
 
-def _parse(parser: _Parser, argv: list[str]) -> argparse.Namespace:
+def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
@@ -255,7 +304,7 @@ def _overview() -> str:
     rows = [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS]
     return "\n".join(
         [
-            "usage: tengen COMMAND ... [--json]",
+            "usage: tengen COMMAND ... [--json] [--quiet]",
             "",
             "Trains agents by reinforcement learning. Start with:",
             "  tengen train gomoku/9 --minutes 10",
