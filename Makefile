@@ -22,7 +22,7 @@ comma := ,
 NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
-.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web soak clean
+.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web wheels soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
 	@echo 'make docs          build the site of docs/ into build/site; make docs-serve shows it'
 	@echo 'make web           build the page of tengen serve; needs Node and npm'
+	@echo 'make wheels        the sdist and the wheels, checked and tried; in dist/'
 	@echo 'make soak          kills without number, and learning runs: many hours'
 	@echo 'make clean         remove what was built, keep runs/'
 
@@ -88,6 +89,10 @@ docs-serve: $(INSTALLED)
 # What it makes is committed, so that nobody else needs Node.
 web:
 	@cd web && npm ci --silent --no-fund --no-audit && npm run --silent check && npm run --silent build
+
+# Each Python that is found builds or tries one; PYTHONS names folders of more.
+wheels:
+	@$(PYTHON) scripts/build_wheels.py $(addprefix --python ,$(PYTHONS))
 
 clean:
 	rm -rf build dist .venv web/node_modules .pytest_cache .mypy_cache .ruff_cache

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
+#include <string>
 #include <utility>
 
 #ifdef _WIN32
@@ -14,6 +16,7 @@
 #else
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -159,6 +162,21 @@ void File::rename_durably(const std::string& to) {
   ::close(descriptor);
   errno = code;
   if (!ok) fail_with_errno(directory, "be synced");
+#endif
+}
+
+uint64_t random_number() {
+#ifdef _WIN32
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+#else
+  // Not std::random_device, whose code needs a newer C library than the rest.
+  uint64_t number = 0;
+  if (::getentropy(&number, sizeof(number)) != 0) {
+    throw Error(std::string("randomness (of the system) cannot be read: ") + std::strerror(errno) +
+                "; allow getrandom");
+  }
+  return number;
 #endif
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What differs between operating systems: durable files. Tested on Linux; the macOS and
+// What differs between operating systems: durable files, randomness. Tested on Linux; the macOS and
 // Windows branches are untested.
 
 #include <cstdint>
@@ -38,6 +38,9 @@ class File {
   std::string path_;
   int descriptor_;
 };
+
+// 64 bits of the system's randomness, for names that nobody else has. Throws Error without any.
+uint64_t random_number();
 
 // Ends this process at once, as SIGKILL does: no destructor runs, no buffer is flushed.
 [[noreturn]] void kill_self();

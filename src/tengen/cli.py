@@ -2,6 +2,8 @@
 
 A command is a function ``(args) -> report``. It prints for people unless
 ``args.json``; then its report is printed as one JSON object, the last line of stdout.
+With ``--quiet`` what it prints goes nowhere, but for that object; stderr has errors and
+warnings as ever.
 A report's ``exit_code``, 0 where there is none, is the command's. The module's
 ``add_arguments(parser)`` declares the arguments of its commands.
 
@@ -11,13 +13,14 @@ Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
@@ -33,6 +36,7 @@ from tengen.errors import (
 __all__ = [
     "COMMANDS",
     "Command",
+    "CommandParser",
     "command_parser",
     "find_command",
     "main",
@@ -52,19 +56,24 @@ class Command:
     """``module:function``; the module has ``add_arguments(parser)`` too."""
     help: str
     """One phrase."""
+    talks: bool = False
+    """Whether its stdout is one side of a conversation, which --quiet leaves."""
 
 
 COMMANDS = (
     Command(
         "train", "tengen.recipes.train_command:train", "train an agent from nothing"
     ),
-    Command("play", "tengen.play.command:play", "play against a trained agent"),
+    Command("play", "tengen.play.command:play", "play against a trained agent", True),
     Command("serve", "tengen.serve.command:serve", "watch runs and play in a browser"),
-    Command("gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers"),
+    Command(
+        "gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers", True
+    ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
         "a model of gomoku for Gomocup managers",
+        talks=True,
     ),
     Command("match", "tengen.evaluation.command:match", "play two agents"),
     Command(
@@ -110,7 +119,9 @@ COMMANDS = (
         "tengen.envs.check.command:env_check",
         "check an environment, your own or an installed one",
     ),
-    Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
+    Command(
+        "doctor", "tengen.doctor.command:doctor", "what will be used here, and why"
+    ),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
     ),
@@ -146,16 +157,23 @@ COMMANDS = (
         "a model as a graph for other programs",
     ),
     Command("bench", "tengen.bench.command:bench", "measure a part"),
+    Command(
+        "completion",
+        "tengen.completion.command:completion",
+        "print what completes words in a shell",
+        talks=True,
+    ),
 )
 
 
-class _Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Raises UsageError where argparse would print its usage and exit."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
+        """Raises UsageError, for what argparse does not understand."""
         raise UsageError(
             f"arguments ({message}) are not understood; try {self.prog} -h"
         )
@@ -202,13 +220,21 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     return command, _parse(command_parser(command), words)
 
 
-def command_parser(command: Command) -> _Parser:
-    """Returns the parser of a command's arguments; its help is the command's."""
+def command_parser(command: Command) -> CommandParser:
+    """Returns the parser of a command's arguments; its help is the command's.
+
+    Imports the command's module.
+    """
     module = importlib.import_module(command.target.split(":")[0])
-    parser = _Parser(prog=f"tengen {command.name}", description=command.help)
+    parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
     module.add_arguments(parser)
     parser.add_argument(
         "--json", action="store_true", help="end with one JSON object on stdout"
+    )
+    parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="print nothing but that object, errors and warnings",
     )
     return parser
 
@@ -234,10 +260,24 @@ def _run(argv: list[str]) -> int:
     module_name, function_name = command.target.split(":")
     function: Callable[[argparse.Namespace], Mapping[str, Any]]
     function = getattr(importlib.import_module(module_name), function_name)
-    report = function(args)
+    with _quietly(command) if args.quiet else contextlib.nullcontext():
+        report = function(args)
     if args.json:
         print(json.dumps(report))
     return int(report.get("exit_code", 0))
+
+
+@contextlib.contextmanager
+def _quietly(command: Command) -> Iterator[None]:
+    """Within it nothing is shown, but for what a command says to its partner."""
+    from tengen.observe.progress_line import silenced
+
+    with silenced(), open(os.devnull, "w") as nowhere:
+        if command.talks:
+            yield
+            return
+        with contextlib.redirect_stdout(nowhere):
+            yield
 
 
 def find_command(argv: Sequence[str]) -> Command:
@@ -258,7 +298,7 @@ def find_command(argv: Sequence[str]) -> Command:
     return known[name]
 
 
-def _parse(parser: _Parser, argv: list[str]) -> argparse.Namespace:
+def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
@@ -276,7 +316,7 @@ def _overview() -> str:
     rows = [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS]
     return "\n".join(
         [
-            "usage: tengen COMMAND ... [--json]",
+            "usage: tengen COMMAND ... [--json] [--quiet]",
             "",
             "Trains agents by reinforcement learning. Start with:",
             "  tengen train gomoku/9 --minutes 10",

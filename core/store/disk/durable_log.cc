@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <random>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/platform.h"
 #include "store/disk/log_file.h"
 
 namespace tengen::store {
@@ -18,11 +18,6 @@ namespace {
 using engine::State;
 
 constexpr uint64_t kWriteBytes = uint64_t{256} << 10;
-
-uint64_t random_number() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device() | 1;
-}
 
 // Applies a closed log, behind which there is another. Throws Error where it is damaged.
 void apply_log(const std::string& directory, uint64_t number, State* state) {
@@ -100,7 +95,7 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
     : directory_(std::move(directory)),
       log_bytes_(log_bytes),
       is_exact_(is_exact),
-      writer_(random_number()),
+      writer_(random_number() | 1),
       first_(next_number(directory_)),
       number_(first_),
       last_mark_(directory_) {

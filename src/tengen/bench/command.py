@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.set_defaults(parser=command)  # whose options are told
         importlib.import_module(module).add_arguments(command)
         # Given before or after NAME; SUPPRESS keeps the outer value when absent.
-        command.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+        for option in ("--json", "--quiet"):
+            command.add_argument(option, action="store_true", default=argparse.SUPPRESS)
 
 
 def bench(args: argparse.Namespace) -> dict[str, Any]:

