@@ -103,6 +103,11 @@ COMMANDS = (
         "tengen.envs.check.command:env_check",
         "check an environment, your own or an installed one",
     ),
+    Command(
+        "players",
+        "tengen.bundled.command:players",
+        "list the trained players that are part of tengen",
+    ),
     Command("doctor", "tengen.observe.doctor:doctor", "check this machine"),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
