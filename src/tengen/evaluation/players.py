@@ -350,8 +350,8 @@ def open_player(
     Args:
         word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (which is
             not started yet), RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` or ``bundled:NAME``. A path that looks like a fixed player is
-            reached as ``./random``.
+            ``katago:FILE`` or ``bundled:NAME``. A path that looks like a fixed player
+            is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
         play: How a model plays; None as it says itself.
         scores: Whether a model shall estimate the final score, too, if it can; it
