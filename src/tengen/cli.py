@@ -120,6 +120,11 @@ COMMANDS = (
         "check an environment, your own or an installed one",
     ),
     Command(
+        "players",
+        "tengen.bundled.command:players",
+        "list the trained players that are part of tengen",
+    ),
+    Command(
         "doctor", "tengen.doctor.command:doctor", "what will be used here, and why"
     ),
     Command(

@@ -137,8 +137,25 @@ export interface Forecast {
 export interface PlayInfo {
   game: Game;
   models: number[];
-  newest: number;
+  // Of a bundled player null, and no models.
+  newest: number | null;
   max_simulations: number;
+  // Weakest first; none of a run.
+  levels: Level[];
+}
+
+export interface Level {
+  level: number;
+  name: string;
+  rating: number;
+}
+
+export interface BundledPlayer {
+  id: string;
+  name: string;
+  net: string;
+  games: number;
+  strength: { what: string; value: number; low: number; high: number }[];
 }
 
 export interface KeptPly {

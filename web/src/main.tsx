@@ -48,6 +48,7 @@ function Page({ first, id, page, url }: { first?: string; id?: string; page?: st
   if (!first) return <RunsPage />;
   if (first === "environments") return <EnvironmentsPage />;
   if (first === "store") return <StorePage />;
+  if (first === "players" && id) return <PlayPage key={id} id={id} isBundled />;
   if (first === "runs" && id) {
     if (!page) return <RunPage key={id} id={id} />;
     if (page === "games") return <GamesPage key={id} id={id} query={url.searchParams} />;

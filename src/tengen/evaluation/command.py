@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tengen.bundled import level_of
 from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
@@ -45,7 +46,7 @@ class MatchSettings:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``match``."""
     words = (
-        "RUN, RUN@17, a model directory, katago:FILE, random, mcts:N, "
+        "RUN, RUN@17, a model directory, katago:FILE, bundled:go/9, random, mcts:N, "
         'gtp:"COMMAND" or gomocup:"COMMAND"'
     )
     parser.add_argument("a", metavar="A", help=words)
@@ -63,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=64,
         metavar="N",
         help="simulations a move of a model (64)",
+    )
+    parser.add_argument(
+        "--level",
+        metavar="L[,L]",
+        help="how strong a bundled player is, A's and B's, - for none: 3 or 3,beginner "
+        "or -,rating:1200; see tengen players NAME",
     )
     parser.add_argument(
         "--task",
@@ -222,8 +229,10 @@ def _players(
     )
     settings = override(usual, args.settings)
     players: list[MatchPlayer] = []
+    levels = _levels(args.level)
     for (side, player), tree_threads in zip(found.items(), trees, strict=True):
         word, play = getattr(args, side), getattr(settings, side)
+        level = levels[side]
         if isinstance(player, ModelDir):
             opened = open_model(
                 player,
@@ -233,8 +242,13 @@ def _players(
                 devices=args.devices,
                 task=typed,
             )
-            players.append(dataclasses.replace(opened, tree_threads=tree_threads))
+            rated = None if level is None else level_of(word, level)
+            players.append(
+                dataclasses.replace(opened, tree_threads=tree_threads, level=rated)
+            )
             continue
+        rule = f"is of bundled players, and {word} is none; write - for it"
+        check(level is None, "level", level, rule)
         rule = "is no model and has no search to set; take that --set away"
         check(play == PlayConfig(), side, word, rule)
         if isinstance(player, GomocupPlayer):
@@ -245,6 +259,14 @@ def _players(
             player = dataclasses.replace(player, answer_s=args.answer_seconds)
         players.append(player)
     return players
+
+
+def _levels(text: str | None) -> dict[str, str | None]:
+    """Returns the levels of A and of B that were typed, None for none."""
+    words = [] if text is None else text.split(",")
+    check(len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3")
+    typed = [None if word in ("", "-") else word for word in words]
+    return dict(zip("ab", [*typed, None, None], strict=False))
 
 
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:

@@ -30,7 +30,7 @@ from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.sides import PortSide, Side, TreeSide
 from tengen.games import Book, Game, core_game
 from tengen.run import MAX_THREADS
-from tengen.search import MAX_SIMULATIONS
+from tengen.search import MAX_SIMULATIONS, draw_seed
 
 __all__ = [
     "MAX_GAMES",
@@ -217,7 +217,10 @@ def play_match(
     )
     tables = [
         _Table(
-            [_side(game, player, num_simulations, num_slots) for player in (a, b)],
+            [
+                _side(game, player, num_simulations, num_slots, draw_seed(seed, side))
+                for side, player in enumerate((a, b))
+            ],
             _core.make_match(
                 core_game(game),
                 a.to_native(num_simulations),
@@ -280,14 +283,18 @@ def _tally(games: Sequence[PlayedGame]) -> Tally:
 
 
 def _side(
-    game: Game, player: MatchPlayer, num_simulations: int, num_slots: int
+    game: Game,
+    player: MatchPlayer,
+    num_simulations: int,
+    num_slots: int,
+    seed: int,
 ) -> Side:
     if isinstance(player, EnginePlayer):
         return EngineSide(game, player, num_slots)
     if not isinstance(player, ModelPlayer):
         return PortSide(None)
     if player.is_outside:
-        return TreeSide(game, player, num_simulations)
+        return TreeSide(game, player, num_simulations, seed)
     return PortSide(player.backend)
 
 

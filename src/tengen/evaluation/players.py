@@ -29,7 +29,7 @@ from tengen.inference.openvino_backend import (
     supported_precisions,
 )
 from tengen.models import ModelDir, resolve_model
-from tengen.search import PlayConfig, PlayPrecision
+from tengen.search import Level, PlayConfig, PlayPrecision
 
 __all__ = [
     "EnginePlayer",
@@ -113,6 +113,8 @@ class ModelPlayer:
     """The game whose planes its network reads; empty where they are the task's."""
     tree_threads: int = 1
     """Threads that search one tree; with more than one, moves differ each time."""
+    level: Level | None = None
+    """How strong it is to be; None: as strong as the simulations make it."""
 
     def __post_init__(self) -> None:
         if self.play.search.score_weight > 0:
@@ -121,7 +123,12 @@ class ModelPlayer:
     @property
     def is_outside(self) -> bool:
         """Whether a match has its moves made by searches of their own."""
-        return self.tree_threads > 1 or self.frame != ""
+        draws = self.level is not None and self.level.temperature > 0
+        return self.tree_threads > 1 or self.frame != "" or draws
+
+    def num_simulations(self, asked: int) -> int:
+        """Returns the simulations of a move: its level's, or else those asked for."""
+        return asked if self.level is None else self.level.simulations
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
         """Returns the player, opened again where the backend serves fewer threads.
@@ -191,7 +198,7 @@ class ModelPlayer:
             player.kind = _core.PlayerKind.OUTSIDE
             return player
         player.kind = _core.PlayerKind.NETWORK
-        player.num_simulations = num_simulations
+        player.num_simulations = self.num_simulations(num_simulations)
         player.search = self.play.search.to_native()
         player.keeps_tree = self.play.keeps_tree
         return player
@@ -342,9 +349,9 @@ def open_player(
 
     Args:
         word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (which is
-            not started yet), RUN (its newest model), ``RUN@17``, a model directory or
-            ``katago:FILE``. A path that looks like a fixed player is reached as
-            ``./random``.
+            not started yet), RUN (its newest model), ``RUN@17``, a model directory,
+            ``katago:FILE`` or ``bundled:NAME``. A path that looks like a fixed player
+            is reached as ``./random``.
         num_threads: Threads that will evaluate at the same time, at least 1.
         play: How a model plays; None as it says itself.
         scores: Whether a model shall estimate the final score, too, if it can; it

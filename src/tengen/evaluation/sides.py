@@ -10,6 +10,7 @@ from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game
 from tengen.inference import Backend, Runner, bind_port
+from tengen.search import draw_seed
 
 __all__ = ["PortSide", "Side", "TreeSide"]
 
@@ -68,11 +69,17 @@ class TreeSide(Side):
     Args:
         game: The game.
         player: The network, and how many threads.
-        num_simulations: A move.
+        num_simulations: A move, where the player has no level.
+        seed: Of its draws, where its level draws moves.
     """
 
-    def __init__(self, game: Game, player: ModelPlayer, num_simulations: int) -> None:
+    def __init__(
+        self, game: Game, player: ModelPlayer, num_simulations: int, seed: int
+    ) -> None:
         threads = player.tree_threads
+        num_simulations = player.num_simulations(num_simulations)
+        self._level = player.level
+        self._seed = seed
         rows = batch_rows(num_simulations, threads, player.play.batch_rows)
         self._num_simulations = num_simulations
         self._framed = player.framed(game)
@@ -90,4 +97,16 @@ class TreeSide(Side):
             request.num_simulations = self._num_simulations
             moves = self._framed.to_frame(turn.moves)
             result = self._searcher.run(moves, request, self._framed.variant)
-            match.play(turn.index, self._framed.from_frame(result.best_action))
+            action = self._chosen(result, turn.index, len(turn.moves))
+            match.play(turn.index, self._framed.from_frame(action))
+
+    def _chosen(self, result: Any, index: int, ply: int) -> int:
+        """Returns the move of a search, as the frame numbers it."""
+        if self._level is None:
+            return int(result.best_action)
+        return self._level.draw(
+            [row.action for row in result.actions],
+            [row.prior for row in result.actions],
+            result.best_action,
+            draw_seed(self._seed, index, ply),
+        )

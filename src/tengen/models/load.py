@@ -6,8 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from tengen.bundled import bundled_folder, bundled_name, bundled_names
 from tengen.config import from_dict, to_dict
-from tengen.errors import TengenError, UsageError, os_reason
+from tengen.errors import TengenError, UsageError, did_you_mean, os_reason
 from tengen.inference.architecture import parse_architecture
 from tengen.models.meta import (
     GRAPH_FILES,
@@ -20,7 +25,14 @@ from tengen.models.meta import (
 from tengen.run import RunDirectory, file_sha256, read_object
 from tengen.tensors import Signature
 
-__all__ = ["KATAGO", "differences", "load_model", "read_meta", "resolve_model"]
+__all__ = [
+    "KATAGO",
+    "differences",
+    "load_model",
+    "read_meta",
+    "read_weights",
+    "resolve_model",
+]
 
 KATAGO = "katago:"
 """Begins a word that names a network of KataGo's by its file."""
@@ -32,9 +44,10 @@ def resolve_model(source: str | Path) -> ModelDir:
     """Returns the model that ``source`` names, verified.
 
     Args:
-        source: A RUN (its newest model), ``RUN@17``, a model directory, or
-            ``katago:FILE`` with a network of KataGo's. A path that exists as it stands
-            wins over the reading with ``@``.
+        source: A RUN (its newest model), ``RUN@17``, a model directory,
+            ``katago:FILE`` with a network of KataGo's, or a bundled player,
+            ``bundled:go/9`` or ``go/9``. A path that exists as it stands wins over
+            the readings with ``@`` and as a bundled player.
 
     Raises:
         UsageError: There is no such model, or it is damaged, foreign or newer than
@@ -54,9 +67,12 @@ def resolve_model(source: str | Path) -> ModelDir:
     name, at, number = str(source).rpartition("@")
     if at and re.fullmatch("[0-9]{1,18}", number) and Path(name).is_dir():
         return _numbered(Path(name), int(number))
+    if (bundled := bundled_name(word)) is not None:
+        return load_model(bundled_folder(bundled))
+    advice = did_you_mean(word, bundled_names(), "check the path")
     raise UsageError(
-        f"model ({source}) is neither a run directory, RUN@NUMBER nor a model "
-        f"directory; check the path"
+        f"model ({source}) is neither a run directory, RUN@NUMBER, a model directory "
+        f"nor a bundled player; {advice}"
     )
 
 
@@ -101,6 +117,21 @@ def load_model(
                 f"model file ({path / name}) has no sha256 in meta.json; remove it"
             )
     return ModelDir(path, meta)
+
+
+def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
+    """Returns a network's whole state, by its own names.
+
+    Half precision, which bundled players are kept in, becomes float32.
+
+    Args:
+        directory: Of a model that was verified.
+    """
+    tensors = safetensors.numpy.load_file(directory / WEIGHTS_FILE)
+    return {
+        name: tensor.astype(np.float32) if tensor.dtype == np.float16 else tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def differences(found: Signature, wanted: Signature) -> str:

@@ -6,12 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import safetensors.numpy
-
 from tengen.config import check
 from tengen.models.export import ModelExporter
-from tengen.models.load import resolve_model
-from tengen.models.meta import WEIGHTS_FILE
+from tengen.models.load import read_weights, resolve_model
 from tengen.run import publish_file
 from tengen.tensors import TensorSpec
 
@@ -21,7 +18,9 @@ __all__ = ["add_arguments", "export_onnx"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``data export-onnx``."""
     parser.add_argument(
-        "model", metavar="MODEL", help="RUN (its newest model), RUN@17 or its folder"
+        "model",
+        metavar="MODEL",
+        help="RUN (its newest model), RUN@17, its folder or bundled:go/9",
     )
     parser.add_argument("onnx", metavar="FILE", help="the file to write")
 
@@ -48,7 +47,7 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         args.model,
         "keeps state from step to step, which graphs do not; use tengen.load",
     )
-    tensors = safetensors.numpy.load_file(model.path / WEIGHTS_FILE)
+    tensors = read_weights(model.path)
     data = ModelExporter().export(signature, model.meta.net, tensors)
     publish_file(path, data)
     report: dict[str, Any] = {

@@ -8,28 +8,35 @@ import os
 import sys
 from typing import Any
 
-from tengen.config import check_range
 from tengen.games import add_task_argument
 from tengen.play.loading import load_player
-from tengen.play.session.arguments import add_search_arguments
+from tengen.play.session.arguments import (
+    add_level_argument,
+    add_search_arguments,
+    checked_simulations,
+)
 from tengen.play.terminal import Session
-from tengen.search import MAX_SIMULATIONS
 
 __all__ = ["add_arguments", "play"]
+
+_SIMULATIONS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``play``."""
     parser.add_argument(
-        "model", metavar="RUN", help="RUN, RUN@17, a model directory or katago:FILE"
+        "model",
+        metavar="RUN",
+        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player: "
+        "connect4, go/9, ... of tengen players",
     )
     parser.add_argument(
         "--simulations",
         type=int,
-        default=200,
         metavar="N",
-        help="how long it thinks, simulations a move (200)",
+        help=f"how long it thinks, simulations a move ({_SIMULATIONS})",
     )
+    add_level_argument(parser)
     add_search_arguments(parser)
     add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
@@ -48,7 +55,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: The model cannot be used, or a number or a setting is refused.
         RunError: The backend refuses the model.
     """
-    check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    simulations = checked_simulations(args)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with load_player(
         args.model,
@@ -56,11 +63,14 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         args.devices,
         args.task,
         is_fresh=args.fresh,
+        level=args.level,
     ) as player:
+        if player.level is not None:
+            simulations = player.level.simulations
         session = Session(
             player,
             lambda text: print(text, flush=True),
-            simulations=args.simulations,
+            simulations=simulations or _SIMULATIONS,
             threads=player.usual_threads(args.threads, is_repeatable=args.fresh),
             person_is_first=not args.second,
             colours=is_terminal and "NO_COLOR" not in os.environ,

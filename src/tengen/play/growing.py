@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from tengen.evaluation.searcher import Searcher
 from tengen.games import Framed
 from tengen.play.analysis_shown import analysis_html, analysis_text
 
 __all__ = ["ActionAnalysis", "Analysis", "GrowingSearch", "to_analysis"]
+
+
+Draw: TypeAlias = Callable[[Sequence[int], Sequence[float], int], int]
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class Analysis:
     """The game's name, by which notebooks draw the position; empty for none."""
     moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """The actions that led to the position."""
+    drawn_action: int | None = None
+    """What a player of a weak level draws; None for other players."""
+
+    @property
+    def action_to_play(self) -> int:
+        """What the player plays: the best action, or the one that its level draws."""
+        return self.best_action if self.drawn_action is None else self.drawn_action
 
     def __str__(self) -> str:
         return analysis_text(self)
@@ -98,6 +108,7 @@ class GrowingSearch:
         lock: Held while the model is used.
         framed: The game of what it finds.
         moves: The actions that led to the position.
+        draw: As for ``to_analysis``.
     """
 
     def __init__(
@@ -107,7 +118,9 @@ class GrowingSearch:
         lock: Lock,
         framed: Framed,
         moves: Sequence[int],
+        draw: Draw | None = None,
     ) -> None:
+        self._draw = draw
         self._searcher = searcher
         self._moves = moves
         self._framed = framed
@@ -158,6 +171,7 @@ class GrowingSearch:
             self._framed,
             self._moves,
             lambda action: self._searcher.variation(action, variation_length),
+            self._draw,
         )
 
 
@@ -166,6 +180,7 @@ def to_analysis(
     framed: Framed,
     moves: Sequence[int],
     variation_of: Callable[[int], Sequence[int]] = lambda action: (),
+    draw: Draw | None = None,
 ) -> Analysis:
     """Returns the core's result of a search for people.
 
@@ -174,6 +189,8 @@ def to_analysis(
         framed: The game that was searched.
         moves: The actions that led to the position.
         variation_of: Gives an action's variation.
+        draw: Draws what the player plays, of actions, their priors and the best; None
+            where it plays the best.
     """
     best = framed.from_frame(result.best_action)
     actions = [
@@ -190,6 +207,9 @@ def to_analysis(
         )
         for a in result.actions
     ]
+    drawn = None
+    if draw is not None:
+        drawn = draw([a.action for a in actions], [a.prior for a in actions], best)
     actions.sort(key=lambda a: (a.action != best, -a.visits, -a.prior, a.action))
     return Analysis(
         value_to_play=result.root_value_to_play,
@@ -201,4 +221,5 @@ def to_analysis(
         score_to_play=result.root_score_to_play if result.has_scores else None,
         task=framed.game.name,
         moves=tuple(map(int, moves)),
+        drawn_action=drawn,
     )

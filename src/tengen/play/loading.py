@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from tengen.bundled import level_of
 from tengen.config import check
 from tengen.evaluation.players import open_model
 from tengen.models import ModelDir, resolve_model
@@ -24,13 +26,15 @@ def load(
     task: str | None = None,
     *,
     keeps_tree: bool = False,
+    level: int | str | None = None,
 ) -> Player | AgentPlayer:
     """Returns the player of a trained model. Blocks while it is read and compiled.
 
     Args:
-        word: RUN (its newest model), ``RUN@17``, a model directory, or ``katago:FILE``
+        word: RUN (its newest model), ``RUN@17``, a model directory, ``katago:FILE``
             with a network of KataGo's, a player of Go on 19x19 and, by its ``playing``,
-            on other boards.
+            on other boards, or a bundled player, ``bundled:go/9`` or ``go/9``. A path
+            that exists wins over a bundled player of that name.
         play: How a player of a game searches, but for ``keeps_tree``; None as the
             model says, which is as its run's ``agent.play``.
         devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in
@@ -41,6 +45,9 @@ def load(
             working directory: a file alone makes nobody import anything.
         keeps_tree: As for ``Player``, of a game, whatever the run says: a call then
             answers the same whatever was asked before.
+        level: How strong a bundled player is to be: a number from 1, the weakest, a
+            level's name, or ``rating:1200``; ``tengen players NAME`` lists them. None:
+            as strong as the simulations make it.
 
     Returns:
         A ``Player`` of a game, which chooses moves; an ``AgentPlayer`` of an
@@ -56,10 +63,11 @@ def load(
     if model.meta.signature.board is not None:
         play = play or model.meta.play or PlayConfig()
         play = dataclasses.replace(play, keeps_tree=keeps_tree)
-        return _player(model, name, play, devices, task)
+        return _player(model, name, play, devices, task, level)
     rule = "is for games, which are searched; leave it out in an environment"
     check(play is None, "play", play, rule)
     check(not keeps_tree, "keeps_tree", keeps_tree, rule)
+    check(level is None, "level", level, rule)
     return AgentPlayer(open_agent(model, name, task=task, devices=devices))
 
 
@@ -70,6 +78,7 @@ def load_player(
     task: str | None = None,
     *,
     is_fresh: bool = False,
+    level: str | None = None,
 ) -> Player:
     """Returns the player of a game for a command.
 
@@ -78,7 +87,9 @@ def load_player(
         settings: ``--set`` on how the model plays.
         devices: As for ``load``.
         task: As for ``load``.
-        is_fresh: Whether no tree is kept; else one is, whatever the model says.
+        is_fresh: Whether no tree is kept; else one is, whatever the model says. A weak
+            level then draws the same move twice.
+        level: As for ``load``.
 
     Raises:
         UsageError: As ``load``, a setting is refused, or the model is of an
@@ -89,7 +100,8 @@ def load_player(
     play = override(model.meta.play or PlayConfig(), settings)
     play.search.check_single()
     play = dataclasses.replace(play, keeps_tree=not is_fresh)
-    return _player(model, word, play, devices, task)
+    draws = 0 if is_fresh else secrets.randbits(63)
+    return _player(model, word, play, devices, task, level, draws)
 
 
 def _player(
@@ -98,7 +110,9 @@ def _player(
     play: PlayConfig,
     devices: str | None,
     task: str | None,
+    level: int | str | None,
+    draws: int = 0,
 ) -> Player:
-    return Player(
-        open_model(model, name, play=play, scores=True, devices=devices, task=task)
-    )
+    found = None if level is None else level_of(name, str(level))
+    opened = open_model(model, name, play=play, scores=True, devices=devices, task=task)
+    return Player(dataclasses.replace(opened, level=found), draws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -16,11 +17,13 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, is_external, open_game
 from tengen.play.forecast import Forecast, Forecaster
-from tengen.play.growing import Analysis, GrowingSearch, to_analysis
+from tengen.play.growing import Analysis, Draw, GrowingSearch, to_analysis
 from tengen.run import available_cores, usable_threads
-from tengen.search import MAX_SIMULATIONS
+from tengen.search import MAX_SIMULATIONS, Level, draw_seed
 
 __all__ = ["Player"]
+
+_USUAL_SIMULATIONS = 64
 
 
 class Player:
@@ -30,14 +33,15 @@ class Player:
 
     Args:
         model: Who plays, and whether trees are kept: then what a search finds depends
-            on what was asked before.
+            on what was asked before; and its level, if it has one.
+        draws: Seed of the moves that a weak level draws, beside that of each call.
 
     Attributes:
         name: The word that it was loaded by.
         game: The game that it plays.
     """
 
-    def __init__(self, model: ModelPlayer) -> None:
+    def __init__(self, model: ModelPlayer, draws: int = 0) -> None:
         """Opens the game.
 
         Raises:
@@ -49,6 +53,7 @@ class Player:
         self.game: Game = open_game(model.task)
         self._framed = model.framed(self.game)
         self._model: ModelPlayer | None = model
+        self._draws = draws
         self._keeps_tree = model.play.keeps_tree
         self._searchers: dict[tuple[int, int], Searcher] = {}  # by threads and rows
         self._forecaster: Forecaster | None = None
@@ -77,11 +82,13 @@ class Player:
     def choose(
         self,
         moves: Sequence[int],
-        simulations: int = 64,
+        simulations: int | None = None,
         seed: int = 0,
         threads: int = 1,
     ) -> int:
         """Returns the strongest action in the position after ``moves``.
+
+        A player of a weak level draws one instead.
 
         With one thread the same arguments give the same action wherever evaluation is
         deterministic, unless trees are kept; several search one tree together, sooner
@@ -90,6 +97,7 @@ class Player:
         Args:
             moves: Actions from the first move of the game; empty for its start.
             simulations: How long to search, 1 to 2**24; what a kept tree has counts.
+                None: as its level says, 64 without one.
             seed: Of whatever the search draws at random, below 2**63.
             threads: That search one tree, 1 to 1024; with a TengenWarning no more than
                 there are cores. The first call with more threads than before compiles
@@ -100,12 +108,12 @@ class Player:
                 game is one of Python's own and there are several threads.
             CoreError: A move is not legal, or the game is over (a ``ValueError``).
         """
-        return self.analyse(moves, simulations, seed, threads).best_action
+        return self.analyse(moves, simulations, seed, threads).action_to_play
 
     def analyse(
         self,
         moves: Sequence[int],
-        simulations: int = 64,
+        simulations: int | None = None,
         seed: int = 0,
         threads: int = 1,
     ) -> Analysis:
@@ -118,13 +126,14 @@ class Player:
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
             self._put_searcher(key, searcher)
-        return to_analysis(result, self._framed, moves)
+        draw = self._draw(seed, len(moves))
+        return to_analysis(result, self._framed, moves, draw=draw)
 
     @contextmanager
     def begin(
         self,
         moves: Sequence[int],
-        simulations: int = 64,
+        simulations: int | None = None,
         seed: int = 0,
         threads: int = 1,
         left_out: Sequence[tuple[int, int, int]] = (),
@@ -164,7 +173,8 @@ class Player:
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
-        yield GrowingSearch(searcher, result, self._lock, self._framed, moves)
+        draw = self._draw(seed, len(moves))
+        yield GrowingSearch(searcher, result, self._lock, self._framed, moves, draw)
         # A search that was interrupted is in no state to begin another: it is let go.
         with self._lock:
             if self._model is not None:
@@ -182,9 +192,28 @@ class Player:
             UsageError: There is no such game, it is another one to the network, or the
                 player was closed.
         """
-        other = Player(self._open_model().playing(task))
+        other = Player(self._open_model().playing(task), self._draws)
         other._forecaster = self._forecaster
         return other
+
+    def at_level(self, level: Level | None, draws: int = 0) -> Player:
+        """Returns a player of the same model and another strength.
+
+        Args:
+            level: How strong; None: as strong as the simulations make it.
+            draws: As for ``Player``.
+
+        Raises:
+            UsageError: The player was closed.
+        """
+        other = Player(dataclasses.replace(self._open_model(), level=level), draws)
+        other._forecaster = self._forecaster
+        return other
+
+    @property
+    def level(self) -> Level | None:
+        """How strong it is to be; None: as strong as the simulations make it."""
+        return self._open_model().level
 
     def usual_threads(
         self, asked: int | None = None, *, is_repeatable: bool = False
@@ -266,10 +295,20 @@ class Player:
             keeps_tree=self._keeps_tree,
         )
 
+    def _draw(self, seed: int, ply: int) -> Draw | None:
+        """Returns what draws moves at a ply; None for a player that plays the best."""
+        level = self._open_model().level
+        if level is None or level.temperature == 0:
+            return None
+        number = draw_seed(self._draws, seed, ply)
+        return lambda actions, priors, best: level.draw(actions, priors, best, number)
+
     def _request(
-        self, moves: Sequence[int], simulations: int, seed: int, threads: int
+        self, moves: Sequence[int], simulations: int | None, seed: int, threads: int
     ) -> tuple[tuple[int, int], Any]:
         """Returns (threads, rows of each) of a searcher, and what is asked of it."""
+        if simulations is None:
+            simulations = self._open_model().num_simulations(_USUAL_SIMULATIONS)
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
         check_range("seed", seed, 0, MAX_SEED)
         request = _core.SearchRequest()

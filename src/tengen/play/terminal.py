@@ -161,8 +161,9 @@ class Session:
             self._show_board()
         while self._is_opponents_turn():
             analysis = self._think()
-            self._play(analysis.best_action)
-            move = self._board.write(analysis.best_action)
+            action = analysis.action_to_play
+            self._play(action)
+            move = self._board.write(action)
             bar = value_bar(-analysis.value_to_play)
             self._show(f"{self._opponent.name} plays {move}   you {bar}")
             self._show_board()

@@ -4,6 +4,7 @@ The search itself is C++ (core/search) and runs inside self-play workers, matche
 sessions. To learn what it does, read `tengen.search.reference`.
 """
 
+from tengen.search.levels import Level, draw_seed
 from tengen.search.play_config import PlayConfig, PlayPrecision
 from tengen.search.reference import ReferenceSearch, SearchResult
 from tengen.search.reference_tree import Node, Proof
@@ -11,6 +12,7 @@ from tengen.search.settings import MAX_SIMULATIONS, SearchConfig
 
 __all__ = [
     "MAX_SIMULATIONS",
+    "Level",
     "Node",
     "PlayConfig",
     "PlayPrecision",
@@ -18,4 +20,5 @@ __all__ = [
     "ReferenceSearch",
     "SearchConfig",
     "SearchResult",
+    "draw_seed",
 ]

@@ -7,6 +7,7 @@ on where it was.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -15,10 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from tengen.bundled import bundled_names, read_manifest
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.play import Player
 from tengen.run import RunDirectory
+from tengen.serve.bundled import bundled_of, describe_bundled, describe_levels
 from tengen.serve.catalog import Catalog
 from tengen.serve.limits import Limits
 from tengen.serve.players import Players
@@ -36,6 +39,7 @@ __all__ = ["PlayApi"]
 
 _MAX_MODELS = 1000
 _SIMULATIONS = 200
+_SEED_BITS = 62
 
 
 class PlayApi:
@@ -58,26 +62,40 @@ class PlayApi:
 
     def routes(self) -> list[Route]:
         """Returns the routes."""
-        base = "/api/runs/{run}/play"
-        return [
-            Route(base, answers(self._models), methods=["GET"]),
-            Route(f"{base}/position", answers(self._position), methods=["POST"]),
-            Route(f"{base}/search", answers(self._search), methods=["POST"]),
-            Route(f"{base}/record", answers(self._record), methods=["POST"]),
-        ]
+        routes = [Route("/api/players", answers(self._list), methods=["GET"])]
+        for base in ("/api/runs/{run}/play", "/api/players/{player}/play"):
+            routes += [
+                Route(base, answers(self._models), methods=["GET"]),
+                Route(f"{base}/position", answers(self._position), methods=["POST"]),
+                Route(f"{base}/search", answers(self._search), methods=["POST"]),
+                Route(f"{base}/record", answers(self._record), methods=["POST"]),
+            ]
+        return routes
+
+    async def _list(self, request: Request) -> Response:
+        """Tells which players are part of tengen, whatever runs there are."""
+
+        def find() -> list[dict[str, Any]]:
+            return [describe_bundled(read_manifest(name)) for name in bundled_names()]
+
+        return json_reply(request, await run_in_threadpool(find))
 
     async def _models(self, request: Request) -> Response:
         """Tells which models there are, and what they play."""
 
         def find() -> dict[str, Any]:
-            run = self._run(request)
-            number, player = self._players.get(run, None)
-            return {
-                "game": describe_game(player.game),
-                "models": run.models.numbers()[-_MAX_MODELS:],
-                "newest": number,
-                "max_simulations": self._limits.max_simulations,
-            }
+            most = self._limits.max_simulations
+            found: dict[str, Any] = {"max_simulations": most}
+            if (name := bundled_of(request)) is not None:
+                player = self._players.get_bundled(name, None)
+                levels = describe_levels(read_manifest(name), most)
+                found |= {"models": [], "newest": None, "levels": levels}
+            else:
+                run = self._run(request)
+                number, player = self._players.get(run, None)
+                models = run.models.numbers()[-_MAX_MODELS:]
+                found |= {"models": models, "newest": number, "levels": []}
+            return {"game": describe_game(player.game), **found}
 
         return json_reply(request, await run_in_threadpool(find))
 
@@ -103,24 +121,27 @@ class PlayApi:
         ``error``.
         """
         asked = await read_json(request)
-        usual = min(_SIMULATIONS, self._limits.max_simulations)
-        simulations = asked.get("simulations", usual)
+        simulations = asked.get("simulations", min(_SIMULATIONS, self._most))
         check(
-            type(simulations) is int
-            and 1 <= simulations <= self._limits.max_simulations,
+            type(simulations) is int and 1 <= simulations <= self._most,
             "simulations",
             simulations if type(simulations) is int else "of the page",
-            f"must be 1 to {self._limits.max_simulations}; ask for fewer",
+            f"must be 1 to {self._most}; ask for fewer",
         )
 
-        def find() -> tuple[int, Player, list[int], dict[str, Any]]:
+        def find() -> tuple[int | None, Player, list[int], dict[str, Any]]:
             number, player = self._player(request, asked)
             moves = read_moves(player.game, asked.get("moves"))
             state = play_moves(player.game, moves)
             return number, player, moves, position(player.game, state)
 
         number, player, moves, before = await run_in_threadpool(find)
+        level = player.level
+        if level is not None:
+            simulations = min(level.simulations, self._most)
         plays = asked.get("plays") is True
+        # Who draws moves draws others in the next game.
+        seed = secrets.randbits(_SEED_BITS) if level is not None else 0
         forecasts = asked.get("forecasts") is True
 
         async def lines() -> AsyncIterator[dict[str, Any]]:
@@ -132,15 +153,17 @@ class PlayApi:
                 if found is not None:
                     yield {"kind": "forecast", **forecast_json(found)}
             analysis = None
-            async for analysis in self._searches.run(player, moves, simulations):
+            async for analysis in self._searches.run(player, moves, simulations, seed):
                 yield {"kind": "analysis", **analysis_json(analysis)}
             assert analysis is not None
             after = {}
+            action = analysis.best_action
             if plays:
-                moves.append(analysis.best_action)
+                action = analysis.action_to_play
+                moves.append(action)
                 state = play_moves(player.game, moves)
                 after = position(player.game, state)
-            yield {"kind": "answer", "action": analysis.best_action, **after}
+            yield {"kind": "answer", "action": action, **after}
 
         return StreamingResponse(
             _encoded(request, lines()),
@@ -157,6 +180,8 @@ class PlayApi:
             moves = read_moves(player.game, asked.get("moves"))
             play_moves(player.game, moves)
             name = f"{player.game.name} model {number}"
+            if number is None:
+                name = f"{player.game.name} of tengen"
             names = ("you", name) if asked.get("person") != 1 else (name, "you")
             return game_record(player.game, moves, *names)
 
@@ -168,7 +193,19 @@ class PlayApi:
     def _run(self, request: Request) -> RunDirectory:
         return self._catalog.find(request.path_params["run"])
 
-    def _player(self, request: Request, asked: dict[str, Any]) -> tuple[int, Player]:
+    @property
+    def _most(self) -> int:
+        return self._limits.max_simulations
+
+    def _player(
+        self, request: Request, asked: dict[str, Any]
+    ) -> tuple[int | None, Player]:
+        """Returns the number of the model, None of a bundled one, and who plays."""
+        if (name := bundled_of(request)) is not None:
+            level = asked.get("level")
+            if level is not None and (type(level) is not int or level < 1):
+                raise UsageError("level (of the page) must be 1 or more; choose one")
+            return None, self._players.get_bundled(name, level)
         number = asked.get("model")
         if number is not None and type(number) is not int:
             raise UsageError("model (of the page) must be a number; choose one")

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from tengen.bundled import bundled_folder, find_level, known_name, read_manifest
 from tengen.errors import UsageError
 from tengen.play import AgentPlayer, Player, load
 from tengen.run import RunDirectory
@@ -16,7 +17,9 @@ Load = Callable[..., Player | AgentPlayer]
 
 
 class Players:
-    """Players by run and model; the newest model of a run is looked up each time.
+    """Players by run and model, and bundled ones by name and level.
+
+    The newest model of a run is looked up each time.
 
     Thread-safe; a model is loaded once, and whoever else asks for one waits.
 
@@ -33,7 +36,7 @@ class Players:
         self._tasks = set(tasks)
         self._loads = loads
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int], Player] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int | None], Player] = OrderedDict()
 
     def get(self, run: RunDirectory, number: int | None) -> tuple[int, Player]:
         """Returns the number of a model, and who plays by it. Blocks while it loads.
@@ -58,14 +61,37 @@ class Players:
                 f"model ({found}) is not one of {known[0]} to {known[-1]}; choose one"
             )
         key = (str(run.path), found)
+        return found, self._get(key, lambda: self._load(run, found))
+
+    def get_bundled(self, name: str, level: int | None) -> Player:
+        """Returns who plays by a bundled model. Blocks while it loads.
+
+        Args:
+            name: Of the player.
+            level: How strong, 1 the weakest; None: as the simulations make it.
+
+        Raises:
+            UsageError: There is no such player or level, or its files are damaged.
+            RunError: The backend refuses it.
+        """
+        known_name(name)
+        strength = None
+        if level is not None:
+            strength = find_level(read_manifest(name), str(level))
+        player = self._get((name, None), lambda: self._load_bundled(name))
+        if strength is None:
+            return player
+        return self._get((name, level), lambda: player.at_level(strength))
+
+    def _get(self, key: tuple[str, int | None], load: Callable[[], Player]) -> Player:
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = self._load(run, found)
+                self._kept[key] = load()
                 # One that is in use lives on until its search ends.
                 while len(self._kept) > self._max_players:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
-            return found, self._kept[key]
+            return self._kept[key]
 
     def close(self) -> None:
         """Lets go of all models; waits for searches in progress."""
@@ -73,6 +99,11 @@ class Players:
             kept, self._kept = self._kept, OrderedDict()
         for player in kept.values():
             player.close()
+
+    def _load_bundled(self, name: str) -> Player:
+        player = self._loads(bundled_folder(name))
+        assert isinstance(player, Player)
+        return player
 
     def _load(self, run: RunDirectory, number: int) -> Player:
         task = str(run.read_run()["config"].get("task"))

@@ -36,7 +36,11 @@ class Searches:
         self._num_waiting = 0
 
     async def run(
-        self, player: Player, moves: Sequence[int], simulations: int
+        self,
+        player: Player,
+        moves: Sequence[int],
+        simulations: int,
+        seed: int = 0,
     ) -> AsyncIterator[Analysis]:
         """Yields what a search finds, some times a second; the last is the answer.
 
@@ -44,6 +48,7 @@ class Searches:
             player: Who searches.
             moves: Legal, of a game that is not over.
             simulations: Within the limits.
+            seed: Of whatever is drawn at random.
 
         Raises:
             Busy: Too many wait.
@@ -53,12 +58,12 @@ class Searches:
             threads = min(self._limits.num_threads, player.usual_threads())
             if not player.can_grow:
                 yield await run_in_threadpool(
-                    player.analyse, moves, simulations, 0, threads
+                    player.analyse, moves, simulations, seed, threads
                 )
                 return
             # Left with whatever ends it: a search that fails is not gone on with.
             with ExitStack() as stack:
-                growing = player.begin(moves, simulations, 0, threads)
+                growing = player.begin(moves, simulations, seed, threads)
                 search = await run_in_threadpool(stack.enter_context, growing)
                 shown_s, size = time.monotonic(), _FIRST_SLICE
                 while not search.is_proven and search.num_simulations < simulations:

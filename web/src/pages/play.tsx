@@ -29,18 +29,22 @@ interface Kept {
   model: number | null;
 }
 
-export function PlayPage({ id }: { id: string }) {
-  const path = `/api/runs/${encodeURIComponent(id)}/play`;
+export function PlayPage({ id, isBundled = false }: { id: string; isBundled?: boolean }) {
+  const path = `/api/${isBundled ? "players" : "runs"}/${encodeURIComponent(id)}/play`;
   const { data: info, error } = useAsked<PlayInfo>(path);
   useEffect(() => {
     document.title = `Play ${id} - tengen`;
   }, [id]);
   return (
     <article>
-      <RunHeader id={id} name={info?.game.name ?? id.replaceAll("~", "/")} page="play" />
+      {isBundled ? (
+        <h1>{id.replaceAll("~", "/")}</h1>
+      ) : (
+        <RunHeader id={id} name={info?.game.name ?? id.replaceAll("~", "/")} page="play" />
+      )}
       {error && <Trouble>{error}</Trouble>}
       {!info && !error && <Waiting what="the model" />}
-      {info && <Table key={info.game.name} path={path} info={info} id={id} />}
+      {info && <Table key={info.game.name} path={path} info={info} id={isBundled ? `players/${id}` : id} />}
     </article>
   );
 }
@@ -49,6 +53,8 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
   const { game } = info;
   const [kept, keep] = useKept<Kept>(`tengen-game ${id} ${game.name}`, { moves: [], person: 0, model: null });
   const [simulations, setSimulations] = useKept("tengen-simulations", Math.min(100, info.max_simulations));
+  const [level, setLevel] = useKept(`tengen-level ${game.name}`, Math.min(3, info.levels.length));
+  const hasLevels = info.levels.length > 0;
   const [shows, setShows] = useKept("tengen-thoughts", false);
   const [position, setPosition] = useState<Position | null>(null);
   const [analysis, setAnalysis] = useState<{ found: Analysis; by: 0 | 1; at: number } | null>(null);
@@ -95,14 +101,15 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
     setThinking(true);
     setError(null);
     try {
-      const asked = { moves: next.moves, model: next.model, simulations: Math.min(simulations, info.max_simulations), plays };
+      const strength = hasLevels ? { level } : { simulations: Math.min(simulations, info.max_simulations) };
+      const asked = { moves: next.moves, model: next.model, plays, ...strength };
       let by: 0 | 1 = 0;
       for await (const line of sendForLines(`${path}/search`, asked, control.signal)) {
         if (line.kind === "position") {
           const at = line as unknown as Position;
           by = at.to_play;
           setPosition(at);
-          setUsed(at.model!);
+          setUsed(at.model ?? null);
           if (at.result !== null) say(outcome(at));
         } else if (line.kind === "analysis") {
           setAnalysis({ found: line as unknown as Analysis, by, at: next.moves.length });
@@ -218,7 +225,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
       <div class="play-side">
         <fieldset>
           <legend>Opponent</legend>
-          <label>
+          {info.newest !== null && <label>
             Model
             <select
               value={model === null ? "" : String(model)}
@@ -234,17 +241,30 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
                 </option>
               ))}
             </select>
-          </label>
-          <label>
-            Strength (simulations)
-            <select value={String(simulations)} onChange={(event) => setSimulations(Number(event.currentTarget.value))}>
-              {levels.map(([word, n]) => (
-                <option key={n} value={String(n)}>
-                  {word} ({n})
-                </option>
-              ))}
-            </select>
-          </label>
+          </label>}
+          {hasLevels ? (
+            <label>
+              Level (rating; random moves have 0)
+              <select value={String(level)} onChange={(event) => setLevel(Number(event.currentTarget.value))}>
+                {info.levels.map((row) => (
+                  <option key={row.level} value={String(row.level)}>
+                    {row.level} {row.name} ({Math.round(row.rating)})
+                  </option>
+                ))}
+              </select>
+            </label>
+          ) : (
+            <label>
+              Strength (simulations)
+              <select value={String(simulations)} onChange={(event) => setSimulations(Number(event.currentTarget.value))}>
+                {levels.map(([word, n]) => (
+                  <option key={n} value={String(n)}>
+                    {word} ({n})
+                  </option>
+                ))}
+              </select>
+            </label>
+          )}
           <label>
             You are
             <select

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { ask, type RunSummary } from "../api";
+import { type BundledPlayer, type RunSummary, ask } from "../api";
 import { Spark } from "../chart";
-import { ago, clock, number } from "../format";
-import { useTold } from "../hooks";
+import { ago, clock, number, percent } from "../format";
+import { useAsked, useTold } from "../hooks";
 import { Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
 
@@ -35,6 +35,35 @@ export function RunsPage() {
       <ul class="cards">
         {sorted(runs).map((run) => (
           <RunCard key={run.id} run={run} />
+        ))}
+      </ul>
+      <Players />
+    </section>
+  );
+}
+
+// The players that are there before anything is trained.
+function Players() {
+  const { data: players } = useAsked<BundledPlayer[]>("/api/players");
+  if (!players || players.length === 0) return null;
+  return (
+    <section aria-label="Players">
+      <h2>Players to play against now</h2>
+      <ul class="cards">
+        {players.map((player) => (
+          <li key={player.id} class="card">
+            <h3>
+              <Link to={`/players/${player.id}`}>{player.name}</Link>
+            </h3>
+            {player.strength.map((row) => (
+              <p key={row.what} class="soft">
+                {row.what}: {percent(row.value)}
+              </p>
+            ))}
+            <p class="card-links">
+              <Link to={`/players/${player.id}`}>Play</Link>
+            </p>
+          </li>
         ))}
       </ul>
     </section>

@@ -35,12 +35,12 @@ def gomocup(args: argparse.Namespace) -> dict[str, Any]:
     # A match's time runs since the process was made: what it has computed is the least
     # of what it has lived.
     begun_s = time.monotonic() - time.process_time()
-    player, threads = load_for_session(args)
+    player, simulations, threads = load_for_session(args)
     with player:
         engine = Engine(
             player,
             COMMANDS,
-            simulations=args.simulations,
+            simulations=simulations,
             threads=threads,
             write=write_output,
             lines=LineReader(read_input),

@@ -168,7 +168,7 @@ class Engine:
             stones: The board that was searched.
             found: The search.
         """
-        self.stones = stones.with_stone(OWN, found.best_action, self.rules.size)
+        self.stones = stones.with_stone(OWN, found.action_to_play, self.rules.size)
         self._moved_to = self.stones
         line = found.actions[0].variation or (found.best_action,)
         cells = " ".join(self.cell(action) for action in line[:_VARIATION_CELLS])
@@ -176,7 +176,7 @@ class Engine:
             f"value {found.value_to_play:+.3f}, simulations {found.num_simulations}, "
             f"line {cells}"
         )
-        return self.cell(found.best_action)
+        return self.cell(found.action_to_play)
 
     def move(self, stones: Stones, begun_s: float) -> str | None:
         """Thinks and plays; see ``think``. Blocks.

@@ -55,11 +55,11 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
         below,
         "must be above -1 and below 1; leave it out never to resign",
     )
-    player, threads = load_for_session(args)
+    player, simulations, threads = load_for_session(args)
     with player:
         engine = Engine(
             player,
-            simulations=args.simulations,
+            simulations=simulations,
             threads=threads,
             write=write_output,
             lines=LineReader(read_input),

@@ -245,7 +245,7 @@ class Engine:
                 position, limits, begun_s, *report, stops=self._is_stopped
             )
         self.clock.spend(player, time.monotonic() - begun_s)
-        return found.best_action, found.value_to_play
+        return found.action_to_play, found.value_to_play
 
     def move(
         self,

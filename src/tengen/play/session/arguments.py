@@ -13,8 +13,10 @@ from tengen.play.player import Player
 from tengen.search import MAX_SIMULATIONS
 
 __all__ = [
+    "add_level_argument",
     "add_search_arguments",
     "add_session_arguments",
+    "checked_simulations",
     "load_for_session",
     "read_input",
     "write_output",
@@ -26,7 +28,9 @@ _CHUNK_BYTES = 1 << 16
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments that say who plays, and how."""
     parser.add_argument(
-        "model", metavar="MODEL", help="RUN, RUN@17, a model directory or katago:FILE"
+        "model",
+        metavar="MODEL",
+        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player, go/9",
     )
     parser.add_argument(
         "--simulations",
@@ -35,6 +39,7 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most simulations a move (400; with a clock what time allows)",
     )
+    add_level_argument(parser)
     add_search_arguments(parser)
     parser.add_argument(
         "--ponder",
@@ -42,6 +47,33 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
         help="search on while the other side thinks, on the same cores",
     )
     add_task_argument(parser)
+
+
+def add_level_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--level``; see ``checked_simulations``."""
+    parser.add_argument(
+        "--level",
+        metavar="L",
+        help="how strong a bundled player is: 1, the weakest, or more, a name as "
+        "beginner, or rating:1200; tengen players NAME lists them",
+    )
+
+
+def checked_simulations(args: argparse.Namespace) -> int | None:
+    """Returns the simulations that were asked for.
+
+    Args:
+        args: With ``simulations`` and ``level``.
+
+    Raises:
+        UsageError: The number is out of its range, or there is a level too.
+    """
+    simulations: int | None = args.simulations
+    if simulations is not None:
+        check_range("simulations", simulations, 1, MAX_SIMULATIONS)
+        rule = "has simulations of its own; leave --simulations out"
+        check(args.level is None, "level", args.level, rule)
+    return simulations
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +106,10 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_for_session(args: argparse.Namespace) -> tuple[Player, int]:
-    """Returns the player, and how many threads search one tree. Blocks.
+def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
+    """Returns the player, the most simulations of a move, and threads of one tree.
+
+    Blocks. Simulations are None where neither the call nor its level says them.
 
     Args:
         args: Of ``add_session_arguments``.
@@ -84,14 +118,23 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int]:
         UsageError: The model cannot be used, or a number or a setting is refused.
         RunError: The backend refuses the model.
     """
-    if args.simulations is not None:
-        check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
+    simulations = checked_simulations(args)
     rule = "keeps its tree, which --fresh forbids; leave one of them out"
     check(not (args.ponder and args.fresh), "ponder", args.ponder, rule)
     player = load_player(
-        args.model, args.settings, args.devices, args.task, is_fresh=args.fresh
+        args.model,
+        args.settings,
+        args.devices,
+        args.task,
+        is_fresh=args.fresh,
+        level=args.level,
     )
-    return player, player.usual_threads(args.threads, is_repeatable=args.fresh)
+    if player.level is not None:
+        simulations = player.level.simulations
+        # A kept tree, or one that grows meanwhile, would make it stronger.
+        check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
+    threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
+    return player, simulations, threads
 
 
 def read_input() -> bytes:

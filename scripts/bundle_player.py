@@ -1,0 +1,169 @@
+"""Makes a bundled player of a run's newest model: its files, and what is said of it.
+
+    python scripts/bundle_player.py runs/go/9 "tengen train go/9 --minutes 30"
+
+writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
+graph, and ``player.json``. ``benchmarks/player_strength.py`` measures the rest of that:
+strength and levels, which are empty until then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+from safetensors.numpy import save
+
+from tengen import bundled
+from tengen.bundled.manifest import MANIFEST_FILE
+from tengen.bundled.players import FOLDER
+from tengen.cli import parse_command
+from tengen.config import to_dict
+from tengen.models import ModelDir, ModelExporter, resolve_model
+from tengen.models.load import read_weights
+from tengen.models.meta import META_FILE, ONNX_FILE, WEIGHTS_FILE
+from tengen.nets import NetConfig
+from tengen.run import RunDirectory
+from tengen.search import PlayConfig
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", metavar="RUN", type=Path)
+    parser.add_argument("command", metavar="COMMAND", help="what trained it")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    args = parser.parse_args()
+    print(bundle(args.run, args.command, args.folder))
+
+
+def bundle(path: Path, command: str, folder: Path) -> Path:
+    """Writes a run's newest model as a bundled player; returns its folder.
+
+    Args:
+        path: The run.
+        command: What trained it, beginning with ``tengen train``.
+        folder: Where the players lie.
+    """
+    run, model = RunDirectory.open(path), resolve_model(path)
+    task = model.meta.task
+    row, typed = parse_command(command.split()[1:])
+    assert (row.name, typed.task) == ("train", task), f"{command} does not train {task}"
+    final = folder / task.replace("/", "-")
+    shutil.rmtree(final, ignore_errors=True)
+    final.mkdir(parents=True)
+    files = model_files(model)
+    for name, data in files.items():
+        (final / name).write_bytes(data)
+    origin = model.meta.origin
+    manifest = bundled.Manifest(
+        name=task,
+        task=task,
+        net=net_name(model.meta.net),
+        recipe=str(run.read_run()["config"]["recipe"]),
+        command=command,
+        commit=commit_of(run),
+        games=origin.num_games if origin and origin.num_games else 0,
+        cpu_seconds=cpu_seconds(run),
+        num_bytes=sum(len(data) for data in files.values()),
+        sha256={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    )
+    write_manifest(final, manifest)
+    return final
+
+
+def model_files(model: ModelDir) -> dict[str, bytes]:
+    """Returns the files of a model in half precision, by name."""
+    tensors = {
+        name: halved(tensor) for name, tensor in read_weights(model.path).items()
+    }
+    whole = {
+        name: t.astype(np.float32) if t.dtype == np.float16 else t
+        for name, t in tensors.items()
+    }
+    graph = ModelExporter().export(model.meta.signature, model.meta.net, whole)
+    files = {WEIGHTS_FILE: save(tensors), ONNX_FILE: half_graph(graph)}
+    # Any machine answers with the same numbers; int8 has a graph of its own.
+    play = dataclasses.replace(model.meta.play or PlayConfig(), precision="fp32")
+    origin = model.meta.origin
+    meta = dataclasses.replace(
+        model.meta,
+        origin=origin and dataclasses.replace(origin, run=f"runs/{model.meta.task}"),
+        play=play,
+        sha256={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    )
+    files[META_FILE] = (json.dumps(to_dict(meta), indent=2) + "\n").encode()
+    return files
+
+
+def halved(tensor: np.ndarray) -> np.ndarray:
+    """Returns a tensor in half precision where it has floats that fit."""
+    if tensor.dtype != np.float32:
+        return np.ascontiguousarray(tensor)
+    half = np.ascontiguousarray(tensor.astype(np.float16))
+    assert np.isfinite(half).all(), "a weight is beyond half precision"
+    return half
+
+
+def half_graph(data: bytes) -> bytes:
+    """Returns a graph whose weights are kept as halves, and cast before they are used.
+
+    What reads it folds the casts when it compiles.
+    """
+    proto = onnx.load_model_from_string(data)
+    casts = []
+    for item in proto.graph.initializer:
+        if item.data_type != onnx.TensorProto.FLOAT:
+            continue
+        half = onnx.numpy_helper.to_array(item).astype(np.float16)
+        name = item.name
+        item.CopyFrom(onnx.numpy_helper.from_array(half, f"{name}.half"))
+        casts.append(
+            onnx.helper.make_node(
+                "Cast", [f"{name}.half"], [name], to=onnx.TensorProto.FLOAT
+            )
+        )
+    nodes = [*casts, *proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    return bytes(proto.SerializeToString())
+
+
+def net_name(net: NetConfig) -> str:
+    """Returns a network's size as ``2x32``."""
+    fields = to_dict(net)
+    return f"{fields['num_blocks']}x{fields['num_channels']}"
+
+
+def commit_of(run: RunDirectory) -> str:
+    """Returns the commit of the code that trained a run, as ``code.txt`` has it."""
+    for line in (run.path / "code.txt").read_text().splitlines():
+        key, _, value = line.partition(": ")
+        if key == "commit":
+            return value.strip()
+    return "unknown"
+
+
+def cpu_seconds(run: RunDirectory) -> float:
+    """Returns the seconds of processors that a run's calls have taken."""
+    most = []
+    for path in sorted((run.path / "events").glob("train-*.jsonl")):
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        most.append(max((event.get("cpu_s", 0.0) for event in events), default=0.0))
+    return round(sum(most), 1)
+
+
+def write_manifest(folder: Path, manifest: bundled.Manifest) -> None:
+    """Writes what is said of a player beside its files."""
+    text = json.dumps(to_dict(manifest), indent=2) + "\n"
+    (folder / MANIFEST_FILE).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
