@@ -33,6 +33,16 @@ const CHARTS: { title: string; tags: [string, string][]; isShare?: boolean }[] =
       ["validation/value_loss", "value"],
     ],
   },
+  {
+    title: "Accuracy",
+    isShare: true,
+    tags: [
+      ["charts/policy_accuracy", "the search's move"],
+      ["charts/value_accuracy", "the game's result"],
+      ["validation/policy_accuracy", "move, kept games"],
+      ["validation/value_accuracy", "result, kept games"],
+    ],
+  },
   { title: "Gate, Elo over the model before", tags: [["charts/gate_elo", "Elo"]] },
   { title: "Rows a second", tags: [["charts/SPS", "rows"]] },
   { title: "Evaluations a second", tags: [["charts/evaluations_per_s", "evaluations"]] },
