@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, type RunSummary } from "../api";
 import { Spark } from "../chart";
-import { ago, clock, number } from "../format";
+import { ago, clock, number, shown } from "../format";
 import { useTold } from "../hooks";
 import { Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
@@ -92,7 +92,7 @@ function RunCard({ run }: { run: RunSummary }) {
           <Fact name="ETA" value={clock(run.eta_s)} />
         )}
       </dl>
-      {run.verdict && <p class="verdict verdict-short">{run.verdict}</p>}
+      {run.verdict && <p class="verdict verdict-short">{shown(run.verdict)}</p>}
       <p class="card-links">
         <Link to={base}>Progress</Link>
         {!run.in_environments && <Link to={`${base}/games`}>Games</Link>}
