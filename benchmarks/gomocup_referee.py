@@ -12,8 +12,8 @@ legal and who has won is looked up here. It counts wall time from the first byte
 sends to the answer, as managers do. An answer after the time, an illegal move, or a
 process that dies or has more memory than it was allowed loses there and then. A late
 answer loses nothing where the engine and the referee were ready to run and the machine,
-busy with others, gave them no processor for as long as it came late: that game has no
-result, and is counted apart.
+busy with others, gave them no processor for as long as it came late: that game is
+played again.
 
 A process plays ``--games-each`` games, one after the other by RESTART. Each finished
 game is a line of ``--out``; games that are there are not played again. Prints a table
@@ -23,31 +23,29 @@ of all, and one JSON object as the last line.
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from clock_games import most_memory_mib
+from referees import (
+    STARVED,
+    Blame,
+    Fault,
+    Loss,
+    Waits,
+    add_referee_arguments,
+    late,
+    play_all,
+    report,
+)
 
-from tengen.errors import RunError
 from tengen.evaluation.engines.gomocup_client import GomocupEngine
 
 NO_LIMIT_MS = (1 << 31) - 1
+GOOD = ("five", "draw")
 Cell = tuple[int, int]
-
-
-class Fault(Exception):
-    """A side loses by what it did; the text begins with the kind."""
-
-    def __init__(self, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.kind = kind
 
 
 @dataclass
@@ -133,16 +131,11 @@ class Seat:
             RunError: It died.
         """
         self.engine.tell(f"INFO time_left {int(self.left_ms)}")
-        before_ms = waits_ms(self.engine.pid)
+        waits = Waits(self.engine.pid)
         begun_s = time.monotonic()
         answer = self.engine.ask(line, *more)
         took_ms = 1000 * (time.monotonic() - begun_s)
-        waited = waits_ms(self.engine.pid)
-        own = waited.pop(0, 0.0) - before_ms.pop(0, 0.0)
-        waited_ms = own + max(
-            (ms - before_ms.get(thread, 0.0) for thread, ms in waited.items()),
-            default=0.0,
-        )
+        waited_ms = waits.ms()
         if self.control.match_ms is not None:
             self.left_ms -= took_ms
         self.longest_ms = max(self.longest_ms, took_ms)
@@ -153,25 +146,9 @@ class Seat:
             slack_ms = min(limits) - took_ms
             self.slack_ms = min(self.slack_ms, slack_ms)
             if slack_ms < 0:
-                # Late, but for what nobody gave it a processor for?
-                kind = "time" if slack_ms + waited_ms < 0 else "starved"
                 text = f"{line}: {took_ms:.0f} ms of {min(limits):.0f}"
-                raise Fault(kind, f"{text}, {waited_ms:.0f} ms without a processor")
+                raise late(-slack_ms, waited_ms, text)
         return answer
-
-
-def waits_ms(pid: int) -> dict[int, float]:
-    """Returns how long each thread of a process was ready and had no processor.
-
-    By thread; 0 is the thread that asks. Nothing where the kernel does not say.
-    """
-    paths = {0: Path("/proc/thread-self/schedstat")}
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            paths[int(task.name)] = task / "schedstat"
-        return {t: int(p.read_text().split()[1]) / 1e6 for t, p in paths.items()}
-    except OSError:
-        return {}
 
 
 def read_cell(text: str) -> Cell:
@@ -232,34 +209,6 @@ def swap2(seats: list[Seat], board: Board) -> list[Seat]:
             raise Fault("illegal", f"chooses {answer}")
         put(answer)
     return [other, chooser]
-
-
-class Loss(Exception):
-    """Who loses by a fault."""
-
-    def __init__(self, seat: Seat, fault: Fault) -> None:
-        super().__init__(str(fault))
-        self.seat = seat
-        self.fault = fault
-
-
-class Blame:
-    """Says whose fault it is that is raised inside."""
-
-    def __init__(self, seat: Seat) -> None:
-        self.seat = seat
-
-    def __enter__(self) -> None:
-        """Nothing happens."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Names the seat."""
-        if isinstance(error, Fault):
-            raise Loss(self.seat, error) from error
-        if isinstance(error, RunError):
-            refused = hasattr(error, "words")
-            fault = Fault("refused" if refused else "crash", str(error))
-            raise Loss(self.seat, fault) from error
 
 
 def play(seats: list[Seat], board: Board, rng: random.Random) -> tuple[int | None, Any]:
@@ -368,15 +317,16 @@ class Table:
         except Loss as loss:
             loser = next(n for n, seat in self.seats.items() if seat is loss.seat)
             line |= {"winner": "b" if loser == "a" else "a", "end": loss.fault.kind}
-            if loss.fault.kind == "starved":
-                line["winner"] = None
             line["why"] = str(loss)
-            if loss.fault.kind != "starved":  # that answer has been read
-                self.close()
+            if loss.fault.kind == STARVED:
+                line["winner"] = None
         for name, seat in self.seats.items():
             line[f"slack_ms_{name}"] = round(seat.slack_ms)
             line[f"longest_ms_{name}"] = round(seat.longest_ms)
             line[f"memory_mib_{name}"] = round(most_memory_mib(seat.engine.pid))
+        # An answer that came late has been read, and the engine may play on.
+        if line["end"] not in (*GOOD, STARVED):
+            self.close()
         return line
 
     def close(self) -> None:
@@ -386,72 +336,17 @@ class Table:
         self.seats = {}
 
 
-def table_of(lines: list[dict[str, Any]]) -> str:
-    """Returns the games by kind of control, as a table."""
-    faults = ("illegal", "time", "crash", "memory", "refused", "starved")
-    rows = [
-        "| limits | games | five | draw | " + " | ".join(faults) + " | least slack |",
-        "|---|---|---|---|" + "---|" * (len(faults) + 1),
-    ]
-    for control in sorted({line["control"] for line in lines}):
-        some = [line for line in lines if line["control"] == control]
-        ends = [line["end"] for line in some]
-        slack = min(
-            line.get(f"slack_ms_{name}", NO_LIMIT_MS) for line in some for name in "ab"
-        )
-        counts = [ends.count(end) for end in ("five", "draw", *faults)]
-        shown = "" if slack >= NO_LIMIT_MS else f"{slack} ms"
-        rows.append(
-            f"| {control} | {len(some)} | {' | '.join(map(str, counts))} | {shown} |"
-        )
-    return "\n".join(rows)
-
-
 def main() -> None:
     """Plays and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--a", required=True, metavar="COMMAND")
-    parser.add_argument("--b", required=True, metavar="COMMAND")
-    parser.add_argument("--size", type=int, default=9)
+    add_referee_arguments(parser)
     parser.add_argument("--exact", action="store_true", help="exactly five win")
-    parser.add_argument("--games", type=int, default=1000)
     parser.add_argument("--games-each", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--least-ms", type=int, default=200, help="of a turn")
     parser.add_argument("--most-ms", type=int, default=2000, help="of a turn")
     parser.add_argument("--memory-mib", type=int, default=1024)
-    parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    known = args.out.read_text().splitlines() if args.out.exists() else []
-    lines = [json.loads(line) for line in known]
-    played = {line["game"] for line in lines}
-    todo = iter([index for index in range(args.games) if index not in played])
-    lock = Lock()
-
-    def work() -> None:
-        table = Table(args)
-        try:
-            while True:
-                with lock:
-                    index = next(todo, None)
-                if index is None:
-                    return
-                line = table.game(index)
-                with lock, args.out.open("a") as file:
-                    lines.append(line)
-                    file.write(json.dumps(line) + "\n")
-                    if line["end"] not in ("five", "draw"):
-                        print(line, file=sys.stderr, flush=True)
-        finally:
-            table.close()
-
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for future in [pool.submit(work) for _ in range(args.jobs)]:
-            future.result()
-    print(table_of(lines))
-    ends = [line["end"] for line in lines]
-    print(json.dumps({"games": len(lines), **{e: ends.count(e) for e in set(ends)}}))
+    print(report(play_all(args, lambda: Table(args), GOOD), GOOD))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // One board for every game: a picture, and over it a button for each place to play.
 // The picture is for the eye alone; the buttons are what keyboards and readers find.
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Game } from "./api";
 import { moveName, sides } from "./format";
 
@@ -315,13 +315,25 @@ function Pieces({ game, board, last, shades, hint, owners }: Props) {
 
 // Games whose boards only they can draw: their own text, and a button for each move.
 function TextBoard({ game, board, legal, label, onPlay }: Props) {
+  const moves = useRef<HTMLDivElement>(null);
+  const hasPlayed = useRef(false);
+  // A move that was played is gone with its button; the next one is found again.
+  useEffect(() => {
+    if (!hasPlayed.current || !legal?.length) return;
+    hasPlayed.current = false;
+    if (document.activeElement === document.body) moves.current?.querySelector("button")?.focus();
+  }, [legal]);
+  const play = (action: number) => {
+    hasPlayed.current = true;
+    onPlay!(action);
+  };
   return (
     <div class="text-board">
       <pre>{board}</pre>
       {onPlay && (
-        <div role="group" aria-label={label} class="text-moves">
+        <div ref={moves} role="group" aria-label={label} class="text-moves">
           {(legal ?? []).map((action) => (
-            <button key={action} type="button" data-action={action} onClick={() => onPlay(action)}>
+            <button key={action} type="button" data-action={action} onClick={() => play(action)}>
               {moveName(game, action)}
             </button>
           ))}

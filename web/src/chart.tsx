@@ -138,8 +138,7 @@ function tableRows(lines: Line[]): (number | null)[][] {
 }
 
 function options(element: HTMLElement, latest: { current: Props }): uPlot.Options {
-  const css = getComputedStyle(document.documentElement);
-  const colour = (name: string) => css.getPropertyValue(name).trim();
+  const colour = colours(element);
   const { lines, isShare, height, range } = latest.current;
   const axis = {
     stroke: colour("--soft"),
@@ -187,6 +186,17 @@ function options(element: HTMLElement, latest: { current: Props }): uPlot.Option
         },
       ],
     },
+  };
+}
+
+// Returns the colours of the theme, as a canvas takes them: of variables only an
+// element knows which of their two values holds.
+function colours(element: HTMLElement): (name: string) => string {
+  return (name) => {
+    element.style.color = `var(${name})`;
+    const found = getComputedStyle(element).color;
+    element.style.color = "";
+    return found;
   };
 }
 

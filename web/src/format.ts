@@ -14,6 +14,11 @@ export function number(value: number | null | undefined, digits = 3): string {
   return String(Number(value.toPrecision(digits)));
 }
 
+// Text of a terminal as a page writes it.
+export function shown(text: string): string {
+  return text.replaceAll(" +- ", " \u00b1 ");
+}
+
 export function bytes(value: number): string {
   for (const [size, unit] of UNITS) {
     if (value >= size) return `${(value / size).toPrecision(3)} ${unit}`;

@@ -23,6 +23,8 @@ export function go(path: string, how: "push" | "replace" = "push"): void {
   if (how === "push") {
     history.pushState(null, "", path);
     scrollTo(0, 0);
+    // The link may be gone with its page; readers go on where the new one begins.
+    document.getElementById("main")?.focus({ preventScroll: true });
   } else {
     history.replaceState(null, "", path);
   }

@@ -17,6 +17,29 @@ export function Trouble({ children }: { children: ComponentChildren }) {
   );
 }
 
+interface ReadyProps {
+  isReady: boolean;
+  onClick: () => void;
+  children: ComponentChildren;
+  [name: `aria-${string}`]: string;
+}
+
+// A button that keeps the focus while it has nothing to do: one that is disabled loses
+// it, and who plays by the keyboard would begin at the top of the page again.
+export function ReadyButton({ isReady, onClick, children, ...rest }: ReadyProps) {
+  return (
+    <button
+      {...rest}
+      type="button"
+      class={isReady ? "" : "unready"}
+      aria-disabled={!isReady}
+      onClick={() => isReady && onClick()}
+    >
+      {children}
+    </button>
+  );
+}
+
 export function Waiting({ what }: { what: string }) {
   return (
     <p class="waiting" role="status">

@@ -59,7 +59,19 @@ class AlphaZeroUpdate(Update):
         )
         value_loss = (columns["value_weight"] * value_loss).mean()
         loss = policy_loss + self._config.value_cost * value_loss
-        metrics = {"policy_loss": policy_loss, "value_loss": value_loss}
+        metrics = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "policy_accuracy": losses.policy_accuracy(
+                policy_logits,
+                columns["legal"],
+                columns["policy"],
+                columns["policy_weight"],
+            ),
+            "value_accuracy": losses.value_accuracy(
+                value_logits, columns["outcome"], columns["value_weight"]
+            ),
+        }
         if auxiliary is not None:
             for name, (cost, rows) in self._auxiliary(auxiliary, columns).items():
                 metrics[name] = rows.mean()

@@ -7,7 +7,9 @@ Time suffixes as in the field: ``_tm1`` is at the state that an action was taken
 from __future__ import annotations
 
 from tengen.losses.alphazero import (
+    policy_accuracy,
     policy_cross_entropy,
+    value_accuracy,
     value_cross_entropy,
     value_squared_error,
 )
@@ -81,6 +83,7 @@ __all__ = [
     "n_step_targets",
     "normalise",
     "ownership_cross_entropy",
+    "policy_accuracy",
     "policy_cross_entropy",
     "quantile_huber_loss",
     "reply_cross_entropy",
@@ -95,6 +98,7 @@ __all__ = [
     "td_errors",
     "td_loss",
     "temperature_loss",
+    "value_accuracy",
     "value_cross_entropy",
     "value_squared_error",
     "vtrace_targets",

@@ -17,7 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["policy_cross_entropy", "value_cross_entropy", "value_squared_error"]
+__all__ = [
+    "policy_accuracy",
+    "policy_cross_entropy",
+    "value_accuracy",
+    "value_cross_entropy",
+    "value_squared_error",
+]
 
 
 def policy_cross_entropy(
@@ -87,3 +93,38 @@ def value_squared_error(
     ended = outcome[:, 0] - outcome[:, 2]
     target = torch.lerp(ended, search_value, search_value_share)
     return (share[:, 0] - share[:, 2] - target).square()
+
+
+@torch.no_grad()
+def policy_accuracy(
+    policy_logits: Tensor, legal: Tensor, policy_target: Tensor, weight: Tensor
+) -> Tensor:
+    """Returns the share of rows whose likeliest legal action is the target's, ``[]``.
+
+    Args:
+        policy_logits: ``[B, A]`` float32.
+        legal: ``[B, A]`` uint8 or bool, nonzero where an action is legal.
+        policy_target: ``[B, A]`` float32.
+        weight: ``[B]`` float32; a row without any counts for nothing.
+    """
+    lowest = torch.finfo(policy_logits.dtype).min
+    best = policy_logits.masked_fill(~legal.bool(), lowest).argmax(dim=1)
+    return _mean(best == policy_target.argmax(dim=1), weight)
+
+
+@torch.no_grad()
+def value_accuracy(value_logits: Tensor, outcome: Tensor, weight: Tensor) -> Tensor:
+    """Returns the share of rows whose likeliest result is the game's, ``[]``.
+
+    Args:
+        value_logits: ``[B, 3]`` float32 logits of win, draw, loss.
+        outcome: ``[B, 3]`` float32 distribution of win, draw, loss.
+        weight: ``[B]`` float32; a row without any counts for nothing.
+    """
+    return _mean(value_logits.argmax(dim=1) == outcome.argmax(dim=1), weight)
+
+
+def _mean(is_right: Tensor, weight: Tensor) -> Tensor:
+    """Returns the weighed mean, 0 where no row has a weight."""
+    tiny = torch.finfo(weight.dtype).tiny
+    return (is_right * weight).sum() / weight.sum().clamp_min(tiny)

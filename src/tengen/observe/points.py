@@ -26,6 +26,8 @@ _METRICS = {
     "q": "losses/q_values",
     "learning_rate": "charts/learning_rate",
     "lag_steps": "charts/lag_steps",
+    "policy_accuracy": "charts/policy_accuracy",
+    "value_accuracy": "charts/value_accuracy",
     "too_old": "charts/too_old",
 }
 """Metrics of a loss or an optimizer that have another name in CleanRL."""

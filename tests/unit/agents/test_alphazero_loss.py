@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from tengen import losses
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
 
@@ -38,6 +39,10 @@ def test_loss_weighs_rows_and_divides_by_their_number() -> None:
     policy, value = math.log(4.0) / 2, 3 * math.log(3.0) / 2
     assert math.isclose(metrics["policy_loss"].item(), policy, rel_tol=1e-6)
     assert math.isclose(metrics["value_loss"].item(), value, rel_tol=1e-6)
+    # Of the row that counts the first action is taken for the best, and is; of three
+    # counts of results one is right.
+    assert metrics["policy_accuracy"].item() == 1.0
+    assert metrics["value_accuracy"].item() == pytest.approx(1 / 3)
     assert math.isclose(loss.item(), policy + 0.5 * value, rel_tol=1e-6)
     assert priorities is None
 
@@ -63,7 +68,22 @@ def test_the_losses_of_the_config_are_taken() -> None:
             value_loss=value_loss,  # type: ignore[arg-type]
         )
         metrics = AlphaZeroUpdate(config).loss(net, columns).metrics
-        found[value_loss] = [metrics[name].item() for name in metrics]
+        names = ("policy_loss", "value_loss")
+        found[value_loss] = [metrics[name].item() for name in names]
     log2, log4 = math.log(2.0), math.log(4.0)
     assert found["cross_entropy"] == [pytest.approx(log2), pytest.approx(log2)]
     assert found["squared"] == [pytest.approx(log4), pytest.approx(1.0)]
+
+
+def test_accuracies_are_of_legal_moves_and_rows_that_count() -> None:
+    logits = torch.tensor([[5.0, 1, 2, 0], [0, 3, 1, 0], [0, 0, 0, 9.0]])
+    legal = torch.tensor([[0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]])
+    target = torch.tensor([[0, 0.1, 0.9, 0], [1.0, 0, 0, 0], [0, 0, 0, 0]])
+    weight = torch.tensor([2.0, 1.0, 0.0])
+    found = losses.policy_accuracy(logits, legal, target, weight)
+    assert found.item() == pytest.approx(2 / 3)
+    assert losses.policy_accuracy(logits, legal, target, 0 * weight).item() == 0
+    outcome = torch.eye(3)
+    results = torch.tensor([[1.0, 0, 0], [0, 0, 1], [0, 0, 1]])
+    found = losses.value_accuracy(results, outcome, torch.tensor([1.0, 3.0, 1.0]))
+    assert found.item() == pytest.approx(2 / 5)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tengen.run import RunDirectory
+from tests.unit.serve.chromium import Chromium, Page, find_chromium
 from tests.unit.serve.made_runs import (
     add_experience,
     add_matches,
@@ -48,3 +49,26 @@ def site(shelf: SimpleNamespace) -> Iterator[Site]:
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     with serving([], folder=Path(shelf.folder)) as site:
         yield site
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Chromium]:
+    """Returns a browser of all tests."""
+    pytest.importorskip("starlette", reason="the extra serve is not installed")
+    pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium is installed; apt-get install chromium")
+    browser = Chromium(program)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser: Chromium) -> Iterator[Page]:
+    """Returns a page that must end without an error and without asking anyone else."""
+    page = browser.page()
+    yield page
+    assert page.errors == []
+    own = ("http://127.0.0.1:", "blob:", "data:", "about:")
+    assert [url for url in page.requests if not url.startswith(own)] == []

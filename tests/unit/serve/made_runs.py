@@ -27,6 +27,8 @@ def learned(
         "loss": loss,
         "policy_loss": 0.7 * loss,
         "value_loss": 0.3 * loss,
+        "policy_accuracy": 0.4,
+        "value_accuracy": 0.6,
         "table": {"num_games": num_games, "num_rows": 9 * num_games},
         **fields,
     }
@@ -122,13 +124,18 @@ def make_environment_run(path: Path, seed: int) -> RunDirectory:
     run = RunDirectory.create_or_resume(path)
     config = {"task": "CartPole-v1", "seed": seed}
     run.write_run({"config": config, "roles": ["actor", "learn"]})
+    write_environment_events(run, seed)
+    (path / "films").mkdir()
+    (path / "films" / "episode-0.mp4").write_bytes(bytes(range(256)) * 8)
+    (path / "films" / "secret.txt").write_text("no film")
+    return run
+
+
+def write_environment_events(run: RunDirectory, seed: int) -> None:
+    """Writes turns of actors and of a learner."""
     writer = EventWriter(run, "train", run.new_incarnation("train"))
     for step in range(1, 5):
         writer.write("turn", role="actor", mean_return=10.0 * step * seed)
         table = {"num_rows": 100 * step, "num_episodes": step}
         writer.write("turn", **{**learned(step, 1.0), "table": table})
     writer.close()
-    (path / "films").mkdir()
-    (path / "films" / "episode-0.mp4").write_bytes(bytes(range(256)) * 8)
-    (path / "films" / "secret.txt").write_text("no film")
-    return run

@@ -41,6 +41,38 @@ def test_licences_of_what_is_bundled_are_kept():
     assert notice.count("MIT License") == 2
 
 
+def contrast(one, other):
+    """The ratio of the luminances of two colours (WCAG 2, 1.4.3)."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+            for part in parts
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_colours_are_told_apart(theme):
+    """Text by 4.5, what is drawn by 3."""
+    pattern = r"--([\w-]+): light-dark\((#\w+), (#\w+)\)"
+    found = re.findall(pattern, (WEB / "src" / "style.css").read_text())
+    colour = {name: pair[theme] for name, *pair in found} | {"white": "#ffffff"}
+    text = ["text page", "text card", "soft page", "soft card", "accent page"]
+    text += ["accent card", "accent accent-soft", "page accent", "good card"]
+    text += ["warn card", "bad card", "bad page", "wood-text wood", "white frame"]
+    drawn = [f"line-{number} card" for number in range(1, 7)]
+    drawn += ["wood-line wood", "hint wood", "hole frame"]
+    for least, pairs in ((4.5, text), (3.0, drawn)):
+        for pair in pairs:
+            front, back = pair.split()
+            assert contrast(colour[front], colour[back]) >= least, pair
+
+
 def test_the_page_is_what_its_sources_make(tmp_path):
     if not (WEB / "node_modules").is_dir() or shutil.which("node") is None:
         pytest.skip("the page's packages are not installed; run make web")

@@ -4,31 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.serve.chromium import Chromium, find_chromium
 from tests.unit.serve.made_runs import learned, write_events
 from tests.unit.serve.served import serving
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium is installed; apt-get install chromium")
-    browser = Chromium(program)
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def page(browser, site):
-    """A page that must end without an error and without asking anyone else."""
-    page = browser.page()
-    yield page
-    assert page.errors == []
-    own = ("http://127.0.0.1:", "blob:", "data:", "about:")
-    assert [url for url in page.requests if not url.startswith(own)] == []
 
 
 def text(page, selector):
@@ -43,7 +22,19 @@ def test_the_runs_are_listed_and_lead_on(page, site, shelf):
     page.click("a[href='/runs/go~5']")
     page.wait("document.querySelector('.run-header h1')?.innerText === 'go/5'")
     assert page.run("location.pathname") == "/runs/go~5"
-    page.wait("document.querySelectorAll('.chart canvas').length >= 3")
+    page.wait("document.querySelectorAll('.chart canvas').length >= 4")
+    charts = page.run("document.querySelector('.charts').innerText")
+    assert "Accuracy" in charts
+    assert "the search's move 0.4" in charts
+    assert "105 \u00b1 50" in text(page, ".facts")
+    # The colours of a canvas are those of the page.
+    page.wait(
+        "(() => { const c = document.querySelector('.chart canvas');"
+        "const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);"
+        "for (let i = 0; i < data.length; i += 4)"
+        "  if ([11, 110, 105].every((part, j) => data[i + j] === part)) return true;"
+        "return false; })()"
+    )
     page.run("history.back()")
     page.wait("document.querySelectorAll('.card').length === 6")
 
@@ -64,8 +55,7 @@ def test_a_curve_moves_while_one_looks(page, publish_run, tmp_path):
         page.wait(f"{loss}.dataset.points === '4'")
         assert "0.125" in page.run(f"{loss}.innerText")
         page.wait(f"{loss}.querySelector('canvas').toDataURL() !== {before!r}")
-        # Before its server ends, which a page would tell of.
-        page.call("Page.navigate", url="about:blank")
+        page.leave()
     writer.close()
 
 
@@ -142,8 +132,16 @@ def test_a_kept_game_is_walked_through(page, site):
     page.press("ArrowRight")
     page.wait("/^Move 1 of .*opening/.test(document.querySelector('.turn').innerText)")
     page.wait("document.querySelector('.shade') !== null")
+    # A button that has nothing to do any more keeps the focus.
+    page.run("document.querySelector('.player button:nth-child(5)').focus()")
+    page.press("Enter")
+    page.wait("document.querySelectorAll('.player .unready').length === 2")
+    assert page.run("document.activeElement.ariaLabel") == "To the end"
+    page.run("document.activeElement.blur()")
+    page.press("Home")
+    page.wait("/^Start of/.test(document.querySelector('.turn').innerText)")
     page.press("End")
-    page.wait("document.querySelectorAll('.player button:disabled').length === 2")
+    page.wait("document.querySelectorAll('.player .unready').length === 2")
     page.click(".player button:nth-child(2)")
     page.click(".play-side > button")
     page.wait("document.querySelectorAll('.play-side .actions th').length === 5")
@@ -154,13 +152,19 @@ def test_environments_and_stores_are_shown(page, site):
     page.wait("document.querySelector('.chart canvas') !== null")
     assert page.run("document.querySelectorAll('video').length") == 2
     page.click("a[href='/store']")
+    # Readers go on at the page that was asked for.
+    page.wait("document.activeElement.id === 'main'")
     page.wait("document.querySelectorAll('.task').length === 6")
 
 
 def test_a_phone_needs_no_scrolling_sideways(page, site):
     page.resize(360, 740)
-    for path in ("/", "/runs/tictactoe", "/runs/go~5/play", "/environments", "/store"):
+    paths = ["/", "/environments", "/store"]
+    for run in ("tictactoe", "connect4", "gomoku~7", "go~5"):
+        paths += [f"/runs/{run}{page}" for page in ("", "/games", "/play")]
+    for path in paths:
         page.open(site.url + path)
+        page.wait("document.querySelector('h1') !== null")
         page.wait("document.querySelector('.waiting') === null")
         wide = page.run("document.documentElement.scrollWidth")
         assert wide <= 360, path

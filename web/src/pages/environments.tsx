@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Chart } from "../chart";
 import { number } from "../format";
 import { useAsked } from "../hooks";
@@ -103,6 +103,14 @@ function Task({ task, runs }: { task: string; runs: EnvironmentRun[] }) {
 
 function Film({ path, name }: { path: string; name: string }) {
   // Asked for when it is wanted: a film is larger than the page.
-  if (name.endsWith(".gif")) return <img src={path} alt={`Film of an episode, ${name}`} loading="lazy" />;
-  return <video src={path} controls preload="none" aria-label={`Film of an episode, ${name}`} />;
+  const [isOpen, setOpen] = useState(false);
+  const label = `Film of an episode, ${name}`;
+  if (!name.endsWith(".gif")) return <video src={path} controls playsInline preload="none" aria-label={label} />;
+  // One that cannot be paused can be closed.
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{isOpen ? "Close" : "Watch"} {name}</summary>
+      {isOpen && <img src={path} alt={label} />}
+    </details>
+  );
 }

@@ -5,7 +5,7 @@ import { Chart } from "../chart";
 import { moveName, number, percent, resultText, sides } from "../format";
 import { useAsked } from "../hooks";
 import { go } from "../link";
-import { RunHeader, Trouble, ValueBar, Waiting } from "../parts";
+import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
 import { Actions, shadesOf } from "./play";
 
 interface SourceRow {
@@ -153,8 +153,8 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
           owners={end && isHeat ? end.ownership.map((each) => sign * each) : undefined}
         />
         <div class="player">
-          <button type="button" onClick={() => to(0)} disabled={ply === 0} aria-label="To the start">&laquo;</button>
-          <button type="button" onClick={() => to(ply - 1)} disabled={ply === 0} aria-label="One move back">&lsaquo;</button>
+          <ReadyButton isReady={ply > 0} onClick={() => to(0)} aria-label="To the start">&laquo;</ReadyButton>
+          <ReadyButton isReady={ply > 0} onClick={() => to(ply - 1)} aria-label="One move back">&lsaquo;</ReadyButton>
           <input
             type="range"
             min={0}
@@ -164,8 +164,8 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
             aria-valuetext={plyText(kept, ply)}
             onInput={(event) => to(Number(event.currentTarget.value))}
           />
-          <button type="button" onClick={() => to(ply + 1)} disabled={ply === last} aria-label="One move on">&rsaquo;</button>
-          <button type="button" onClick={() => to(last)} disabled={ply === last} aria-label="To the end">&raquo;</button>
+          <ReadyButton isReady={ply < last} onClick={() => to(ply + 1)} aria-label="One move on">&rsaquo;</ReadyButton>
+          <ReadyButton isReady={ply < last} onClick={() => to(last)} aria-label="To the end">&raquo;</ReadyButton>
         </div>
         <p class="turn" role="status">{plyText(kept, ply)}</p>
       </div>

@@ -12,7 +12,7 @@ import {
 import { Board, type Shade } from "../board";
 import { chance, moveName, percent, resultText, sides } from "../format";
 import { useAsked, useKept } from "../hooks";
-import { RunHeader, Trouble, ValueBar, Waiting } from "../parts";
+import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
 
 const LEVELS: [string, number][] = [
   ["by instinct", 1],
@@ -204,19 +204,19 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
         {error && <Trouble>{error}</Trouble>}
         <div class="buttons">
           {game.has_pass && (
-            <button type="button" disabled={!isTurn} onClick={() => play(game.num_actions - 1)}>
+            <ReadyButton isReady={isTurn} onClick={() => play(game.num_actions - 1)}>
               Pass
-            </button>
+            </ReadyButton>
           )}
-          <button type="button" disabled={!isTurn} onClick={() => void search(kept, false)}>
+          <ReadyButton isReady={isTurn} onClick={() => void search(kept, false)}>
             Hint
-          </button>
-          <button type="button" disabled={moves.length === 0} onClick={takeBack}>
+          </ReadyButton>
+          <ReadyButton isReady={moves.length > 0} onClick={takeBack}>
             Take back
-          </button>
-          <button type="button" disabled={moves.length === 0} onClick={() => void save()}>
+          </ReadyButton>
+          <ReadyButton isReady={moves.length > 0} onClick={() => void save()}>
             Save
-          </button>
+          </ReadyButton>
           <button type="button" class="main-button" onClick={() => void resume({ ...kept, moves: [] })}>
             New game
           </button>

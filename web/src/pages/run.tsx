@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, type Point, type RunData, type RunState } from "../api";
 import { Chart, type Line } from "../chart";
-import { bytes } from "../format";
+import { bytes, shown } from "../format";
 import { useKept, useTold } from "../hooks";
 import { RunHeader, State, Trouble, Waiting } from "../parts";
 
@@ -31,6 +31,16 @@ const CHARTS: { title: string; tags: [string, string][]; isShare?: boolean }[] =
       ["validation/loss", "total"],
       ["validation/policy_loss", "policy"],
       ["validation/value_loss", "value"],
+    ],
+  },
+  {
+    title: "Accuracy",
+    isShare: true,
+    tags: [
+      ["charts/policy_accuracy", "the search's move"],
+      ["charts/value_accuracy", "the game's result"],
+      ["validation/policy_accuracy", "move, kept games"],
+      ["validation/value_accuracy", "result, kept games"],
     ],
   },
   { title: "Gate, Elo over the model before", tags: [["charts/gate_elo", "Elo"]] },
@@ -116,12 +126,12 @@ export function RunPage({ id }: { id: string }) {
           <State state={run.state} /> <span class="soft">{status.task}</span>
           {!isHeard && <span class="soft"> (the server does not answer)</span>}
         </p>
-        {status.progress?.verdict && <p class="verdict">{status.progress.verdict}</p>}
+        {status.progress?.verdict && <p class="verdict">{shown(status.progress.verdict)}</p>}
         <dl class="facts">
           {run.facts.map(([name, text]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{text}</dd>
+              <dd>{shown(text)}</dd>
             </div>
           ))}
           <div>
@@ -216,10 +226,10 @@ function Where({ run }: { run: RunState }) {
           </table>
         </div>
       )}
-      {status.ratio && <p class="verdict">{status.ratio}</p>}
+      {status.ratio && <p class="verdict">{shown(status.ratio)}</p>}
       {status.gate && (
         <p>
-          Candidate {status.gate.candidate}: {status.gate.summary}
+          Candidate {status.gate.candidate}: {shown(status.gate.summary)}
         </p>
       )}
       {status.lost.map((line) => (

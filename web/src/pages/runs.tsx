@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type BundledPlayer, type RunSummary, ask } from "../api";
 import { Spark } from "../chart";
-import { ago, clock, number, percent } from "../format";
+import { ago, clock, number, percent, shown } from "../format";
 import { useAsked, useTold } from "../hooks";
 import { Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
@@ -121,7 +121,7 @@ function RunCard({ run }: { run: RunSummary }) {
           <Fact name="ETA" value={clock(run.eta_s)} />
         )}
       </dl>
-      {run.verdict && <p class="verdict verdict-short">{run.verdict}</p>}
+      {run.verdict && <p class="verdict verdict-short">{shown(run.verdict)}</p>}
       <p class="card-links">
         <Link to={base}>Progress</Link>
         {!run.in_environments && <Link to={`${base}/games`}>Games</Link>}

@@ -127,6 +127,21 @@ def _play(engine: Engine, command: Command) -> str:
     return ""
 
 
+def _play_sequence(engine: Engine, command: Command) -> str:
+    """All moves or none."""
+    words = command.words
+    if len(words) % 2:
+        raise GtpError("syntax error")
+    before = engine.position
+    try:
+        for colour, vertex in zip(words[::2], words[1::2], strict=True):
+            _play(engine, dataclasses.replace(command, words=(colour, vertex)))
+    except GtpError:
+        engine.position = before
+        raise
+    return ""
+
+
 def _undo(engine: Engine, command: Command) -> str:
     position = engine.position
     if not position.moves:
@@ -267,6 +282,7 @@ BOARD_COMMANDS: dict[str, Handler] = {
     "komi": _komi,
     "get_komi": _get_komi,
     "play": _play,
+    "gogui-play_sequence": _play_sequence,
     "undo": _undo,
     "showboard": _showboard,
     "fixed_handicap": _fixed_handicap,

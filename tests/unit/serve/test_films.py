@@ -1,0 +1,63 @@
+"""Films of episodes, as ``tengen eval --video`` makes them, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from tengen import cli
+from tengen.evaluation.film_formats import Gif, Mp4, find_ffmpeg
+from tests.unit.serve.made_runs import write_environment_events
+from tests.unit.serve.served import serving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def film(publish_agent, tmp_path, monkeypatch):
+    """Makes a run of Breakout with a film of an episode."""
+    pytest.importorskip("ale_py")
+    pytest.importorskip("PIL")
+
+    def make(choose_format):
+        monkeypatch.setattr("tengen.evaluation.film.choose_format", choose_format)
+        task = "atari/Breakout/classic"
+        run = publish_agent(tmp_path / "run", task)
+        run.write_run({"config": {"task": task}, "roles": ["actor", "learn"]})
+        words = ["--episodes", "1", "--max-steps", "60"]
+        words += ["--video", str(run.path / "films")]
+        assert cli.main(["eval", str(run.path), *words]) == 0
+        write_environment_events(run, seed=1)
+        return run
+
+    return make
+
+
+def test_a_gif_is_watched_and_closed(page, film):
+    with serving([film(Gif).path]) as live:
+        page.open(f"{live.url}/environments")
+        # Nothing of it is loaded before somebody asks.
+        page.click(".films summary")
+        seen = "document.querySelector('.films img')"
+        page.wait(f"{seen}?.complete && {seen}.naturalHeight >= 210")
+        path = page.run(f"new URL({seen}.src).pathname")
+        assert live.ask(path).body.count(b"\x21\xf9\x04") > 10  # pictures
+        page.click(".films summary")
+        page.wait(f"{seen} === null")
+        page.leave()
+
+
+def test_an_mp4_plays_and_is_wound_on(page, film):
+    program = find_ffmpeg()
+    if program is None:
+        pytest.skip("no ffmpeg is found; pip install 'tengen[video]'")
+    with serving([film(lambda: Mp4(program)).path]) as live:
+        page.open(f"{live.url}/environments")
+        seen = "document.querySelector('.films video')"
+        page.wait(f"{seen} !== null")
+        page.run(f"{seen}.muted = true; void {seen}.play()")
+        page.wait(f"{seen}.currentTime > 0.1")
+        assert page.run(f"{seen}.videoHeight") >= 210
+        page.run(f"{seen}.pause(); {seen}.currentTime = 0.5 * {seen}.duration")
+        page.wait(f"!{seen}.seeking && {seen}.readyState >= 2")
+        assert page.run(f"{seen}.error") is None
+        page.leave()
