@@ -161,6 +161,8 @@ std::vector<std::string> folder_seeds() {
 }  // namespace
 
 std::vector<Target> store_file_targets() {
+  // Lists of some millions of entries are none for a test's memory.
+  State::most_entries = 1 << 16;
   return {{"store_state", read_state_bytes, state_seeds},
           {"store_folder", read_folder, folder_seeds}};
 }
