@@ -208,7 +208,12 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 
 def join(where: str, name: str) -> str:
-    """Returns the dotted path of a name below ``where``, which may be empty."""
+    """Returns the dotted path of a name below ``where``, which may be empty.
+
+    A key of a file may be any text; as part of a message it stays one short line.
+    """
+    if len(name) > 60 or not name.isprintable():
+        name = shown(name)
     return f"{where}.{name}" if where else name
 
 

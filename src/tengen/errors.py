@@ -26,6 +26,7 @@ __all__ = [
 
 # Of a line that lists what is known.
 _MOST_NAMES = 20
+_MOST_CHARACTERS = 200
 
 
 class TengenError(Exception):
@@ -120,6 +121,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
         or of more than twenty names ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
+    name = name[:_MOST_CHARACTERS]  # nobody's name, and slow to compare
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'

@@ -268,15 +268,8 @@ bool Engine::remove_excess() {
 }
 
 void Engine::restore(const State& state) {
-  check(state.tables.size() == tables_.size(), "tables", tables_.size(),
-        "must be those that the store had; give the same");
-  for (uint32_t i = 0; i < num_tables(); ++i) {
-    check(state.tables[i].pool == tables_[i].pool, "pool", tables_[i].pool,
-          "must be what the table's was; give the same tables");
-  }
+  check_restorable(state);
   for (uint32_t i = 0; i < state.num_slabs.size(); ++i) {
-    check(state.chunks[i].empty() || pools_[i]->staging() != nullptr, "disk_bytes", 0,
-          "must be above 0, as it was; give the same");
     pools_[i]->begin_restore(state.num_slabs[i], state.streams[i], state.chunks[i],
                              state.num_places[i]);
     for (const auto& [place, steps] : state.open_steps) {

@@ -98,7 +98,8 @@ class Engine {
 
   // Goes on as the engine whose log made the state. Logs nothing, except where steps lie that had
   // no memory. Precondition: pools and tables were added in the order of that engine, and no
-  // session began yet. Throws Error where the tables are others, or slabs are gone.
+  // session began yet. Throws Error where the tables are others, or slabs are gone, or the
+  // state is none that a store can have.
   void restore(const State& state);
 
   SessionId begin_session();
@@ -237,6 +238,9 @@ class Engine {
   void drop_steps(Loans::iterator loan);
   void note_lent(uint64_t lease, const Lent& lent);
   void restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage);
+  // Throws Error where a state is no state of a store with these tables.
+  void check_restorable(const State& state) const;
+  void check_loans(const State& state, const std::map<uint64_t, SavedLoan>& loans) const;
   // Restores named_end of open writers.
   void restore_named_ends(const State& state);
   // Ends a drawn loan some of whose steps cannot be read.

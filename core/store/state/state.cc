@@ -5,12 +5,15 @@
 #include "base/error.h"
 
 namespace tengen::store::engine {
-namespace {
 
-[[noreturn]] void refuse(const char* what, uint64_t value) {
+void refuse_state(const char* what, uint64_t value) {
   throw Error(std::string(what) + " (" + std::to_string(value) +
               ") must be one of the log's store; the log is damaged, remove the store's folder");
 }
+
+namespace {
+
+[[noreturn]] void refuse(const char* what, uint64_t value) { refuse_state(what, value); }
 
 // One record's values, one after another.
 class Reader {
@@ -47,6 +50,9 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
+// More pools than any store has.
+constexpr uint32_t kMaxPools = 1 << 10;
+
 template <class T>
 T& at(std::vector<T>& values, uint64_t index, const char* what) {
   if (index >= values.size()) refuse(what, index);
@@ -55,7 +61,7 @@ T& at(std::vector<T>& values, uint64_t index, const char* what) {
 
 template <class T>
 T& grown_to(std::vector<T>& values, uint64_t index, const char* what) {
-  if (index > kMaxItems) refuse(what, index);
+  if (index > State::most_entries) refuse(what, index);
   if (index >= values.size()) values.resize(index + 1);
   return values[index];
 }
@@ -132,7 +138,10 @@ class Step {
     use_place(e.pool, e.place);
     s_.open_steps.erase({e.pool, e.chunk});
   }
-  void apply(const event::PlacesUsed& e) { at(s_.num_places, e.pool, "pool") = e.num_places; }
+  void apply(const event::PlacesUsed& e) {
+    if (e.num_places > kMaxItems + 1) refuse("places", e.num_places);
+    at(s_.num_places, e.pool, "pool") = e.num_places;
+  }
   void apply(const event::StepsSaved& e) {
     (void)chunk(e.pool, e.chunk);
     std::vector<std::byte> bytes = in_.values<std::byte>(e.num_bytes);
@@ -175,6 +184,7 @@ class Step {
 
   void apply(const event::TableAdded& e) {
     if (e.table != s_.tables.size()) refuse("table", e.table);
+    if (e.pool >= kMaxPools) refuse("pool", e.pool);
     s_.tables.emplace_back().pool = e.pool;
     if (e.pool >= s_.num_slabs.size()) {
       s_.num_slabs.resize(e.pool + 1);
@@ -306,6 +316,8 @@ class Step {
 };
 
 }  // namespace
+
+uint64_t State::most_entries = kMaxItems;
 
 void State::apply(std::span<const std::byte> records) {
   Reader in(records);

@@ -17,9 +17,16 @@
 
 namespace tengen::store::engine {
 
+// Throws the Error of a number of a state, or of records, that no store can have.
+[[noreturn]] void refuse_state(const char* what, uint64_t value);
+
 // Not thread-safe.
 class State {
  public:
+  // How many entries records may give a list, of which a few bytes may name the last one. As many
+  // as a store may ever have; a test of what strangers write has less memory.
+  static uint64_t most_entries;
+
   // Applies whole records, in the order in which things happened. Throws Error for a record that is
   // not possible; then the state is of no use.
   void apply(std::span<const std::byte> records);

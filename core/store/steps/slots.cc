@@ -94,10 +94,15 @@ bool Slots::grow() {
 }
 
 void Slots::begin_restore(uint32_t num_slabs) {
-  check(num_slabs * slots_per_slab_ <= max_slots(), "memory_bytes", memory_->budget_bytes(),
-        "must hold what the store held; raise it");
+  const auto check_room = [&](bool has_room) {
+    check(has_room, "memory_bytes", memory_->budget_bytes(),
+          "must hold what the store held; raise it");
+  };
+  check_room(uint64_t{num_slabs} * slots_per_slab_ <= max_slots());
   for (uint32_t i = 0; i < num_slabs; ++i) {
-    add_slab(memory_->allocate(slab_name(pool_, i), slab_bytes()));
+    std::byte* const slab = memory_->allocate(slab_name(pool_, i), slab_bytes());
+    check_room(slab != nullptr);
+    add_slab(slab);
   }
 }
 

@@ -42,7 +42,9 @@ bool Streams::contains(const StepRange& steps) const {
   const Stream& s = streams_[steps.stream];
   const uint64_t first = first_chunk_of(steps);
   const uint64_t last = chunk_of(steps.first + steps.num_steps - 1);
-  if (first < s.first_chunk || last >= s.first_chunk + s.chunks.size()) return false;
+  // The end of a range that nobody can have lies before its begin.
+  if (first > last || first < s.first_chunk) return false;
+  if (last - s.first_chunk >= s.chunks.size()) return false;
   for (uint64_t chunk = first; chunk <= last; ++chunk) {
     if (s.chunks[chunk - s.first_chunk].num_holders == 0) return false;
   }

@@ -14,6 +14,7 @@ from tengen.errors import TengenError, UsageError
 from tengen.run import RunDirectory, find_files
 from tengen.serve.catalog import Catalog
 from tengen.serve.history import History
+from tengen.serve.links import in_folder
 from tengen.serve.replies import answers, json_reply
 from tengen.serve.watch import Watches, state_of
 
@@ -102,4 +103,4 @@ def _films(run: RunDirectory) -> list[Path]:
     """Returns the films that ``tengen eval RUN --video RUN/films`` made."""
     found = find_files(run.path / _FILMS, "*")
     films = [p for p in found if p.suffix in _TYPES and p.is_file()]
-    return sorted(p for p in films if not p.is_symlink())[:_MAX_FILMS]
+    return sorted(in_folder(films, run.path))[:_MAX_FILMS]

@@ -20,6 +20,7 @@ from tengen.experience.games.segment import SegmentReader
 from tengen.games import Game
 from tengen.games.sgf import read_sgf, replay
 from tengen.run import RunDirectory, find_files
+from tengen.serve.links import in_folder
 from tengen.serve.positions import apply_move, position
 
 __all__ = ["KeptGame", "KeptPly", "Source", "read_source", "replayed", "sources"]
@@ -81,7 +82,10 @@ class KeptGame:
 
 
 def sources(run: RunDirectory) -> list[Source]:
-    """Returns what games there are, the newest first of each kind. Reads no file."""
+    """Returns what games there are, the newest first of each kind. Reads no file.
+
+    What lies elsewhere, behind a link, is left out.
+    """
     found = []
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
     for path in matches:
@@ -108,7 +112,9 @@ def sources(run: RunDirectory) -> list[Source]:
         if path.suffix == ".journal":
             title += ", being played"
         found.append(Source(name, "self-play", title, path))
-    return found[:_MAX_SOURCES]
+    first = found[:_MAX_SOURCES]
+    inside = set(in_folder((source.path for source in first), run.path))
+    return [source for source in first if source.path in inside]
 
 
 def read_source(source: Source) -> tuple[KeptGame, ...]:
@@ -148,7 +154,7 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
     path = source.path
     if path.is_dir():
         lines = path / "games.jsonl"
-        if lines.exists():
+        if in_folder([lines], path) and lines.exists():
             return _lines(lines, source.players)
         return _sgf_folder(path)
     if path.suffix == ".jsonl":
@@ -182,7 +188,7 @@ def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
 
 def _sgf_folder(folder: Path) -> tuple[KeptGame, ...]:
     games = []
-    for path in sorted(folder.glob("*.sgf"))[:_MAX_SGF_FILES]:
+    for path in in_folder(sorted(folder.glob("*.sgf"))[:_MAX_SGF_FILES], folder):
         if not path.stem.isdecimal():
             continue
         record = read_sgf(path.read_bytes())

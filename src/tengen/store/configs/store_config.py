@@ -123,7 +123,7 @@ class StoreConfig:
             raise UsageError(
                 f"config ({path}) cannot be read: {os_reason(error)}; check it"
             ) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"config ({path}) is no {path.suffix[1:].upper()}: {error}; mend it"
             ) from error

@@ -1,0 +1,133 @@
+// Whether a state can be gone on with. Its bytes are those that somebody wrote, but a store that
+// means harm, or one with a fault, writes checksums that are right too: no number of a state is
+// used as a place before it was looked at here.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "store/engine/engine.h"
+
+namespace tengen::store::engine {
+namespace {
+
+// Of one pool: what numbers in the state may be.
+struct Bounds {
+  uint64_t steps_per_chunk = 0;
+  uint64_t num_context = 0;
+  uint64_t num_slots = 0;
+  uint64_t num_chunks = 0;  // without a disk the slots
+  bool has_disk = false;
+};
+
+void check_chunk(const Bounds& pool, uint64_t chunk) {
+  if (chunk >= pool.num_chunks) refuse_state("chunk", chunk);
+}
+
+// The steps, with their context, lie in chunks that the stream has.
+void check_steps(const State& state, const Bounds& bounds, uint32_t pool, const StepRange& steps) {
+  if (steps.stream >= state.streams[pool].size()) refuse_state("stream", steps.stream);
+  const SavedStream& stream = state.streams[pool][steps.stream];
+  const uint64_t begin = stream.first_chunk * bounds.steps_per_chunk;
+  const uint64_t end = begin + stream.slots.size() * bounds.steps_per_chunk;
+  const uint64_t first = steps.first - std::min<uint64_t>(steps.first, bounds.num_context);
+  if (steps.num_steps == 0 || first < begin || steps.first >= end ||
+      steps.num_steps > end - steps.first) {
+    refuse_state("step", steps.first);
+  }
+}
+
+void check_stream(const Bounds& bounds, const SavedStream& stream) {
+  constexpr uint64_t kMaxSteps = uint64_t{1} << 62;
+  const uint64_t end = stream.first_chunk + stream.slots.size();
+  if (stream.first_chunk > kMaxSteps / bounds.steps_per_chunk ||
+      end > kMaxSteps / bounds.steps_per_chunk) {
+    refuse_state("chunk", stream.first_chunk);
+  }
+  if (stream.first_of_writer < stream.first_chunk || stream.first_of_writer > end) {
+    refuse_state("first chunk of a writer", stream.first_of_writer);
+  }
+  for (const uint32_t slot : stream.slots) check_chunk(bounds, slot);
+}
+
+// Chunks of a pool with a disk.
+void check_cells(const Bounds& bounds, std::span<const SavedChunk> chunks) {
+  for (const SavedChunk& chunk : chunks) {
+    if (chunk.slot != kNowhere && chunk.slot >= bounds.num_slots) refuse_state("slot", chunk.slot);
+    if (chunk.place != kNowhere && chunk.place > kMaxItems) refuse_state("place", chunk.place);
+  }
+}
+
+}  // namespace
+
+void Engine::check_restorable(const State& state) const {
+  check(state.tables.size() == tables_.size(), "tables", tables_.size(),
+        "must be those that the store had; give the same");
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    check(state.tables[i].pool == tables_[i].pool, "pool", tables_[i].pool,
+          "must be what the table's was; give the same tables");
+  }
+  if (state.num_slabs.size() > num_pools()) refuse_state("pool", state.num_slabs.size());
+  std::vector<Bounds> bounds;
+  for (uint32_t i = 0; i < state.num_slabs.size(); ++i) {
+    const Pool& pool = *pools_[i];
+    check(state.chunks[i].empty() || pool.staging() != nullptr, "disk_bytes", 0,
+          "must be above 0, as it was; give the same");
+    const uint64_t num_slots = uint64_t{state.num_slabs[i]} * pool.slots().slots_per_slab();
+    const bool has_disk = pool.staging() != nullptr;
+    bounds.push_back({pool.schema().steps_per_chunk(), pool.schema().num_context(), num_slots,
+                      has_disk ? state.chunks[i].size() : num_slots, has_disk});
+    for (const SavedStream& stream : state.streams[i]) check_stream(bounds[i], stream);
+    check_cells(bounds[i], state.chunks[i]);
+  }
+  for (const auto& [place, steps] : state.open_steps) {
+    if (place.first >= bounds.size() || !bounds[place.first].has_disk) {
+      refuse_state("pool", place.first);
+    }
+    check_chunk(bounds[place.first], place.second);
+  }
+  for (uint32_t i = 0; i < num_tables(); ++i) {
+    const SavedTable& table = state.tables[i];
+    for (size_t slot = 0; slot < table.items.size(); ++slot) {
+      const SavedItem& item = table.items[slot];
+      if (item.key < 0) continue;
+      if (slot_of(item.key) != slot) refuse_state("key", static_cast<uint64_t>(item.key));
+      if (!std::isfinite(item.priority) || item.priority < 0) refuse_state("priority of item", slot);
+      if (item.steps.num_steps < this->table(i).config().num_steps) {
+        refuse_state("steps of an item", item.steps.num_steps);
+      }
+      check_steps(state, bounds[table.pool], table.pool, item.steps);
+    }
+  }
+  check_loans(state, state.loans);
+  check_loans(state, state.kept);
+  std::set<std::string> names;
+  std::set<std::pair<uint32_t, uint32_t>> streams;
+  for (const SavedWriter& writer : state.writers) {
+    if (writer.name.empty()) continue;
+    if (writer.pool >= bounds.size()) refuse_state("pool", writer.pool);
+    const auto& of = state.streams[writer.pool];
+    if (writer.stream >= of.size() || !of[writer.stream].is_open ||
+        !streams.insert({writer.pool, writer.stream}).second ||
+        !names.insert(writer.name).second) {
+      refuse_state("stream of a writer", writer.stream);
+    }
+    for (const uint32_t chunk : writer.granted) check_chunk(bounds[writer.pool], chunk);
+  }
+}
+
+void Engine::check_loans(const State& state, const std::map<uint64_t, SavedLoan>& loans) const {
+  for (const auto& [lease, loan] : loans) {
+    if (loan.table >= num_tables()) refuse_state("table", loan.table);
+    const uint32_t pool = tables_[loan.table].pool;
+    const Schema& schema = pools_[pool]->schema();
+    const Bounds bounds{schema.steps_per_chunk(), schema.num_context(), 0, 0, false};
+    for (const StepRange& steps : loan.steps) check_steps(state, bounds, pool, steps);
+  }
+}
+
+}  // namespace tengen::store::engine
