@@ -123,7 +123,9 @@ def _section(config: type, paths: list[str]) -> str:
         where += f", of kind `{kind}`"
     head = f"## {config.__name__}\n\n{_summary(config)}\n\n{where}.\n"
     rows = "".join(_rows(config))
-    table = f"| setting | type | default | range | meaning |\n|---|---|---|---|---|\n{rows}"
+    table = (
+        f"| setting | type | default | range | meaning |\n|---|---|---|---|---|\n{rows}"
+    )
     return f"{head}\n{table}" if rows else head
 
 

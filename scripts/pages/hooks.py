@@ -11,7 +11,6 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-
 from scripts.pages import configs, interface, links, results
 from scripts.pages.commands import commands_page
 

@@ -84,9 +84,7 @@ INTERFACE = (
             *("make_distribution", "Distribution"),
         ),
     ),
-    Module(
-        "tengen.errors", "Errors", ("TengenError", "UsageError", "RunError")
-    ),
+    Module("tengen.errors", "Errors", ("TengenError", "UsageError", "RunError")),
 )
 
 

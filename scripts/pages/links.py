@@ -76,6 +76,4 @@ def _relative(target: str, page: str) -> str:
 
 def _outside_blocks(markdown: str, change) -> str:  # type: ignore[no-untyped-def]
     parts = _FENCE.split(markdown)
-    return "".join(
-        part if part.startswith("```") else change(part) for part in parts
-    )
+    return "".join(part if part.startswith("```") else change(part) for part in parts)
