@@ -35,12 +35,14 @@ _TITLES = {
 
 _HEAD = """# Settings
 
-Every setting there is, made of the configs in the code when this site is built: its type, default,
-range and meaning. `--set agent.actor.num_envs=32` changes one, on `tengen train`; the name is the
-path below plus the field. A setting that is not there, or out of its range, is refused in one line.
+Every setting there is, made of the configs in the code when this site is built: its
+type, default, range and meaning. `--set agent.actor.num_envs=32` changes one, on
+`tengen train`; the name is the path below plus the field. A setting that is not there,
+or out of its range, is refused in one line.
 
-The default is the config's own. A recipe may have another: `tengen recipes TASK` prints every
-setting of a task with the value that a run of it gets, and `RUN/run.json` has those of a run.
+The default is the config's own. A recipe may have another: `tengen recipes TASK` prints
+every setting of a task with the value that a run of it gets, and `RUN/run.json` has
+those of a run.
 `kind` says which config of several it is, `--set net.kind=transformer`.
 
 | page | what it has |
@@ -96,7 +98,7 @@ def _below(
 
 
 def _configs_of(kind: Any) -> list[tuple[type, str]]:
-    """Returns the configs that a field of a type may hold, and what follows its name."""
+    """Returns what configs a field may hold, and what follows the field's name."""
     if dataclasses.is_dataclass(kind):
         return [(typing.cast(type, kind), "")]
     args = get_args(kind)
@@ -123,10 +125,8 @@ def _section(config: type, paths: list[str]) -> str:
         where += f", of kind `{kind}`"
     head = f"## {config.__name__}\n\n{_summary(config)}\n\n{where}.\n"
     rows = "".join(_rows(config))
-    table = (
-        f"| setting | type | default | range | meaning |\n|---|---|---|---|---|\n{rows}"
-    )
-    return f"{head}\n{table}" if rows else head
+    columns = "| setting | type | default | range | meaning |\n|---|---|---|---|---|\n"
+    return f"{head}\n{columns}{rows}" if rows else head
 
 
 def _rows(config: type) -> Iterator[str]:

@@ -10,7 +10,6 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tengen
@@ -92,9 +91,7 @@ def test_other_tests_run_what_is_said_of_them() -> None:
         text = (ROOT / test).read_text()
         assert python_blocks(ROOT / page)
         assert Path(page).name in text
-        assert {"exec(", "write_text("} & {
-            w for w in ("exec(", "write_text(") if w in text
-        }
+        assert "exec(" in text or "write_text(" in text
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=name_of)
@@ -109,8 +106,3 @@ def test_it_runs(page: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             continue
         code = "\n" * block.line + block.text
         exec(compile(code, str(page), "exec"), space)
-
-
-def test_a_block_that_is_broken_is_seen() -> None:
-    with pytest.raises(NameError):
-        exec(compile("tengen.load(RUN)", "page", "exec"), {"tengen": tengen, "np": np})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_lists_begin_after_an_empty_line(page: Path) -> None:
     item = re.compile(r"([-*]|\d+\.) ")
     wrong = [
         below
-        for above, below in zip(lines, lines[1:], strict=False)
+        for above, below in itertools.pairwise(lines)
         if item.match(below)
         and above.strip()
         and not re.match(r"([-*]|\d+\.) |  ", above)
