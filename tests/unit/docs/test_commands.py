@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
 from pathlib import Path
@@ -28,14 +29,11 @@ def commands() -> list[tuple[str, Typed]]:
     return [(name_of(page), typed) for page in PAGES for typed in page_commands(page)]
 
 
-def long_options(parser) -> set[str]:
+def long_options(parser: argparse.ArgumentParser) -> set[str]:
+    """Returns the options of a parser, and of what can be chosen below it."""
     found = {text for action in parser._actions for text in action.option_strings}
     for action in parser._actions:
-        if (
-            action.choices
-            and action.option_strings == []
-            and hasattr(action.choices, "values")
-        ):
+        if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
                 found |= long_options(below)
     return found
