@@ -37,8 +37,8 @@ _HEAD = """# Settings
 
 Every setting there is, made of the configs in the code when this site is built: its
 type, default, range and meaning. `--set agent.actor.num_envs=32` changes one, on
-`tengen train`; the name is the path below plus the field. A setting that is not there,
-or out of its range, is refused in one line.
+`tengen train`: each part says how its names begin. A setting that is not there, or out
+of its range, is refused in one line.
 
 The default is the config's own. A recipe may have another: `tengen recipes TASK` prints
 every setting of a task with the value that a run of it gets, and `RUN/run.json` has
@@ -118,10 +118,10 @@ def _page(part: str, found: Mapping[type, list[str]]) -> str:
 
 
 def _section(config: type, paths: list[str]) -> str:
-    named = " and ".join(f"`{path}`" for path in dict.fromkeys(paths) if path)
+    names = [f"{path}.NAME" if path else "NAME" for path in dict.fromkeys(paths)]
+    where = "For `--set`: " + " and ".join(f"`{name}`" for name in names)
     kind = getattr(config, "kind", None)
-    where = f"Set by {named}" if named else "Set by the name of the field alone"
-    if isinstance(kind, str) and named:
+    if isinstance(kind, str) and paths != [""]:
         where += f", of kind `{kind}`"
     head = f"## {config.__name__}\n\n{_summary(config)}\n\n{where}.\n"
     rows = "".join(_rows(config))
