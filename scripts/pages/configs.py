@@ -120,9 +120,9 @@ def _page(part: str, found: Mapping[type, list[str]]) -> str:
 def _section(config: type, paths: list[str]) -> str:
     names = [f"{path}.NAME" if path else "NAME" for path in dict.fromkeys(paths)]
     where = "For `--set`: " + " and ".join(f"`{name}`" for name in names)
-    kind = getattr(config, "kind", None)
-    if isinstance(kind, str) and paths != [""]:
-        where += f", of kind `{kind}`"
+    kinds = get_args(field_types(config).get("kind"))
+    if len(kinds) == 1 and paths != [""]:
+        where += f", of kind `{kinds[0]}`"
     head = f"## {config.__name__}\n\n{_summary(config)}\n\n{where}.\n"
     rows = "".join(_rows(config))
     columns = "| setting | type | default | range | meaning |\n|---|---|---|---|---|\n"
