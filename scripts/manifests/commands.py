@@ -34,7 +34,7 @@ __all__ = [
 # The images' ENTRYPOINT, which a container without a command has.
 _ENTRYPOINT = ("tengen",)
 # What "tengen" follows where it is a name and no program.
-_BEFORE_A_NAME = ("--tag", "-n", "--namespace", "namespace", "echo")
+_BEFORE_A_NAME = ("--tag", "-n", "--namespace", "namespace", "echo", "from", "import")
 _OPERATORS = frozenset([";", "&&", "||", "|", "&", ">", ">>", "<", "2>", "2>&1", ")"])
 
 

@@ -14,11 +14,13 @@ _WIDTH = 88
 
 _HEAD = """# Commands
 
-What `tengen COMMAND -h` prints, for every command, made of the same parsers when this site is built.
+What `tengen COMMAND -h` prints, for every command, made of the same parsers when this
+site is built.
 
-Every command takes `--json`, which ends its output with one line that is one JSON object, and
-`-h`. Exit codes are 0 done, 1 failed, 2 bad usage or config, 130 interrupted with everything saved.
-Every error is one line, `name (value) rule; what to do`, on the error stream.
+Every command takes `--json`, which ends its output with one line that is one JSON
+object, and `-h`. Exit codes are 0 done, 1 failed, 2 bad usage or config, 130
+interrupted with everything saved. Every error is one line on the error stream,
+`name (value) rule; what to do`.
 """
 
 

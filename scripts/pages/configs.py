@@ -35,12 +35,14 @@ _TITLES = {
 
 _HEAD = """# Settings
 
-Every setting there is, made of the configs in the code when this site is built: its type, default,
-range and meaning. `--set agent.actor.num_envs=32` changes one, on `tengen train`; the name is the
-path below plus the field. A setting that is not there, or out of its range, is refused in one line.
+Every setting there is, made of the configs in the code when this site is built: its
+type, default, range and meaning. `--set agent.actor.num_envs=32` changes one, on
+`tengen train`: each part says how its names begin. A setting that is not there, or out
+of its range, is refused in one line.
 
-The default is the config's own. A recipe may have another: `tengen recipes TASK` prints every
-setting of a task with the value that a run of it gets, and `RUN/run.json` has those of a run.
+The default is the config's own. A recipe may have another: `tengen recipes TASK` prints
+every setting of a task with the value that a run of it gets, and `RUN/run.json` has
+those of a run.
 `kind` says which config of several it is, `--set net.kind=transformer`.
 
 | page | what it has |
@@ -96,7 +98,7 @@ def _below(
 
 
 def _configs_of(kind: Any) -> list[tuple[type, str]]:
-    """Returns the configs that a field of a type may hold, and what follows its name."""
+    """Returns what configs a field may hold, and what follows the field's name."""
     if dataclasses.is_dataclass(kind):
         return [(typing.cast(type, kind), "")]
     args = get_args(kind)
@@ -116,17 +118,15 @@ def _page(part: str, found: Mapping[type, list[str]]) -> str:
 
 
 def _section(config: type, paths: list[str]) -> str:
-    named = " and ".join(f"`{path}`" for path in dict.fromkeys(paths) if path)
-    kind = getattr(config, "kind", None)
-    where = f"Set by {named}" if named else "Set by the name of the field alone"
-    if isinstance(kind, str) and named:
-        where += f", of kind `{kind}`"
+    names = [f"{path}.NAME" if path else "NAME" for path in dict.fromkeys(paths)]
+    where = "For `--set`: " + " and ".join(f"`{name}`" for name in names)
+    kinds = get_args(field_types(config).get("kind"))
+    if len(kinds) == 1 and paths != [""]:
+        where += f", of kind `{kinds[0]}`"
     head = f"## {config.__name__}\n\n{_summary(config)}\n\n{where}.\n"
     rows = "".join(_rows(config))
-    table = (
-        f"| setting | type | default | range | meaning |\n|---|---|---|---|---|\n{rows}"
-    )
-    return f"{head}\n{table}" if rows else head
+    columns = "| setting | type | default | range | meaning |\n|---|---|---|---|---|\n"
+    return f"{head}\n{columns}{rows}" if rows else head
 
 
 def _rows(config: type) -> Iterator[str]:

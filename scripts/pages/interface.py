@@ -97,8 +97,8 @@ def interface_pages() -> dict[str, str]:
     )
     head = (
         "# The Python interface\n\nWhat to import and from where, made of the "
-        "docstrings when this site is built. Names that begin with `_` and modules that are "
-        "not here may change at any time.\n\n"
+        "docstrings when this site is built. Names that begin with `_` and modules "
+        "that are not here may change at any time.\n\n"
         "| page | module | names |\n|---|---|---|\n"
     )
     pages = {_file(module): _page(module) for module in INTERFACE}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 
 __all__ = ["linked_page", "moved_links", "page_of"]
 
@@ -74,6 +75,6 @@ def _relative(target: str, page: str) -> str:
     return posixpath.relpath(target, posixpath.dirname(page) or ".")
 
 
-def _outside_blocks(markdown: str, change) -> str:  # type: ignore[no-untyped-def]
+def _outside_blocks(markdown: str, change: Callable[[str], str]) -> str:
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else change(part) for part in parts)

@@ -12,7 +12,8 @@ FOLDER = "results"
 
 _HEAD = """# All results
 
-The files of `benchmarks/results`, each with the commands, commits and machines of its figures.
+The files of `benchmarks/results`, each with the commands, commits and machines of its
+figures.
 
 | page | commits that it names |
 |---|---|

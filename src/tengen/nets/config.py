@@ -1,7 +1,7 @@
 """Which network, and how large: the family of their configs; no torch here.
 
-A kind is one file of this package (docs/tutorials/own_network.md); nobody lists them, and
-nobody asks for a network's class: what a network can do besides is in its config.
+A kind is one file of this package (docs/tutorials/own_network.md); nobody lists them,
+and nobody asks for a network's class: what a network can do besides is in its config.
 
 Legend: B batch, C planes, H W board, A actions.
 

@@ -1,4 +1,4 @@
-"""The worked example of docs/tutorials/own_agent.md, put where it says, on a small task."""
+"""The worked example of docs/tutorials/own_agent.md, on a small task."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ SLURM = ROOT / "deploy" / "slurm"
 SBATCH = sorted(SLURM.glob("*.sbatch"))
 MINIGO = sorted((ROOT / "deploy" / "k8s" / "minigo").rglob("*.sh"))
 SCRIPTS = [*SBATCH, *MINIGO, ROOT / "deploy" / "docker" / "build.sh"]
-PAGES = [ROOT / "docs" / name for name in ("deploy.md", "mlperf.md")]
+TUTORIAL = "tutorials/first_player.md"
+PAGES = [ROOT / "docs" / name for name in ("deploy.md", "mlperf.md", TUTORIAL)]
 
 
 def all_commands() -> Iterator[Typed]:

@@ -1,4 +1,4 @@
-"""The worked example of docs/tutorials/own_game.md, checked and trained by its commands."""
+"""The example of docs/tutorials/own_game.md, checked and trained by its commands."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TASK = re.compile(r"(connect4|go/[0-9x]+|gomoku/[0-9]+)$")
 
 def commands() -> list[str]:
     found = []
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text().replace("\\\n", " ")
         for block in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
             lines = [re.split(r"\s{3,}|\s+# ", line)[0] for line in block.splitlines()]

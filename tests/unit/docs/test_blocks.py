@@ -1,0 +1,108 @@
+"""Every block of Python in a page runs, or says in its first line why it does not.
+
+A page's blocks run one after the other, as a reader would paste them, in a folder with
+small runs of the tasks that pages name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tengen
+from tengen.models import ModelMeta, publish_model
+from tengen.recipes import make_config
+from tengen.recipes import train as real_train
+from tengen.roles import write_config
+from tengen.run import RunDirectory
+from tests.unit.docs.pages import PAGES, ROOT, Block, blocks_of, name_of
+from tests.unit.observe.curve_events import learned
+from tests.unit.report.conftest import put_events
+
+NOT_RUN = "# Not run by the tests: "
+# Pages whose blocks another test puts where they say, and runs.
+RUN_BY = {
+    "docs/adding/launcher.md": "tests/unit/launch/test_documented_launcher.py",
+    "docs/data.md": "tests/unit/experience/test_tables.py",
+    "docs/tutorials/own_agent.md": "tests/unit/agents/test_documented_agent.py",
+    "docs/tutorials/own_environment.md": (
+        "tests/unit/envs/test_documented_environment.py"
+    ),
+    "docs/tutorials/own_game.md": "tests/unit/games/test_documented_game.py",
+    "docs/tutorials/own_network.md": "tests/unit/nets/test_documented_network.py",
+}
+TASKS = ("tictactoe", "connect4", "CartPole-v1")
+GAME = b"(;GM[1]FF[4]SZ[9]KM[7.5];B[ee];W[cc])"
+
+
+def python_blocks(page: Path) -> list[Block]:
+    return [block for block in blocks_of(page) if block.language == "python"]
+
+
+WITH_BLOCKS = [
+    page for page in PAGES if python_blocks(page) and name_of(page) not in RUN_BY
+]
+
+
+def publish(path: Path, task: str) -> None:
+    """Makes a run with one model of random weights."""
+    config = make_config(task, None, None)
+    run = RunDirectory.create_or_resume(path)
+    write_config(run, config)
+    signature = config.net.signature(config.agent.signature(task))
+    state = config.net.build(signature).state_dict()
+    meta = ModelMeta(
+        task=task,
+        agent=config.agent.kind,
+        net=config.net,
+        signature=signature,
+        generation=1,
+        num_steps=1,
+        num_samples=0,
+        sha256={},
+    )
+    tensors = {name: tensor.numpy() for name, tensor in state.items()}
+    publish_model(run.models, 1, meta, tensors, None)
+    table = {"num_games": 24, "num_rows": 150}
+    put_events(run, learned(100.0, 0, 40, table=table))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("gymnasium")
+    folder = tmp_path_factory.mktemp("runs")
+    for task in TASKS:
+        publish(folder / "runs" / task, task)
+    (folder / "game.sgf").write_bytes(GAME)
+    return folder
+
+
+def trained_already(*args: Any, **kwargs: Any) -> None:
+    """Stands for training, which the run's fixture has done."""
+    call = inspect.signature(real_train).bind(*args, **kwargs).arguments
+    assert Path(call["out"], "run.json").exists()
+
+
+def test_other_tests_run_what_is_said_of_them() -> None:
+    for page, test in RUN_BY.items():
+        text = (ROOT / test).read_text()
+        assert python_blocks(ROOT / page)
+        assert Path(page).name in text
+        assert "exec(" in text or "write_text(" in text
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=name_of)
+def test_it_runs(page: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs)
+    monkeypatch.setattr(tengen, "train", trained_already, raising=False)
+    space: dict[str, Any] = {"__name__": "page"}
+    for block in python_blocks(page):
+        if block.text.startswith(NOT_RUN):
+            reason = block.text.splitlines()[0].removeprefix(NOT_RUN)
+            assert len(reason) > 10
+            continue
+        code = "\n" * block.line + block.text
+        exec(compile(code, str(page), "exec"), space)

@@ -1,0 +1,101 @@
+"""Every command and every file that a page names is there."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from scripts.manifests.commands import Typed, page_commands
+
+from tengen.cli import command_parser, find_command
+from tests.unit.docs.pages import PAGES, ROOT, blocks_of, name_of, prose_of
+
+# Folders of the checkout: what a page names below them must be there.
+FOLDERS = (
+    *("core", "src", "docs", "tests", "benchmarks", "examples", "scripts"),
+    *("deploy", "web"),
+)
+NAMED = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
+# What a page has its reader write.
+TO_WRITE = re.compile(
+    r"(tests|core|src)/.*(domineering|corridor|actor_critic|gru|nice|NAME)"
+)
+
+
+def commands() -> list[tuple[str, Typed]]:
+    return [(name_of(page), typed) for page in PAGES for typed in page_commands(page)]
+
+
+def long_options(parser: argparse.ArgumentParser) -> set[str]:
+    """Returns the options of a parser, and of what can be chosen below it."""
+    found = {text for action in parser._actions for text in action.option_strings}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                found |= long_options(below)
+    return found
+
+
+def test_commands_and_their_options_are_known() -> None:
+    found = commands()
+    assert len(found) > 300
+    wrong = []
+    for page, typed in found:
+        if not re.fullmatch(r"[a-z]+", typed.words[0]):
+            continue  # COMMAND, --version
+        known = long_options(command_parser(find_command(typed.words)))
+        given = {word.split("=")[0] for word in typed.words if word.startswith("--")}
+        if unknown := given - known:
+            wrong.append(f"{page}: tengen {' '.join(typed.words)}: {unknown}")
+    assert wrong == []
+
+
+def test_files_that_are_named_are_there() -> None:
+    wrong = []
+    for page in PAGES:
+        spans = re.findall(r"`([^`]+)`", prose_of(page))
+        shell = [block.text for block in blocks_of(page) if block.language == ""]
+        for name in {n for text in (*spans, *shell) for n in NAMED.findall(text)}:
+            path = name.rstrip("./")
+            is_there = (ROOT / path).exists() or any(
+                ROOT.glob(f"{path}*") if path.endswith(("_", "-")) else ()
+            )
+            if not is_there and not TO_WRITE.match(path):
+                wrong.append(f"{name_of(page)}: {name}")
+    assert wrong == []
+
+
+def test_targets_of_make_that_are_named_are_there() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {
+        (name_of(page), target)
+        for page in PAGES
+        for text in (*re.findall(r"`(make [^`]*)`", prose_of(page)), page.read_text())
+        for target in re.findall(r"^make ([a-z-]+)", text, re.M)
+    }
+    assert ("README.md", "train") in named
+    assert [one for one in sorted(named) if one[1] not in targets] == []
+
+
+def test_readme_is_one_screen() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 60
+    assert any("docs/images/" in line for line in lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lists_begin_after_an_empty_line(page: Path) -> None:
+    """Else they are lists on GitHub and none in the site."""
+    lines = prose_of(page).splitlines()
+    item = re.compile(r"([-*]|\d+\.) ")
+    wrong = [
+        below
+        for above, below in itertools.pairwise(lines)
+        if item.match(below)
+        and above.strip()
+        and not re.match(r"([-*]|\d+\.) |  ", above)
+    ]
+    assert wrong == []

@@ -1,0 +1,60 @@
+"""The page of measured figures says what the files of results say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.unit.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "measured.md"
+ROW = re.compile(r"^\| (.+?) \| (.+?) \| \[(\S+)\]\((\S+)\): \"(.+)\" \|$", re.M)
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    return [
+        (figure, value, link, quotation.replace("\\|", "|"))
+        for figure, value, _, link, quotation in ROW.findall(PAGE.read_text())
+    ]
+
+
+def test_every_figure_has_a_quotation() -> None:
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    heads = [line for line in lines if line.startswith("| figure ")]
+    assert len(rows()) == len(lines) - len(heads)
+    assert len(rows()) > 20
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
+def test_the_file_says_it(row: tuple[str, str, str, str]) -> None:
+    _, _, link, quotation = row
+    path = (PAGE.parent / link).resolve()
+    assert squeezed(quotation) in squeezed(path.read_text())
+
+
+def is_near(number: str, others: list[str]) -> bool:
+    """Returns whether a number is one of others, rounded, or a thousand times less."""
+    value = float(number.replace(",", ""))
+    digits = len(number.partition(".")[2])
+    found = [float(other.replace(",", "")) for other in others]
+    return any(
+        abs(round(other / scale, digits) - value) < 1e-9
+        for other in found
+        for scale in (1.0, 1e3, 1e6)
+    )
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
+def test_the_quotation_has_the_figure(row: tuple[str, str, str, str]) -> None:
+    """One of its numbers at least, rounded as the page does; won games in per cent."""
+    _, value, _, quotation = row
+    told = NUMBER.findall(quotation)
+    if won := re.match(r"(\d+) of (\d+) won", quotation):
+        told.append(str(100 * int(won[1]) / int(won[2])))
+    assert any(is_near(number, told) for number in NUMBER.findall(value))
