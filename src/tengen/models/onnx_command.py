@@ -12,6 +12,7 @@ from tengen.config import check
 from tengen.models.export import ModelExporter
 from tengen.models.load import resolve_model
 from tengen.models.meta import WEIGHTS_FILE
+from tengen.observe.progress_line import ProgressLine
 from tengen.run import publish_file
 from tengen.tensors import TensorSpec
 
@@ -49,7 +50,8 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         "keeps state from step to step, which graphs do not; use tengen.load",
     )
     tensors = safetensors.numpy.load_file(model.path / WEIGHTS_FILE)
-    data = ModelExporter().export(signature, model.meta.net, tensors)
+    with ProgressLine("making the graph"):
+        data = ModelExporter().export(signature, model.meta.net, tensors)
     publish_file(path, data)
     report: dict[str, Any] = {
         "model": str(model.path),
