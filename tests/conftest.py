@@ -15,6 +15,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True)
+def no_machine_is_too_slow(monkeypatch):
+    """Errors are all that a test finds on stderr, however long a command takes."""
+    monkeypatch.setattr("tengen.observe.progress_line._LOG_S", 1e6)
+
+
+@pytest.fixture(autouse=True)
 def nothing_was_typed(monkeypatch):
     """No game in Python that one test typed can be opened by the next."""
     monkeypatch.setattr("tengen.games.typed._allowed", set())

@@ -1,3 +1,5 @@
+import argparse
+import dataclasses
 import errno
 import json
 import os
@@ -191,3 +193,56 @@ def test_status_of_no_run_by_the_real_command(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("tengen: run (")
     assert done.stderr.count("\n") == 1
+
+
+def test_quiet_prints_nothing_but_the_object_and_what_is_wrong(command, capsys):
+    def function(args):
+        print("working")
+        warnings.warn("threads (9) must be 2; 2 are used", TengenWarning, stacklevel=1)
+        return {"games": 1}
+
+    command(function)
+    assert cli.main(["fake", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert cli.main(["fake", "--quiet", "--json"]) == 0
+    text, errors = capsys.readouterr()
+    assert json.loads(text) == {"games": 1}
+    assert errors == "tengen: threads (9) must be 2; 2 are used\n"
+    assert cli.main(["fake"]) == 0
+    assert capsys.readouterr().out == "working\n"
+
+
+def test_quiet_leaves_a_conversation(command, capsys, monkeypatch):
+    command(lambda args: print("= ") or {})
+    (row,) = cli.COMMANDS
+    monkeypatch.setattr(cli, "COMMANDS", (dataclasses.replace(row, talks=True),))
+    assert cli.main(["fake", "--quiet"]) == 0
+    assert capsys.readouterr().out == "= \n"
+
+
+@pytest.mark.parametrize("row", cli.COMMANDS, ids=lambda row: row.name)
+def test_every_command_has_json_and_quiet(row):
+    usual = cli.make_parser(row)
+    inner = [
+        parser
+        for action in usual._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for parser in action.choices.values()
+    ]
+    for parser in (usual, *inner):
+        assert {"--json", "--quiet"} <= set(parser.options())
+
+
+def test_what_answers_at_once_imports_little(tmp_path):
+    """A command that needs no network must not wait for what only networks want."""
+    slow = ["torch", "openvino", "onnx", "numpy", "rich", "tengen._core", "tensorboard"]
+    for words, allowed in ((["--help"], 0), (["status", str(tmp_path)], 2)):
+        code = (
+            "import sys; from tengen.cli import main\n"
+            f"assert main({words}) == {allowed}\n"
+            f"print([name for name in {slow} if name in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == "[]", done.stderr

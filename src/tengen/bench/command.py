@@ -6,6 +6,7 @@ import argparse
 import importlib
 from typing import Any
 
+from tengen.observe.progress_line import ProgressLine
 from tengen.run import machine_line
 
 __all__ = ["add_arguments", "bench"]
@@ -35,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def bench(args: argparse.Namespace) -> dict[str, Any]:
     """Runs one benchmark, prints it and returns its report."""
     module = importlib.import_module(_BENCHES[args.bench][0])
-    report: dict[str, Any] = {**module.run(args), "machine": machine_line()}
+    with ProgressLine(f"measuring {args.bench}"):
+        report: dict[str, Any] = {**module.run(args), "machine": machine_line()}
     if not args.json:
         for name, value in report.items():
             if name == "rows":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tengen.evaluation.players import (
 )
 from tengen.games import allow, is_program, open_game, openings_text, read_book
 from tengen.models import ModelDir
+from tengen.observe.progress_line import ProgressLine
 from tengen.overrides import override
 from tengen.run import available_cores, usable_threads
 from tengen.search import PlayConfig
@@ -146,7 +147,8 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     if args.task is not None and is_program(args.task):
         typed = args.task
         allow(typed)
-    a, b = _players(args, num_threads, trees, typed)
+    with ProgressLine("opening the players"):
+        a, b = _players(args, num_threads, trees, typed)
     has_model = isinstance(a, ModelPlayer) or isinstance(b, ModelPlayer)
     rule = "needs a model that plays; take it away"
     check(args.devices is None or has_model, "devices", args.devices, rule)
@@ -160,8 +162,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     if plies is None:
         plies = 0 if book else 2
     folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
-    counter = _Counter(args.games) if sys.stderr.isatty() else None
-    try:
+    with ProgressLine("playing") as line:
         report = play_match(
             game,
             a,
@@ -172,12 +173,9 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
             num_threads=max(1, num_threads // max(trees)),
             opening_plies=plies,
             book=book,
-            watch=counter,
+            watch=partial(_count, line, args.games),
             keep=folder.keep if folder else None,
         )
-    finally:
-        if counter is not None:
-            counter.clear()
     if report.tally.num_games == 0:
         raise RunError(
             f"games ({args.games}) must not all be disputed, first: "
@@ -307,20 +305,9 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     return said[0][1]
 
 
-class _Counter:
-    """Counts finished games that are not disputed on a terminal's last line."""
-
-    def __init__(self, num_games: int) -> None:
-        self._num_games = num_games
-
-    def __call__(self, tally: Tally) -> None:
-        text = f"game {tally.num_games} of {self._num_games}"
-        text += f", A has {tally.points:g} points"
-        print(text, end="\r", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Leaves the line to others."""
-        print("\033[K", end="", file=sys.stderr, flush=True)
+def _count(line: ProgressLine, num_games: int, tally: Tally) -> None:
+    """Tells the finished games that are not disputed."""
+    line.tell(f"game {tally.num_games} of {num_games}, A has {tally.points:g} points")
 
 
 def _text(a: str, b: str, report: MatchReport) -> str:

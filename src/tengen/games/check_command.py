@@ -11,6 +11,7 @@ from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.program import make_program, makes_environment
 from tengen.games.protocol import OwnGame
 from tengen.games.typed import allow, is_program
+from tengen.observe.progress_line import ProgressLine
 
 __all__ = ["add_arguments", "game_check"]
 
@@ -45,7 +46,9 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
-    facts = check_own_game(_open(args.task), _name(args.task), args.games, args.seed)
+    with ProgressLine(f"playing {args.games:,} random games"):
+        own = _open(args.task)
+        facts = check_own_game(own, _name(args.task), args.games, args.seed)
     fewest, most = min(facts.num_plies), max(facts.num_plies)
     won, drawn, lost = (facts.results[result] for result in (1, 0, -1))
     if not args.json:

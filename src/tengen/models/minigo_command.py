@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from tengen.models.export import ModelExporter
 from tengen.models.meta import ModelMeta
 from tengen.models.publish import publish_model_at
 from tengen.nets import board_of
+from tengen.observe.progress_line import ProgressLine
 
 __all__ = ["add_arguments", "import_minigo"]
 
@@ -116,7 +116,8 @@ def _import_model(args: argparse.Namespace, file: TensorFile) -> dict[str, Any]:
         sha256={},
     )
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    publish_model_at(args.out, meta, weights.tensors, ModelExporter())
+    with ProgressLine("making the model's graph"):
+        publish_model_at(args.out, meta, weights.tensors, ModelExporter())
     net = f"{weights.config.num_blocks}x{weights.config.num_channels}"
     if not args.json:
         print(f"{args.out}: {net} for {task}, {weights.num_steps} steps")
@@ -129,13 +130,16 @@ def _import_model(args: argparse.Namespace, file: TensorFile) -> dict[str, Any]:
 
 
 def _import_examples(args: argparse.Namespace) -> dict[str, Any]:
-    def watch(done: ImportedGeneration) -> None:
-        number, num_games, num_rows = done
-        # With --json the last line of stdout is the report.
-        file = sys.stderr if args.json else sys.stdout
-        print(f"{number:06d}: {num_games} games, {num_rows} rows", file=file)
+    with ProgressLine("reading examples") as line:
 
-    done = import_examples(args.examples, args.out, args.layout, watch)
+        def watch(done: ImportedGeneration) -> None:
+            number, num_games, num_rows = done
+            text = f"{number:06d}: {num_games} games, {num_rows} rows"
+            line.tell(f"read {text}")
+            if not args.json:
+                line.leave(text)
+
+        done = import_examples(args.examples, args.out, args.layout, watch)
     return {
         "out": str(args.out),
         "generations": [number for number, _, _ in done],

@@ -9,6 +9,7 @@ from typing import Any
 from tengen.config import check
 from tengen.models.export import ModelExporter
 from tengen.models.load import read_weights, resolve_model
+from tengen.observe.progress_line import ProgressLine
 from tengen.run import publish_file
 from tengen.tensors import TensorSpec
 
@@ -48,7 +49,8 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         "keeps state from step to step, which graphs do not; use tengen.load",
     )
     tensors = read_weights(model.path)
-    data = ModelExporter().export(signature, model.meta.net, tensors)
+    with ProgressLine("making the graph"):
+        data = ModelExporter().export(signature, model.meta.net, tensors)
     publish_file(path, data)
     report: dict[str, Any] = {
         "model": str(model.path),

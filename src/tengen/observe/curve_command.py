@@ -8,6 +8,7 @@ from typing import Any
 
 from tengen.config import check
 from tengen.observe.curve_table import read_curve, to_csv
+from tengen.observe.progress_line import ProgressLine
 from tengen.run import RunDirectory, publish_file
 
 __all__ = ["add_arguments", "curves"]
@@ -29,7 +30,8 @@ def curves(args: argparse.Namespace) -> dict[str, Any]:
     run, path = RunDirectory.open(args.run), Path(args.csv)
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
     check(is_file, "csv", args.csv, "must be a file in a folder that is there")
-    rows = read_curve(run)
+    with ProgressLine("reading the run's events"):
+        rows = read_curve(run)
     check(bool(rows), "run", run.path, "has learned nothing yet; train it first")
     publish_file(path, to_csv(rows).encode())
     if not args.json:

@@ -16,7 +16,7 @@ __all__ = ["ProgressLine", "silenced"]
 # What is done sooner needs no progress.
 _PATIENCE_S = 2.0
 _DRAW_S = 0.5
-_LOG_S = 10.0
+_LOG_S = 30.0
 
 _is_silent = False
 
@@ -25,11 +25,11 @@ class ProgressLine:
     """Says what goes on, after two seconds, until it is closed.
 
     On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
-    is a line every ten seconds, so that a log shows that something goes on. A thread
+    is a line every half minute, so that a log shows that something goes on. A thread
     writes: ``tell`` only remembers, and may be called as often as one likes.
 
     ``with ProgressLine("playing") as line:`` opens and closes it. What goes to stdout
-    is printed once it is closed.
+    is printed once it is closed, or by ``leave``.
     """
 
     def __init__(self, text: str, stream: IO[str] | None = None) -> None:
@@ -46,6 +46,7 @@ class ProgressLine:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._was_drawn = False
+        self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressLine:
         """Begins to count the seconds."""
@@ -66,19 +67,27 @@ class ProgressLine:
         """Says something else from now on; any thread may call it."""
         self._text = text
 
+    def leave(self, text: str) -> None:
+        """Prints a line on stdout, above this one."""
+        with self._lock:
+            if self._was_drawn and self._is_live:
+                self._write("\r\033[K")
+            print(text, flush=True)
+
     def _show(self) -> None:
         start = time.monotonic()
         wait_s = _PATIENCE_S if self._is_live else _LOG_S
         while not self._stop.wait(wait_s):
             minutes, seconds = divmod(int(time.monotonic() - start), 60)
             text = f"{self._text} ({minutes}:{seconds:02})"
-            if self._is_live:
-                columns = shutil.get_terminal_size().columns
-                self._write(f"\r\033[K{text[: columns - 1]}")
-                wait_s = _DRAW_S
-            else:
-                self._write(f"tengen: {text}\n")
-            self._was_drawn = True
+            with self._lock:
+                if self._is_live:
+                    columns = shutil.get_terminal_size().columns
+                    self._write(f"\r\033[K{text[: columns - 1]}")
+                    wait_s = _DRAW_S
+                else:
+                    self._write(f"tengen: {text}\n")
+                self._was_drawn = True
 
     def _write(self, text: str) -> None:
         # Who reads may have left, which is no reason to end the work.

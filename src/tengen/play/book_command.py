@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument, openings_text, read_book
 from tengen.games.book import BOOK_SCHEMA
 from tengen.models import resolve_model
+from tengen.observe.progress_line import ProgressLine
 from tengen.play.book import MAX_OPENINGS, Opening, find_openings
 from tengen.play.loading import load_player
 from tengen.run import publish_file
@@ -85,14 +85,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
     model = resolve_model(args.model)
     with load_player(args.model, [], task=args.task, is_fresh=True) as player:
         check_range("plies", args.plies, 1, player.game.max_plies - 1)
-        shows = sys.stderr.isatty()
-
-        def watch(found: int, tried: int) -> None:
-            if shows:
-                text = f"\r{found} of {args.openings} openings, {tried} tried"
-                print(text, end="", file=sys.stderr, flush=True)
-
-        try:
+        with ProgressLine("searching") as line:
             found = find_openings(
                 player,
                 num_openings=args.openings,
@@ -102,11 +95,10 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
                 temperature=args.temperature,
                 seed=args.seed,
                 num_threads=player.usual_threads(args.threads, is_repeatable=True),
-                watch=watch,
+                watch=lambda found, tried: line.tell(
+                    f"{found} of {args.openings} openings, {tried} tried"
+                ),
             )
-        finally:
-            if shows:
-                print(file=sys.stderr)
         made_by = {
             "model": model.meta.sha256,
             "simulations": args.simulations,

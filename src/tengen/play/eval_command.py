@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from tengen.evaluation import (
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument
 from tengen.models import resolve_model
+from tengen.observe.progress_line import ProgressLine
 from tengen.play.agent_player import AgentModel, open_agent
 from tengen.play.target_command import evaluate_models, has_target
 
@@ -125,7 +126,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         args.step_timeout,
         "must be above 0 and no longer than a thread can wait; use 120",
     )
-    model = open_agent(resolve_model(args.model), args.model, task=args.task)
+    with ProgressLine("opening the model"):
+        model = open_agent(resolve_model(args.model), args.model, task=args.task)
     task = model.task
     if args.protocol is not None:
         task = envs.with_protocol(task, args.protocol)
@@ -165,15 +167,7 @@ def _evaluate(
     acting = model.agent.acting_to_score(env.spec)
     if args.act is not None:
         acting = Acting(mode=args.act, epsilon=args.epsilon)
-    shows = sys.stderr.isatty()
-
-    def watch(num_over: int) -> None:
-        if shows:
-            text = f"episode {num_over} of {args.episodes}"
-            print(text, end="\r", file=sys.stderr, flush=True)
-
-    try:
-        watch(0)
+    with ProgressLine(f"episode 0 of {args.episodes}") as line, closing(env):
         report = play_episodes(
             env,
             model.agent,
@@ -183,12 +177,8 @@ def _evaluate(
             max_steps=args.max_steps,
             acting=acting,
             seed=args.seed,
-            watch=watch,
+            watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
         )
-    finally:
-        env.close()
-        if shows:
-            print("\033[K", end="", file=sys.stderr, flush=True)
     path = str(model.directory.path)
     files = [] if films is None else films.publish()
     if not args.json:

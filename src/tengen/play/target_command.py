@@ -11,9 +11,9 @@ from tengen.evaluation.targets.records import TargetFiles
 from tengen.evaluation.targets.result import current_result
 from tengen.games import check_typed
 from tengen.observe.mlperf.progress import read_target, target_line
+from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import of_agent
 from tengen.roles import RoleContext, StopListener, make_role, read_config
-from tengen.roles.role import Report
 from tengen.run import RunDirectory, check_no_mirror, usable_threads
 
 __all__ = ["evaluate_models", "has_target"]
@@ -64,9 +64,11 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
             "is about to stop; wait until it has",
         )
         run.clear_stop()
-    with StopListener(run) as listener:
+    with StopListener(run) as listener, ProgressLine("waiting for models") as line:
         context = RoleContext(
-            num_threads=num_threads, stop=listener.event, progress=_show
+            num_threads=num_threads,
+            stop=listener.event,
+            progress=lambda report: line.tell(report.get("stage", "")),
         )
         role = make_role("eval", config, run, context)
         try:
@@ -75,10 +77,9 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
                 if report is None:
                     break
                 if "told" in report and not args.json:
-                    print(report["told"], flush=True)
+                    line.leave(report["told"])
         finally:
             role.close()
-            _show({"stage": ""})
         result = current_result(TargetFiles(run), config.agent.iterations)
     if result is None:
         why = role.waits_for or "not all models are played; the same command goes on"
@@ -102,9 +103,3 @@ def _beside(result: dict[str, Any]) -> list[str]:
             f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
         )
     return lines
-
-
-def _show(report: Report) -> None:
-    if sys.stderr.isatty():
-        stage = report.get("stage", "")
-        print(f"\033[K{stage}", end="\r", file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ from tengen.bounds import bounds
 from tengen.config import check, field_docs, to_dict
 from tengen.games import allow
 from tengen.games.openspiel import list_openspiel
+from tengen.observe.progress_line import ProgressLine
 from tengen.recipes.registry import make_config
 from tengen.recipes.registry import recipes as known_recipes
 
@@ -52,7 +53,8 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
         "must come with a task; tengen recipes TASK --recipe NAME shows its fields",
     )
     if args.openspiel:
-        found = list_openspiel()
+        with ProgressLine("asking OpenSpiel"):
+            found = list_openspiel()
         if not args.json:
             for name, verdict in found:
                 print(f"{name:30} {verdict}")

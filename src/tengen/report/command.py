@@ -9,6 +9,7 @@ from typing import Any
 
 from tengen.errors import RunError, TengenWarning
 from tengen.games import add_task_argument
+from tengen.observe.progress_line import ProgressLine
 from tengen.report.write import REPORT_FILE, write_report
 
 __all__ = ["add_arguments", "report"]
@@ -36,7 +37,9 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     words = ["tengen", "report", args.run]
     words += ["--out", args.out] if args.out is not None else []
     words += ["--task", args.task] if args.task is not None else []
-    made = write_report(args.run, args.out, task=args.task, made_by=shlex.join(words))
+    made_by = shlex.join(words)
+    with ProgressLine("reading the run"):
+        made = write_report(args.run, args.out, task=args.task, made_by=made_by)
     if not args.json:
         print(f"{made.path}: {made.num_bytes / 1000:,.0f} kB")
     for line in made.missing:

@@ -14,6 +14,7 @@ import pytest
 
 import tengen
 from tengen import _core
+from tengen.play import Player
 from tengen.store import Column, Selector, Store, TableConfig
 
 TIMEOUT_S = 300
@@ -87,6 +88,7 @@ def test_a_run_trains_and_says_where_it_is(trained: Path) -> None:
 
 def test_a_model_plays(trained: Path) -> None:
     with tengen.load(str(trained)) as player:
+        assert isinstance(player, Player)
         assert 0 <= player.choose([], simulations=8) < 9
     report = report_of(
         "match", str(trained), "random", "--games", "4", "--simulations", "8"
@@ -100,6 +102,7 @@ def test_a_store_gives_back_what_it_took() -> None:
         columns={"frame": Column(dtype="uint8", shape=(3,))},
         sampler=Selector(kind="fifo"),
         max_items=10,
+        max_times_sampled=1,
         num_steps=1,
     )
     store = Store([table], memory_bytes=1 << 20)

@@ -19,6 +19,7 @@ from tengen.evaluation import (
 )
 from tengen.games.sgf import read_sgf
 from tengen.games.vertices import read_vertex
+from tengen.observe import progress_line
 
 SLOW = Path(__file__).parents[2] / "oracle" / "slow_gtp.py"
 PASS = 16
@@ -137,6 +138,8 @@ def test_a_line_of_a_game_says_that_it_is_disputed():
 
 def test_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress_line, "_PATIENCE_S", 0)
+    monkeypatch.setenv("TERM", "xterm")
     folder = tmp_path / "games"
     words = ["match", f"gtp:{command('refuse', 'C3')}", "random", "--game", "go/4"]
     words += ["--games", "12", "--seed", "5", "--opening-plies", "1"]

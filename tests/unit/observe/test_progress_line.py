@@ -36,13 +36,16 @@ def at_once(monkeypatch):
 def shown(stream):
     with ProgressLine("playing", stream) as line:
         line.tell("game 3 of 4")
-        assert stream.has_text.wait(60)
+        # What is written first may be from before it.
+        for _ in range(2):
+            stream.has_text.clear()
+            assert stream.has_text.wait(60)
     return stream.getvalue()
 
 
 def test_a_terminal_has_one_line_that_goes():
     text = shown(Stream(True))
-    assert text.startswith("\r\033[Kgame 3 of 4 (0:0")
+    assert "\r\033[Kgame 3 of 4 (0:0" in text
     assert text.endswith("\r\033[K")
     assert "\n" not in text
 
@@ -52,7 +55,7 @@ def test_a_log_has_lines_without_escapes(is_terminal, monkeypatch):
     if is_terminal:  # one that knows no escapes
         monkeypatch.setenv("TERM", "dumb")
     text = shown(Stream(is_terminal))
-    assert text.startswith("tengen: game 3 of 4 (0:0")
+    assert "tengen: game 3 of 4 (0:0" in text
     assert text.endswith("\n")
     assert "\033" not in text
 

@@ -10,6 +10,7 @@ from tengen.config import check, check_range
 from tengen.envs.check.report import Report, check_env
 from tengen.envs.registry import env_spec, make, maker_of_one
 from tengen.games import allow, is_game, is_program, load_program
+from tengen.observe.progress_line import ProgressLine
 
 __all__ = ["add_arguments", "env_check"]
 
@@ -65,14 +66,15 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     check(not is_other, "task", task, "must be an environment; see tengen game check")
     if not is_program(task):
         env_spec(task)  # what is not there, or lacks a package, is bad usage too
-    report = check_env(
-        lambda num_envs, seed: make(task, num_envs, seed),
-        maker_of_one(task),
-        task,
-        num_steps=args.steps,
-        seed=args.seed,
-        timeout_s=args.timeout,
-    )
+    with ProgressLine(f"stepping {task}"):
+        report = check_env(
+            lambda num_envs, seed: make(task, num_envs, seed),
+            maker_of_one(task),
+            task,
+            num_steps=args.steps,
+            seed=args.seed,
+            timeout_s=args.timeout,
+        )
     if not args.json:
         print(_text(task, report))
     return {

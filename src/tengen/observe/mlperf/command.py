@@ -9,6 +9,7 @@ from typing import Any
 from tengen.observe.mlperf.benchmark import read_benchmark
 from tengen.observe.mlperf.events import open_because
 from tengen.observe.mlperf.log import check_package, write_mllog
+from tengen.observe.progress_line import ProgressLine
 from tengen.run import RunDirectory
 
 __all__ = ["add_arguments", "mllog"]
@@ -37,7 +38,8 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_package()
     run = RunDirectory.open(args.run)
-    path = write_mllog(run, None if args.out is None else Path(args.out))
+    with ProgressLine("reading the run"):
+        path = write_mllog(run, None if args.out is None else Path(args.out))
     found = read_benchmark(run)
     reasons, result = open_because(found), found.result
     division = "open" if reasons else "closed"
