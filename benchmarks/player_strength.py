@@ -46,6 +46,8 @@ GNU_GO = (
     "--positional-superko --allow-suicide"
 )
 LEVELS = {
+    # Of gomoku alone, where random playouts are weak.
+    "starter": Level(temperature=20.0),
     "beginner": Level(temperature=4.0),
     "novice": Level(temperature=2.0),
     "casual": Level(temperature=1.0),
@@ -55,10 +57,20 @@ LEVELS = {
     "master": Level(simulations=200),
     "champion": Level(simulations=800),
 }
-# Tic-tac-toe is drawn by whoever searches at all.
-FEWER = {"tictactoe": ("beginner", "novice", "casual", "club", "expert")}
+WEAK = ("beginner", "novice", "casual", "club")
+ALL = (*WEAK, "strong", "expert", "master", "champion")
+# Tic-tac-toe is drawn by whoever searches at all. Others end where the last level was
+# not measured.
+LADDERS = {
+    "tictactoe": (*WEAK, "expert"),
+    "gomoku/9": ("starter", *ALL[:-1]),
+    "gomoku/15": ("starter", *ALL),
+    "go/7": ALL[:-1],
+    "go/9": ALL[:-2],
+}
 # Whom a level meets besides the one below it.
 ANCHORS = {
+    "starter": ("random", "mcts:30", "mcts:100"),
     "beginner": ("random", "mcts:30"),
     "novice": ("mcts:30", "mcts:100"),
     "casual": ("mcts:100",),
@@ -176,7 +188,7 @@ def rated(task: str, games: int, threads: int) -> tuple[bundled.RatedLevel, ...]
     game = open_game(task)
     model = open_player(f"bundled:{task}", num_threads=threads)
     assert isinstance(model, ModelPlayer)
-    names = FEWER.get(task, tuple(LEVELS))
+    names = LADDERS.get(task, ALL)
 
     def play(a: MatchPlayer, b: MatchPlayer, name_a: str, name_b: str) -> Pairing:
         report = play_match(game, a, b, num_games=games, num_threads=threads)

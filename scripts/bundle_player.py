@@ -2,9 +2,16 @@
 
     python scripts/bundle_player.py runs/go/9 "tengen train go/9 --minutes 30"
 
+    python scripts/bundle_player.py runs/gomoku/9 "tengen train ..." --task gomoku/15
+
 writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
 graph, and ``player.json``. ``benchmarks/player_strength.py`` measures the rest of that:
 strength and levels, which are empty until then.
+
+``--task`` names another board of the same game. A network that knows no size of board
+plays it with the same weights: what it learned on a small one, in many short games, is
+more than a large one has taught in the same time. Scores that a small board cannot have
+are made impossible.
 """
 
 from __future__ import annotations
@@ -25,12 +32,17 @@ from tengen.bundled.manifest import MANIFEST_FILE
 from tengen.bundled.players import FOLDER
 from tengen.cli import parse_command
 from tengen.config import to_dict
+from tengen.games import open_game
 from tengen.models import ModelDir, ModelExporter, resolve_model
 from tengen.models.load import read_weights
 from tengen.models.meta import META_FILE, ONNX_FILE, WEIGHTS_FILE
-from tengen.nets import NetConfig
+from tengen.nets import NetConfig, board_of
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
+from tengen.tensors import Signature
+
+# A logit so far below those of a trained network that its probability is none.
+_NEVER = -10.0
 
 
 def main() -> None:
@@ -38,33 +50,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", metavar="RUN", type=Path)
     parser.add_argument("command", metavar="COMMAND", help="what trained it")
+    parser.add_argument("--task", metavar="NAME", help="another board of that game")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     args = parser.parse_args()
-    print(bundle(args.run, args.command, args.folder))
+    print(bundle(args.run, args.command, args.folder, args.task))
 
 
-def bundle(path: Path, command: str, folder: Path) -> Path:
+def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> Path:
     """Writes a run's newest model as a bundled player; returns its folder.
 
     Args:
         path: The run.
         command: What trained it, beginning with ``tengen train``.
         folder: Where the players lie.
+        task: Another board that it is to play; None for its own.
     """
     run, model = RunDirectory.open(path), resolve_model(path)
-    task = model.meta.task
-    row, typed = parse_command(command.split()[1:])
-    assert (row.name, typed.task) == ("train", task), f"{command} does not train {task}"
+    trained = model.meta.task
+    row, typed = parse_command(command.split(" && ")[0].split()[1:])
+    is_its = (row.name, typed.task) == ("train", trained)
+    assert is_its, f"{command} does not train {trained}"
+    task = task or trained
     final = folder / task.replace("/", "-")
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)
-    files = model_files(model)
+    files = model_files(model, task)
     for name, data in files.items():
         (final / name).write_bytes(data)
     origin = model.meta.origin
     manifest = bundled.Manifest(
         name=task,
         task=task,
+        trained_on=trained,
         net=net_name(model.meta.net),
         recipe=str(run.read_run()["config"]["recipe"]),
         command=command,
@@ -78,23 +95,26 @@ def bundle(path: Path, command: str, folder: Path) -> Path:
     return final
 
 
-def model_files(model: ModelDir) -> dict[str, bytes]:
-    """Returns the files of a model in half precision, by name."""
-    tensors = {
-        name: halved(tensor) for name, tensor in read_weights(model.path).items()
-    }
+def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
+    """Returns the files of a model on a board in half precision, by name."""
+    net, trained = model.meta.net, model.meta.task
+    signature = net.signature(board_of(open_game(task)).signature)
+    fitting = on_board(read_weights(model.path), net, signature)
+    tensors = {name: halved(tensor) for name, tensor in fitting.items()}
     whole = {
         name: t.astype(np.float32) if t.dtype == np.float16 else t
         for name, t in tensors.items()
     }
-    graph = ModelExporter().export(model.meta.signature, model.meta.net, whole)
+    graph = ModelExporter().export(signature, net, whole)
     files = {WEIGHTS_FILE: save(tensors), ONNX_FILE: half_graph(graph)}
     # Any machine answers with the same numbers; int8 has a graph of its own.
     play = dataclasses.replace(model.meta.play or PlayConfig(), precision="fp32")
     origin = model.meta.origin
     meta = dataclasses.replace(
         model.meta,
-        origin=origin and dataclasses.replace(origin, run=f"runs/{model.meta.task}"),
+        task=task,
+        signature=signature,
+        origin=origin and dataclasses.replace(origin, run=f"runs/{trained}"),
         play=play,
         sha256={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     )
@@ -102,11 +122,34 @@ def model_files(model: ModelDir) -> dict[str, bytes]:
     return files
 
 
+def on_board(
+    tensors: dict[str, np.ndarray], net: NetConfig, signature: Signature
+) -> dict[str, np.ndarray]:
+    """Returns a network's tensors on another board, which may be larger.
+
+    Only the distribution of the score knows how large it may become: the scores of the
+    small board stay in the middle, and others get no probability.
+    """
+    wanted = {k: tuple(v.shape) for k, v in net.build(signature).state_dict().items()}
+    found = {}
+    for name, tensor in tensors.items():
+        shape, fitting = wanted[name], tensor
+        if shape != tensor.shape:
+            known = name.split(".")[-2] == "score" and shape[1:] == tensor.shape[1:]
+            assert known, f"{name} knows the size of its board"
+            fitting = np.full(shape, _NEVER if tensor.ndim == 1 else 0.0, np.float32)
+            first = (shape[0] - len(tensor)) // 2
+            fitting[first : first + len(tensor)] = tensor
+        found[name] = fitting
+    return found
+
+
 def halved(tensor: np.ndarray) -> np.ndarray:
     """Returns a tensor in half precision where it has floats that fit."""
     if tensor.dtype != np.float32:
         return np.ascontiguousarray(tensor)
-    half = np.ascontiguousarray(tensor.astype(np.float16))
+    with np.errstate(over="ignore"):
+        half = np.ascontiguousarray(tensor.astype(np.float16))
     assert np.isfinite(half).all(), "a weight is beyond half precision"
     return half
 

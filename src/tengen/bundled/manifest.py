@@ -81,6 +81,9 @@ class Manifest:
     """What it is called after ``bundled:``."""
     task: str
     """The game that it plays."""
+    trained_on: str
+    """The game that it learned; another board of the same where its network, which
+    knows no size of board, plays a larger one with the same weights."""
     net: str
     """Its network's size, as ``2x32``."""
     recipe: str

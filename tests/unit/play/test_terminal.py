@@ -277,7 +277,9 @@ def piped(monkeypatch, make_player, capsys):
     """Runs ``tengen play`` with lines on stdin."""
     monkeypatch.setattr(
         "tengen.play.command.load_player",
-        lambda word, *_, is_fresh: make_player("connect4", keeps_tree=not is_fresh),
+        lambda word, *_, is_fresh, level: make_player(
+            "connect4", keeps_tree=not is_fresh
+        ),
     )
 
     def run(text, *words):

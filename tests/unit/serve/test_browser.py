@@ -88,6 +88,23 @@ def test_a_whole_game_is_played_by_clicks(page, site, run):
     page.wait("document.querySelectorAll('.moves li').length === 0")
 
 
+def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
+    with serving([], folder=tmp_path) as bare:
+        page.open(bare.url)
+        page.wait("document.querySelector(\"a[href='/players/connect4']\") !== null")
+        assert "moves that an exact solver calls optimal" in text(page, ".players")
+        page.click("a[href='/players/connect4']")
+        page.wait("document.querySelector('.turn')?.innerText.startsWith('Your turn')")
+        assert "1 beginner (" in text(page, "fieldset")
+        assert "Model" not in text(page, "fieldset")
+        page.click("[data-action='3']")
+        page.wait(
+            "document.querySelector('.turn')?.innerText.startsWith('Your turn')"
+            " && document.querySelectorAll('.moves li').length === 2"
+        )
+        page.call("Page.navigate", url="about:blank")
+
+
 def test_one_plays_by_the_keyboard_and_takes_back(page, site):
     page.open(f"{site.url}/runs/tictactoe/play")
     page.wait("document.querySelector('.can-play') !== null")

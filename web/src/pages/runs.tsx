@@ -47,11 +47,11 @@ function Players() {
   const { data: players } = useAsked<BundledPlayer[]>("/api/players");
   if (!players || players.length === 0) return null;
   return (
-    <section aria-label="Players">
+    <section class="players" aria-label="Players">
       <h2>Players to play against now</h2>
       <ul class="cards">
         {players.map((player) => (
-          <li key={player.id} class="card">
+          <li key={player.id} class="player">
             <h3>
               <Link to={`/players/${player.id}`}>{player.name}</Link>
             </h3>
