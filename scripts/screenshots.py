@@ -1,6 +1,6 @@
 """Makes the pictures of the web page that the docs show, by a real browser.
 
-    python scripts/screenshots.py runs --go go/9 --game gomoku/9 --out docs/images
+    python scripts/screenshots.py runs --go go/9 --game tictactoe --out docs/images
 
 Serves the runs below a folder on this machine alone and looks at them with the Chromium
 that the tests use. Pictures are WebP files of at most 60 KB each; one that is larger
@@ -71,7 +71,10 @@ def take(browser: Chromium, url: str, args: argparse.Namespace) -> None:
     show(
         page, f"{url}runs/{ids[args.game]}", "document.querySelector('canvas') !== null"
     )
+    page.resize(1100, 1060)
+    page.wait("document.querySelectorAll('canvas').length >= 4")
     keep(page, args.out / "serve-run.webp")
+    page.resize(1100, 760)
     # Of games of self-play the policy is kept too.
     games = page.run(
         f"fetch('/api/runs/{ids[args.game]}/games').then(r => r.json()).then(all =>"
