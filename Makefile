@@ -22,7 +22,15 @@ comma := ,
 NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
-.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web wheels soak clean
+# Seconds that make fuzz gives each target of the core (FUZZ names some), and how many times the
+# usual cases the tests in tests/fuzz make.
+FUZZ_S ?= 60
+FUZZ ?=
+FUZZ_TIMES ?= 20
+CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18 clang++-16 \
+  clang++-14))
+
+.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +44,7 @@ help:
 	@echo 'make web           build the page of tengen serve; needs Node and npm'
 	@echo 'make wheels        the sdist and the wheels, checked and tried; in dist/'
 	@echo 'make soak          kills without number, and learning runs: many hours'
+	@echo 'make fuzz          hostile files and requests, FUZZ_S=60 seconds a target; needs clang'
 	@echo 'make clean         remove what was built, keep runs/'
 
 setup: $(INSTALLED)
@@ -65,6 +74,17 @@ native-tests: $(INSTALLED)
 	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
 	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure -R '$(TESTS)'
+
+fuzz: $(INSTALLED)
+	@test -n "$(CLANG)" || { echo 'make: clang++ must be installed, with its libFuzzer' >&2; exit 1; }
+	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B build/fuzz \
+	  -DCMAKE_CXX_COMPILER=$(CLANG) -DTENGEN_PYTHON=OFF -DTENGEN_FUZZ=ON \
+	  -DTENGEN_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=Checked \
+	  -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev -DCMAKE_UNITY_BUILD=ON \
+	  -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
+	@$(BIN)/cmake --build build/fuzz --parallel $(shell nproc) --target fuzz
+	@scripts/fuzz.sh build/fuzz/fuzz $(FUZZ_S) $(FUZZ)
+	@TENGEN_FUZZ_TIMES=$(FUZZ_TIMES) $(PYTEST) tests/fuzz
 
 # The types of the core are generated when it is built.
 lint: $(INSTALLED)

@@ -392,15 +392,15 @@ def _use_config(folder: Path) -> None:
 
 
 SURFACES = (
-    Surface("katago", _make_katago, _use_katago, 150, _pack_katago),
-    Surface("minigo_checkpoint", _make_checkpoint, _use_checkpoint, 120, _repair_index),
-    Surface("minigo_examples", _make_examples, _use_examples, 400, _frame_record),
-    Surface("minigo_rows", _make_rows, _use_rows, 300),
-    Surface("run", _make_run, _use_run, 25, names=("*.json*", "*.sgf", "*.npz")),
-    Surface("model", _make_model, _use_model, 25, _repair_model, ("models/000001/*",)),
-    Surface("learner", _make_learner, _use_learner, 150, _repair_learner),
-    Surface("segment", _make_segment, _use_segment, 100),
+    Surface("katago", _make_katago, _use_katago, 100, _pack_katago),
+    Surface("minigo_checkpoint", _make_checkpoint, _use_checkpoint, 80, _repair_index),
+    Surface("minigo_examples", _make_examples, _use_examples, 200, _frame_record),
+    Surface("minigo_rows", _make_rows, _use_rows, 150),
+    Surface("run", _make_run, _use_run, 20, names=("*.json*", "*.sgf", "*.npz")),
+    Surface("model", _make_model, _use_model, 20, _repair_model, ("models/000001/*",)),
+    Surface("learner", _make_learner, _use_learner, 100, _repair_learner),
+    Surface("segment", _make_segment, _use_segment, 60),
     Surface("store", _make_store, _use_store, 12),
-    Surface("texts", _make_texts, _use_texts, 500),
-    Surface("config", _make_config, _use_config, 150),
+    Surface("texts", _make_texts, _use_texts, 200),
+    Surface("config", _make_config, _use_config, 40),
 )

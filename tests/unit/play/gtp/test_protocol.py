@@ -83,7 +83,21 @@ OTHER_WORDS = (
     "alive dame tromp-taylor { # 9 genmove play undo 12"
 )
 WORDS = st.sampled_from([*COMMANDS, *OTHER_WORDS.split()])
+# Numbers of thousands of digits, digits of other scripts, no text, and very long lines.
+HOSTILE = [
+    *(b"\x00", b"1\x00 name", b"play b \xff\xfe", b"\xd9\xa3 name", b"9" * 5000),
+    *(b"9" * 5000 + b" name", b"boardsize " + b"9" * 5000, b"komi " + b"9" * 5000),
+    *(b"play b a" + b"1" * 5000, b"play b A" + "\u0663".encode(), b"undo " + b"9" * 5000),
+    *(b"time_settings 1e999 -1 " + b"9" * 400, b"time_left b 99999999999999999999 1"),
+    *(b"kata-set-rules {" * 3000, b"kata-set-rules " + b"[" * 60_000, b"gg-undo 0x1"),
+    *(b"genmove b " + b"x" * 70_000, b"a" * 70_000, b"# " + b"b" * 70_000, b"\r\t\x7f"),
+    *(b"lz-analyze b " + b"9" * 4400, b"kata-analyze interval " + b"1" * 4400),
+    *(b"fixed_handicap " + b"9" * 4400, b"set_free_handicap " + b"A1 " * 500),
+    *(b"loadsgf /dev/null", b"loadsgf . 1", b"loadsgf nowhere " + b"9" * 4400),
+    *(b"komi -" + b"0" * 300 + b"7.5", b"kata-set-param x " + b"9" * 5000),
+]
 LINES = st.one_of(
+    st.sampled_from(HOSTILE),
     st.lists(WORDS, max_size=6).map(lambda words: " ".join(words).encode()),
     st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")),
 )
