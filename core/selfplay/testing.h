@@ -10,12 +10,38 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "games/connect4/connect4.h"
+#include "games/go/go.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
 #include "inference/evaluators.h"
 #include "inference/port.h"
 #include "records/game_sink.h"
 #include "selfplay/make_worker.h"
+#include "selfplay/match.h"
+#include "selfplay/session.h"
+#include "selfplay/shared_session.h"
 
 namespace tengen {
+
+// A dozen tests make these of the same games, and a compiler takes ten seconds for each: they are
+// compiled once, in testing.cc. `storage` is extern or nothing.
+#define TENGEN_SELFPLAY_OF(storage, G)                                 \
+  storage template class SelfplayWorker<G>;                            \
+  storage template class MinigoWorker<G>;                              \
+  storage template class GameSession<G>;                               \
+  storage template std::unique_ptr<SelfplayPort> make_selfplay_worker( \
+      const G&, const SelfplaySettings&, std::shared_ptr<GameQueue>, std::shared_ptr<GameSink>);
+#define TENGEN_SEARCHED_OF(storage, G) \
+  storage template class Match<G>;     \
+  storage template class SharedGameSession<G>;
+TENGEN_SELFPLAY_OF(extern, Connect4)
+TENGEN_SELFPLAY_OF(extern, Go)
+TENGEN_SELFPLAY_OF(extern, Gomoku)
+TENGEN_SELFPLAY_OF(extern, TicTacToe)
+TENGEN_SEARCHED_OF(extern, Connect4)
+TENGEN_SEARCHED_OF(extern, Gomoku)
+TENGEN_SEARCHED_OF(extern, TicTacToe)
 
 // Evaluates a row from its planes alone, like a network: whatever the batch or its place in it.
 inline void evaluate_row(BatchBuffers& buffers, int row) {
