@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { number } from "./format";
+import { number, percent } from "./format";
 
 export interface Line {
   label: string;
@@ -27,6 +27,7 @@ const SHOWN_ROWS = 12;
 
 export function Chart(props: Props) {
   const { title, lines, xLabel } = props;
+  const said = (value: number) => (props.isShare ? percent(value) : number(value));
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
@@ -72,7 +73,7 @@ export function Chart(props: Props) {
   const longest = lines.reduce((a, b) => (b.x.length > a.x.length ? b : a), lines[0]);
   const last = lines
     .filter((line) => line.y.length > 0)
-    .map((line) => `${line.label} ${number(line.y[line.y.length - 1])}`)
+    .map((line) => `${line.label} ${said(line.y[line.y.length - 1])}`)
     .join(", ");
   return (
     <figure class="chart" data-points={longest?.x.length ?? 0}>
@@ -83,7 +84,7 @@ export function Chart(props: Props) {
             <span key={line.label} class="chart-key">
               <i class={`swatch swatch-${i % COLOURS.length}`} />
               {lines.length > 1 && `${line.label} `}
-              <b>{line.y.length > 0 ? number(line.y[line.y.length - 1]) : "-"}</b>
+              <b>{line.y.length > 0 ? said(line.y[line.y.length - 1]) : "-"}</b>
             </span>
           ))}
         </span>

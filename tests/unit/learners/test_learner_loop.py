@@ -206,6 +206,8 @@ def test_metrics_are_plain_floats(make_learner: MakeLearner) -> None:
         "loss",
         "policy_loss",
         "value_loss",
+        "policy_accuracy",
+        "value_accuracy",
         "grad_norm",
         "learning_rate",
         "sample_wait_s",

@@ -25,7 +25,7 @@ def test_the_runs_are_listed_and_lead_on(page, site, shelf):
     page.wait("document.querySelectorAll('.chart canvas').length >= 4")
     charts = page.run("document.querySelector('.charts').innerText")
     assert "Accuracy" in charts
-    assert "the search's move 0.4" in charts
+    assert "the search's move 40 %" in charts
     assert "105 \u00b1 50" in text(page, ".facts")
     # The colours of a canvas are those of the page.
     page.wait(
