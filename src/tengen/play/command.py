@@ -10,6 +10,7 @@ from typing import Any
 
 from tengen.config import check_range
 from tengen.games import add_task_argument
+from tengen.observe.progress_line import ProgressLine
 from tengen.play.loading import load_player
 from tengen.play.session.arguments import add_search_arguments
 from tengen.play.terminal import Session
@@ -50,13 +51,15 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with load_player(
-        args.model,
-        args.settings,
-        args.devices,
-        args.task,
-        is_fresh=args.fresh,
-    ) as player:
+    with ProgressLine("opening the model"):
+        opened = load_player(
+            args.model,
+            args.settings,
+            args.devices,
+            args.task,
+            is_fresh=args.fresh,
+        )
+    with opened as player:
         session = Session(
             player,
             lambda text: print(text, flush=True),
