@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from tengen.games import add_task_argument
+from tengen.observe.progress_line import ProgressLine
 from tengen.play.loading import load_player
 from tengen.play.session.arguments import (
     add_level_argument,
@@ -57,14 +58,16 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     """
     simulations = checked_simulations(args)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with load_player(
-        args.model,
-        args.settings,
-        args.devices,
-        args.task,
-        is_fresh=args.fresh,
-        level=args.level,
-    ) as player:
+    with ProgressLine("opening the model"):
+        opened = load_player(
+            args.model,
+            args.settings,
+            args.devices,
+            args.task,
+            is_fresh=args.fresh,
+            level=args.level,
+        )
+    with opened as player:
         if player.level is not None:
             simulations = player.level.simulations
         session = Session(
