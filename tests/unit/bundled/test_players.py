@@ -197,7 +197,7 @@ def test_a_process_plays_go(tmp_path):
         check=True,
     )
     answers = done.stdout.decode().split("\n\n")
-    assert answers[0] == "= "
+    assert answers[0].strip() == "="
     for answer in answers[1:3]:
         assert re.fullmatch("= ([A-HJ][1-7]|pass)", answer)
     assert len(done.stderr) == 0
