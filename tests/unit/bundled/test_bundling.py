@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 from scripts.bundle_player import bundle, half_graph, halved
 
 
+@pytest.mark.slow
 def test_a_run_becomes_a_player(tmp_path, monkeypatch, publish_run):
     run = publish_run(tmp_path / "run", "tictactoe")
     run.write_run({"config": {"task": "tictactoe", "recipe": "tictactoe"}})

@@ -197,7 +197,7 @@ def test_a_process_plays_go(tmp_path):
         check=True,
     )
     answers = done.stdout.decode().split("\n\n")
-    assert answers[0] == "= "
+    assert answers[0].strip() == "="
     for answer in answers[1:3]:
         assert re.fullmatch("= ([A-HJ][1-7]|pass)", answer)
     assert len(done.stderr) == 0
@@ -230,3 +230,17 @@ def test_the_wheel_takes_them():
         check=False,
     )
     assert tracked.stdout == b""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_has_what_was_measured(name):
+    page = (Path(__file__).parents[3] / "docs" / "players.md").read_text()
+    told = bundled.read_manifest(name)
+    for figure in told.strength:
+        share = f"{100 * figure.value:.1f}".rstrip("0").rstrip(".")
+        assert f"| {name} | {figure.what} | {share} |" in page
+        assert f"`{figure.command}`" in page
+    for number, level in enumerate(told.levels, 1):
+        cell = f"{number}: {level.rating:.0f} +- {level.rating_error:.0f} |"
+        assert cell in page
+    assert f"{told.games:,} | {told.cpu_seconds:,.0f} |" in page
