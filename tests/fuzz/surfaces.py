@@ -198,7 +198,7 @@ def _use_run(folder: Path) -> None:
                 lambda run=run: write_report(run.path),
                 lambda run=run: read_mirrors(run),
             )
-        )
+        ),
     )
 
 
@@ -244,7 +244,9 @@ def _repair_model(folder: Path, name: str) -> None:
 
 
 def _make_learner(folder: Path) -> None:
-    shutil.copytree(_golden_run(folder) / "checkpoints" / "000001", folder / "checkpoint")
+    shutil.copytree(
+        _golden_run(folder) / "checkpoints" / "000001", folder / "checkpoint"
+    )
     shutil.rmtree(folder / "schema_1")
 
 
