@@ -34,8 +34,8 @@ from tengen.models import load_model
 from tengen.observe.curve_table import read_curve
 from tengen.observe.status import read_status
 from tengen.overrides import override
-from tengen.report.write import write_report
 from tengen.recipes.resolve import new_config
+from tengen.report.write import write_report
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, find_files
 from tengen.run.mirrors import MirrorRecord, read_mirrors, write_mirror
