@@ -46,17 +46,18 @@ def line(message: Any) -> bytes:
 def speak(store: Store, data: bytes) -> bytes:
     """Sends bytes and the end; returns all that comes back."""
     address = NetAddress.parse(store.address)
-    with (
-        contextlib.suppress(ConnectionError),
-        socket.create_connection((address.host, address.port), MOST_S) as connection,
-    ):
-        connection.sendall(data)
-        connection.shutdown(socket.SHUT_WR)
-        found = b""
-        while part := connection.recv(1 << 16):
-            found += part
-        return found
-    return b""
+    found = b""
+    with socket.create_connection((address.host, address.port), MOST_S) as connection:
+        try:
+            connection.sendall(data)
+            # It may have answered, and gone.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 16):
+                found += part
+        except ConnectionError:
+            pass
+    return found
 
 
 def messages() -> list[dict[str, Any]]:
