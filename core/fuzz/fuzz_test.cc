@@ -34,8 +34,8 @@ constexpr int kNumChanged = 60;
 std::string changed(std::string seed, Rng& rng) {
   if (seed.empty()) return seed;
   const auto at = [&] { return rng.below(static_cast<uint32_t>(seed.size())); };
-  constexpr uint64_t kExtremes[] = {0,          1,          0x7f,          0xff, 0x7fff,    0xffff,
-                                    0x7fffffff, 0xffffffff, UINT64_MAX / 2, UINT64_MAX};
+  constexpr uint64_t kExtremes[] = {0,      1,          0x7f,       0xff,           0x7fff,
+                                    0xffff, 0x7fffffff, 0xffffffff, UINT64_MAX / 2, UINT64_MAX};
   for (uint32_t i = 0; i <= rng.below(3); ++i) {
     const uint32_t place = at();
     switch (rng.below(4)) {
@@ -73,7 +73,8 @@ int replay(const Target& target) {
     for (int i = 0; i < kNumChanged; ++i) run(changed(seed, rng));
   }
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(fs::path(TENGEN_FUZZ_FOUND) / target.name, none)) {
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(TENGEN_FUZZ_FOUND) / target.name, none)) {
     std::ifstream file(entry.path(), std::ios::binary);
     run(std::string(std::istreambuf_iterator<char>(file), {}));
   }

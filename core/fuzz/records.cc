@@ -62,10 +62,20 @@ GameRecord random_game(const std::string& name, uint32_t seed, bool is_finished 
 }
 
 SegmentView view_of(const GameColumns& c) {
-  return {c.outcome,       c.num_variant_bytes, c.num_opening_plies, c.num_plies,
-          c.variant,       c.opening,           c.action,            c.root_value,
-          c.policy_weight, c.value_weight,      c.lead,              c.num_policy_entries,
-          c.policy_action, c.policy_mass};
+  return {c.outcome,
+          c.num_variant_bytes,
+          c.num_opening_plies,
+          c.num_plies,
+          c.variant,
+          c.opening,
+          c.action,
+          c.root_value,
+          c.policy_weight,
+          c.value_weight,
+          c.lead,
+          c.num_policy_entries,
+          c.policy_action,
+          c.policy_mass};
 }
 
 std::string written(const GameRecord& record, bool is_finished) {
@@ -110,7 +120,8 @@ std::vector<std::string_view> frames_in(std::string_view bytes) {
   std::vector<std::string_view> frames;
   while (bytes.size() >= 2) {
     const size_t low = take_byte(&bytes);
-    const size_t length = std::min(low + 256u * take_byte(&bytes), bytes.size());
+    const size_t high = take_byte(&bytes);
+    const size_t length = std::min(low + 256 * high, bytes.size());
     frames.push_back(bytes.substr(0, length));
     bytes.remove_prefix(length);
   }
@@ -128,8 +139,8 @@ void derive_rows(std::string_view bytes) {
     std::vector<uint8_t> symmetries;
     for (uint64_t row = 0; row < num_rows; ++row) {
       which.push_back(static_cast<int64_t>(row));
-      symmetries.push_back(static_cast<uint8_t>(row % static_cast<uint64_t>(
-                                                          rows->num_symmetries())));
+      symmetries.push_back(
+          static_cast<uint8_t>(row % static_cast<uint64_t>(rows->num_symmetries())));
     }
     const auto of = [&](int a) { return std::vector<float>(num_rows * static_cast<size_t>(a)); };
     const int cells = rows->height() * rows->width();
@@ -138,8 +149,14 @@ void derive_rows(std::string_view bytes) {
                        value_weight = of(1);
     std::vector<uint8_t> legal(policy.size());
     rows->fill(which, symmetries,
-               {planes.data(), legal.data(), policy.data(), policy_weight.data(), outcome.data(),
-                search_value.data(), value_weight.data(), {}});
+               {planes.data(),
+                legal.data(),
+                policy.data(),
+                policy_weight.data(),
+                outcome.data(),
+                search_value.data(),
+                value_weight.data(),
+                {}});
     for (const float value : policy) {
       expect(std::isfinite(value) && value >= 0, "a policy target is a distribution");
     }

@@ -154,8 +154,8 @@ std::vector<std::string> folder_seeds() {
   const std::vector<std::byte> mark = store::read_file(folder.path() + "/state-mark");
   (void)store::write_state(folder.path(), 1, State(), false);
   const std::vector<std::byte> state = store::read_file(store::state_path(folder.path(), 1));
-  return {std::string(1, '\0') + log_of(records), "\1" + records,
-          "\2" + as_text(std::span(mark)), "\3" + as_text(std::span(state))};
+  return {std::string(1, '\0') + log_of(records), "\1" + records, "\2" + as_text(std::span(mark)),
+          "\3" + as_text(std::span(state))};
 }
 
 }  // namespace

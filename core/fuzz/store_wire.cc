@@ -98,9 +98,9 @@ void sample_from_store(std::string_view bytes) {
     const std::byte* const columns[] = {reinterpret_cast<const std::byte*>(&i), y};
     const double priority = 1.0;
     expect(writer.append(columns, nullptr, 1, in_time()) == 1, "a step is taken");
-    expect(writer.insert({0, 0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1,
-                          {&priority, 1}},
-                         in_time()),
+    expect(writer.insert(
+               {0, 0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}},
+               in_time()),
            "an item is taken");
   }
   Stream stream;
@@ -169,8 +169,8 @@ std::vector<std::string> writer_seeds() {
     put(&seed, store::Steps{.num_steps = 2});
     seed.append(2 * kStepBytes, static_cast<char>(i));
     put(&seed,
-        store::InsertMessage{.sequence = 2 * i, .first = 2 * i, .count = 2, .stride = 1,
-                             .num_steps = 1},
+        store::InsertMessage{
+            .sequence = 2 * i, .first = 2 * i, .count = 2, .stride = 1, .num_steps = 1},
         raw(1.5));
     put(&seed, store::Flush{.number = i + 1});
   }

@@ -54,7 +54,9 @@ def changed(rng: random.Random, data: bytes) -> bytes:
                 found[at : at + rng.choice((0, len(word)))] = word
             case 8:
                 # Digits of a text, where there are some.
-                place = next((i for i in range(at, len(found)) if 48 <= found[i] < 58), at)
+                place = next(
+                    (i for i in range(at, len(found)) if 48 <= found[i] < 58), at
+                )
                 number = str(rng.choice(NUMBERS)).encode()
                 found[place : place + 1] = number
     return bytes(found)
@@ -108,7 +110,9 @@ def changed_text(rng: random.Random, data: bytes) -> bytes:
     if how < 0.3:
         return changed(rng, data)
     if how < 0.34:
-        return rng.choice((b"[" * 200_000, b'{"a":' * 200_000, b"9" * 6000, b"\xff\xfe"))
+        return rng.choice(
+            (b"[" * 200_000, b'{"a":' * 200_000, b"9" * 6000, b"\xff\xfe")
+        )
     lines = data.splitlines() if data.count(b"\n") > 1 else [data]
     at = rng.randrange(len(lines) or 1)
     try:

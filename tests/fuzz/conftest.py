@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,8 +22,8 @@ SECRET = "what-nobody-may-read"
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """Gives ``folder``, whose runs are served, and ``outside``, which is not."""
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Returns ``folder``, whose runs are served, and ``outside``, which is not."""
     top = tmp_path_factory.mktemp("fuzzed")
     folder, outside = top / "runs", top / "outside"
     for path in (folder, outside, outside / "films", outside / "games"):
@@ -59,4 +58,4 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
         ),
     ):
         (folder / link).symlink_to(outside / target)
-    yield SimpleNamespace(top=top, folder=folder, outside=outside, secret=SECRET)
+    return SimpleNamespace(top=top, folder=folder, outside=outside, secret=SECRET)

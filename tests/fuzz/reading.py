@@ -54,7 +54,9 @@ class Surface:
 
 
 def _cap_memory() -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf(
+        "SC_PAGESIZE"
+    )
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, used + MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # No file of a reader's grows without end.
@@ -77,7 +79,9 @@ def reason(use: Callable[[], Any]) -> str | None:
             raise
         text = str(refused)
         if "\n" in text or not text or len(text) > MOST_CHARACTERS:
-            raise AssertionError(f"a refusal is one short line: {text[:3000]!r}") from error
+            raise AssertionError(
+                f"a refusal is one short line: {text[:3000]!r}"
+            ) from error
         return text
     return None
 

@@ -60,9 +60,23 @@ PARTS = st.one_of(
         [
             *("tictactoe", "CartPole", "outside", "link", "secret.txt", "..", "."),
             *("%2e%2e", "..%2f..%2fsecret.txt", "%2fetc%2fpasswd", "run.json", "%00"),
-            *("secret.mp4", "link.mp4", "episode-0.mp4", "final-1", "final-9", "app.js"),
+            *(
+                "secret.mp4",
+                "link.mp4",
+                "episode-0.mp4",
+                "final-1",
+                "final-9",
+                "app.js",
+            ),
             *("gate-000004", "gate-000009", "selfplay-0.1.000001", "0", "1", "-1"),
-            *("selfplay-0.1.000009", "9" * 30, "%ff%fe", "a" * 3000, "\u0663", "%0d%0aX"),
+            *(
+                "selfplay-0.1.000009",
+                "9" * 30,
+                "%ff%fe",
+                "a" * 3000,
+                "\u0663",
+                "%0d%0aX",
+            ),
             *("index.html", "....//", "..%5c..", "%252e%252e%252fsecret.txt", "", "~"),
         ]
     ),
@@ -72,7 +86,12 @@ HEADERS = st.lists(
     st.one_of(
         st.sampled_from(
             [
-                *("Range: bytes=0-3", "Range: bytes=-1", "Range: bytes=9-2", "Range: x"),
+                *(
+                    "Range: bytes=0-3",
+                    "Range: bytes=-1",
+                    "Range: bytes=9-2",
+                    "Range: x",
+                ),
                 "Range: bytes=0-0,1-1,2-2," + ",".join(["5-9"] * 200),
                 "Range: bytes=99999999999999999999999-",
                 *("Accept-Encoding: gzip", "Accept-Encoding: \xff", "If-None-Match: *"),
@@ -87,13 +106,26 @@ HEADERS = st.lists(
     ),
     max_size=3,
 )
-METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "X"])
+METHODS = st.sampled_from(
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "X"]
+)
 QUERIES = st.one_of(
     st.just(""),
     st.sampled_from(
         [
-            *("?epoch=9&num_points=99999999", "?epoch=-1", "?token=wrong", "?v=1", "?%"),
-            *("?num_points=%D9%A3", "?token=%00", "?token=" + "x" * 3000, "?" + "a&" * 500),
+            *(
+                "?epoch=9&num_points=99999999",
+                "?epoch=-1",
+                "?token=wrong",
+                "?v=1",
+                "?%",
+            ),
+            *(
+                "?num_points=%D9%A3",
+                "?token=%00",
+                "?token=" + "x" * 3000,
+                "?" + "a&" * 500,
+            ),
         ]
     ),
     st.text(max_size=10).map("?{}".format),
@@ -103,7 +135,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=9)
         | st.dictionaries(
-            st.sampled_from(["moves", "model", "simulations", "plays", "forecasts", ""]),
+            st.sampled_from(
+                ["moves", "model", "simulations", "plays", "forecasts", ""]
+            ),
             inner,
             max_size=4,
         )
@@ -127,7 +161,9 @@ def requests(draw: st.DrawFn, routes: list[tuple[str, list[str]]]) -> tuple[str,
         body = draw(
             st.one_of(
                 JSON.map(lambda value: json.dumps(value).encode()),
-                st.sampled_from([b"[" * 9000, b'{"moves":', b"\xff", b"{}" * 40_000, b""]),
+                st.sampled_from(
+                    [b"[" * 9000, b'{"moves":', b"\xff", b"{}" * 40_000, b""]
+                ),
                 st.binary(max_size=20),
             )
         )

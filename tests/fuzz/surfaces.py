@@ -34,8 +34,8 @@ from tengen.models import load_model
 from tengen.observe.curve_table import read_curve
 from tengen.observe.status import read_status
 from tengen.overrides import override
-from tengen.report.write import write_report
 from tengen.recipes.resolve import new_config
+from tengen.report.write import write_report
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, find_files
 from tengen.run.mirrors import MirrorRecord, read_mirrors, write_mirror
@@ -198,7 +198,7 @@ def _use_run(folder: Path) -> None:
                 lambda run=run: write_report(run.path),
                 lambda run=run: read_mirrors(run),
             )
-        )
+        ),
     )
 
 
@@ -244,7 +244,9 @@ def _repair_model(folder: Path, name: str) -> None:
 
 
 def _make_learner(folder: Path) -> None:
-    shutil.copytree(_golden_run(folder) / "checkpoints" / "000001", folder / "checkpoint")
+    shutil.copytree(
+        _golden_run(folder) / "checkpoints" / "000001", folder / "checkpoint"
+    )
     shutil.rmtree(folder / "schema_1")
 
 

@@ -16,7 +16,12 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.surfaces import SURFACES
+from tengen.config import from_dict
+from tengen.errors import RunError, UsageError
+from tengen.learners.checkpoint import read_model
+from tengen.learners.checkpoint_json import write_checkpoint_json
+from tengen.store.configs.store_config import StoreConfig
+from tests.fuzz.surfaces import SURFACES, _make_learner
 
 ROOT = Path(__file__).parents[2]
 TIMES = os.environ.get("TENGEN_FUZZ_TIMES")
@@ -47,3 +52,28 @@ def test_any_file_is_read_or_refused(told: dict[str, Any], name: str) -> None:
     # Else the changes are none, or reach nothing.
     assert found["refused"] > 0
     assert found["read"] > 0
+
+
+def test_what_was_found_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Inputs that once were a traceback, or a message of many lines."""
+    deep = tmp_path / "store.json"
+    deep.write_text("[" * 200_000)
+    with pytest.raises(UsageError, match="is no JSON"):
+        StoreConfig.read(deep)
+    for key in ("a\nb", "x" * 5000):
+        with pytest.raises(UsageError) as refused:
+            from_dict(StoreConfig, {key: 1}, "store")
+        text = str(refused.value)
+        assert "\n" not in text
+        assert len(text) < 300
+
+
+def test_a_checkpoint_without_a_field_is_damaged(tmp_path: Path) -> None:
+    _make_learner(tmp_path)
+    path = tmp_path / "checkpoint" / "state.json"
+    whole = json.loads(path.read_bytes())
+    for name in ("num_samples", "num_steps", "extra", "sha256", "optimizer"):
+        rest = {key: whole[key] for key in whole if key not in (name, "json_sha256")}
+        write_checkpoint_json(path.parent, rest)
+        with pytest.raises(RunError, match="is damaged"):
+            read_model(path.parent)

@@ -87,7 +87,11 @@ def test_every_route_wants_the_token(locked: Site) -> None:
     for path, methods in paths_of(locked):
         filled = path.replace("{index:int}", "0").replace("{", "").replace("}", "")
         for method in methods:
-            for given_token in ("", "Authorization: Bearer wrong\r\n", f"X: {TOKEN}\r\n"):
+            for given_token in (
+                "",
+                "Authorization: Bearer wrong\r\n",
+                f"X: {TOKEN}\r\n",
+            ):
                 request = (
                     f"{method} {filled.replace(':path', '')} HTTP/1.1\r\n"
                     f"Host: 127.0.0.1\r\nConnection: close\r\n"
@@ -110,7 +114,11 @@ def test_links_lead_nowhere(site: Site, shelf: SimpleNamespace) -> None:
     for run in ("tictactoe", "CartPole", "link", "outside"):
         for path in (
             *("", "/games", "/play", "/films/secret.mp4", "/films/link.mp4"),
-            *("/games/gate-000009", "/games/gate-000009/0", "/games/gate-000009/0/record"),
+            *(
+                "/games/gate-000009",
+                "/games/gate-000009/0",
+                "/games/gate-000009/0/record",
+            ),
             *("/games/selfplay-0.1.000009", "/games/selfplay-0.1.000009/0"),
         ):
             reply = site.ask(f"/api/runs/{run}{path}")

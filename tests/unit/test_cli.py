@@ -222,7 +222,7 @@ def test_quiet_leaves_a_conversation(command, capsys, monkeypatch):
 
 @pytest.mark.parametrize("row", cli.COMMANDS, ids=lambda row: row.name)
 def test_every_command_has_json_and_quiet(row):
-    usual = cli.make_parser(row)
+    usual = cli.command_parser(row)
     inner = [
         parser
         for action in usual._actions

@@ -96,7 +96,8 @@ void Engine::check_restorable(const State& state) const {
       const SavedItem& item = table.items[slot];
       if (item.key < 0) continue;
       if (slot_of(item.key) != slot) refuse_state("key", static_cast<uint64_t>(item.key));
-      if (!std::isfinite(item.priority) || item.priority < 0) refuse_state("priority of item", slot);
+      if (!std::isfinite(item.priority) || item.priority < 0)
+        refuse_state("priority of item", slot);
       if (item.steps.num_steps < this->table(i).config().num_steps) {
         refuse_state("steps of an item", item.steps.num_steps);
       }
@@ -112,8 +113,7 @@ void Engine::check_restorable(const State& state) const {
     if (writer.pool >= bounds.size()) refuse_state("pool", writer.pool);
     const auto& of = state.streams[writer.pool];
     if (writer.stream >= of.size() || !of[writer.stream].is_open ||
-        !streams.insert({writer.pool, writer.stream}).second ||
-        !names.insert(writer.name).second) {
+        !streams.insert({writer.pool, writer.stream}).second || !names.insert(writer.name).second) {
       refuse_state("stream of a writer", writer.stream);
     }
     for (const uint32_t chunk : writer.granted) check_chunk(bounds[writer.pool], chunk);

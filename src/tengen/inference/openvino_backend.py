@@ -232,7 +232,8 @@ class OpenVinoBackend:
             graph = core.read_model(str(path))
             self.signature = _prepared(graph, signature, outputs)
             self._model = core.compile_model(graph, "CPU", settings)
-        except RuntimeError as error:
+        # The latter of a name in the file that is no text.
+        except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
                 f"model ({path}) is refused by OpenVINO: {reason}; "

@@ -108,6 +108,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         RunError: A file is absent, damaged or does not fit.
     """
     content = read_checkpoint_json(path)
+    _verify(path, content)
     # Fields that came later have their defaults.
     saved = {**content, **to_dict(parse_architecture(content, str(path)))}
     for name, value in _identity(learner).items():
@@ -116,7 +117,6 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{name} ({json.dumps(value)}) must be that of {path}, "
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
-    _verify(path, content)
     try:
         # The optimizer keeps its moments, which are not to lie in the file.
         tensors = {
@@ -182,7 +182,11 @@ def read_model(path: Path) -> SavedModel:
 
 
 def _verify(path: Path, content: dict[str, Any]) -> None:
-    """Makes sure that the tensors are those that were saved."""
+    """Makes sure that all fields are there, and the tensors are those of then."""
+    counts = (content.get(name) for name in _COUNTS)
+    has_counts = all(type(count) is int and count >= 0 for count in counts)
+    if not has_counts or not {"sha256", "extra", *_IDENTITY} <= set(content):
+        raise damaged_checkpoint(path)
     try:
         found = file_sha256(path / _TENSORS)
     except OSError as error:
@@ -192,6 +196,10 @@ def _verify(path: Path, content: dict[str, Any]) -> None:
         ) from error
     if found != content["sha256"]:
         raise damaged_checkpoint(path / _TENSORS)
+
+
+_COUNTS = ("num_steps", "num_optimizer_steps", "num_samples")
+_IDENTITY = ("net", "optimizer")
 
 
 def _identity(learner: Learner) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Links in a run: whoever made it may have set them, to what only its reader may read."""
+"""Links in a run, which whoever made it may have set to what others may not read."""
 
 from __future__ import annotations
 

@@ -49,10 +49,16 @@ class RemoteBackend:
         )
         self._layouts: dict[int, dict[str, int]] = {}
         self._entries = []
-        for table in self._client.ask({"ask": "tables"}):
-            config = TableConfig.from_dict(table["config"])
-            self._entries.append(TableEntry(table["number"], table["pool"], config))
-            self._layouts[table["pool"]] = table["layout"]
+        try:
+            for table in self._client.ask({"ask": "tables"}):
+                config = TableConfig.from_dict(table["config"])
+                self._entries.append(TableEntry(table["number"], table["pool"], config))
+                self._layouts[table["pool"]] = table["layout"]
+        except (LookupError, TypeError, ValueError) as error:
+            self._client.close()
+            raise UsageError(
+                f"store ({address}) tells of no tables; install the same tengen there"
+            ) from error
 
     def tables(self) -> list[TableEntry]:
         """Returns the tables in the order of their numbers."""

@@ -49,10 +49,20 @@ def error_answer(error: Exception) -> dict[str, Any]:
 
 
 def answer_of(message: Mapping[str, Any]) -> Any:
-    """Returns the answer that a server's message holds, or raises the error."""
+    """Returns the answer that a server's message holds, or raises the error.
+
+    Raises:
+        UsageError: Or what the server's error is: there is no answer.
+    """
     if "error" in message:
         # A server of another version may tell no kind.
-        raise _ERRORS.get(message.get("kind", ""), UsageError)(message["error"])
+        kind = message.get("kind")
+        error = _ERRORS.get(kind if isinstance(kind, str) else "", UsageError)
+        raise error(" ".join(str(message["error"]).split()))
+    if "answer" not in message:
+        raise UsageError(
+            "message (no answer) must be one; install the same tengen on both sides"
+        )
     return message["answer"]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tengen.config import shown
 from tengen.errors import UsageError
 
 __all__ = ["RESUME", "Dialect", "Message", "Service"]
@@ -61,13 +62,13 @@ class Dialect:
         service = message.get("service", self.name)
         if service != self.name:
             raise UsageError(
-                f"service ({service}) must be {self.name}, which is served here; "
-                f"correct the address"
+                f"service ({shown(service)}) must be {self.name}, which is served "
+                f"here; correct the address"
             )
         if message.get("version") != self.version:
             raise UsageError(
-                f"version ({message.get('version')}) must be {self.version}, the "
-                f"{self.name}'s; install the same tengen on both sides"
+                f"version ({shown(message.get('version'))}) must be {self.version}, "
+                f"the {self.name}'s; install the same tengen on both sides"
             )
 
 

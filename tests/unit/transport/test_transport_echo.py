@@ -180,7 +180,7 @@ def test_who_speaks_another_dialect_is_told(open_way) -> None:
     with pytest.raises(UsageError, match=r"version \(4\) must be 3, the echo's"):
         way.client(Dialect("echo", 4)).ask({"ask": "say", "text": "x"})
     options = {} if way.is_host else {"token": TOKEN}
-    with pytest.raises(UsageError, match=r"service \(store\) must be echo"):
+    with pytest.raises(UsageError, match=r'service \("store"\) must be echo'):
         way.client(Dialect("store", 3), **options).ask({"ask": "tables"})
 
 

@@ -87,7 +87,11 @@ WORDS = st.sampled_from([*COMMANDS, *OTHER_WORDS.split()])
 HOSTILE = [
     *(b"\x00", b"1\x00 name", b"play b \xff\xfe", b"\xd9\xa3 name", b"9" * 5000),
     *(b"9" * 5000 + b" name", b"boardsize " + b"9" * 5000, b"komi " + b"9" * 5000),
-    *(b"play b a" + b"1" * 5000, b"play b A" + "\u0663".encode(), b"undo " + b"9" * 5000),
+    *(
+        b"play b a" + b"1" * 5000,
+        b"play b A" + "\u0663".encode(),
+        b"undo " + b"9" * 5000,
+    ),
     *(b"time_settings 1e999 -1 " + b"9" * 400, b"time_left b 99999999999999999999 1"),
     *(b"kata-set-rules {" * 3000, b"kata-set-rules " + b"[" * 60_000, b"gg-undo 0x1"),
     *(b"genmove b " + b"x" * 70_000, b"a" * 70_000, b"# " + b"b" * 70_000, b"\r\t\x7f"),
