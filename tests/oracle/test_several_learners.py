@@ -64,9 +64,20 @@ def test_two_learners_learn_what_one_does(
         assert len(alone.priorities[0]) == 12
 
 
+# With a network of targets beside what learns, 12 steps may not copy it twice; those
+# of the others are each as the first ones.
+HAS_TARGETS = ("dqn", "iqn", "r2d2", "sac")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case in HAS_TARGETS else pytest.mark.soak)
+        for case in CASES
+    ],
+)
 def test_a_hundred_steps(
     followers: Followers, case: str, size: int, tmp_path: Path
 ) -> None:

@@ -88,6 +88,8 @@ def test_a_name_that_a_lost_session_has_is_waited_for(
     assert address is not None
     lost, again = (StepClient(address, LAYOUT, CONFIG) for _ in range(2))
     held = [lost.writer("actor-0", NUM_SLOTS)]
+    # One try of many; it asks again half a second later.
+    monkeypatch.setattr("tengen.store.messages._WAIT_FOR_NAME_S", 0.2)
     monkeypatch.setattr("tengen.experience.steps.client._TAKEN_S", 0.2)
     with pytest.raises(Exception, match="is open in another client"):
         again.writer("actor-0", NUM_SLOTS)
