@@ -63,7 +63,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("search --nots x", ': option (--nots) is not known; did you mean "--net"?'),
         (
             "search --zzz",
-            "known: --game, --help, --json, --net, --policy, --simulations, --threads",
+            "known: --game, --help, --json, --net, --policy, --quiet, --simulations, "
+            "--threads",
         ),
         (
             "search more",
