@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.evaluation.players import open_for_play
+from tengen.evaluation.play_backend import open_for_play
 from tengen.games import Game, open_game
 from tengen.inference import allocate, search_outputs
 from tengen.models import ModelDir, resolve_model

@@ -18,7 +18,7 @@ from pathlib import Path
 from tengen import games
 from tengen.evaluation.ladder import LadderConfig
 from tengen.evaluation.match import play_match
-from tengen.evaluation.players import fixed_player
+from tengen.evaluation.named_players import fixed_player
 from tengen.run import available_cores
 
 TABLE = Path(__file__).parents[1] / "src/tengen/evaluation/anchors.json"

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from tengen.evaluation import PairedTally, log_likelihood_ratio, sprt_bounds
-from tengen.evaluation.players import open_model
+from tengen.evaluation.named_players import open_model
 from tengen.games import Game, openings_text, read_book
 from tengen.models import resolve_model
 from tengen.overrides import override

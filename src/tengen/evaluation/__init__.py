@@ -33,6 +33,7 @@ from tengen.evaluation.match import (
     stopped_by,
 )
 from tengen.evaluation.match_journal import MatchJournal
+from tengen.evaluation.named_players import fixed_player, open_player
 from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import (
     EnginePlayer,
@@ -42,8 +43,6 @@ from tengen.evaluation.players import (
     MctsPlayer,
     ModelPlayer,
     RandomPlayer,
-    fixed_player,
-    open_player,
 )
 from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
 from tengen.evaluation.records import (

@@ -23,14 +23,8 @@ from typing import Any, TypeAlias
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import play_match, stopped_by
-from tengen.evaluation.players import (
-    MatchPlayer,
-    MctsPlayer,
-    ModelPlayer,
-    RandomPlayer,
-    fixed_player,
-    open_player,
-)
+from tengen.evaluation.named_players import fixed_player, open_player
+from tengen.evaluation.players import MatchPlayer, MctsPlayer, ModelPlayer, RandomPlayer
 from tengen.evaluation.ratings import Pairing, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Game

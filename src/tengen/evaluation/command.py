@@ -16,13 +16,12 @@ from tengen.evaluation.elo import Tally
 from tengen.evaluation.engines.side import EngineReport
 from tengen.evaluation.kept_games import SgfFolder
 from tengen.evaluation.match import MatchReport, play_match
+from tengen.evaluation.named_players import find_player, open_model
 from tengen.evaluation.players import (
     EnginePlayer,
     GomocupPlayer,
     MatchPlayer,
     ModelPlayer,
-    find_player,
-    open_model,
 )
 from tengen.games import allow, is_program, open_game, openings_text, read_book
 from tengen.models import ModelDir

@@ -20,7 +20,8 @@ from tengen.evaluation.anchors import (
     shipped_pairings,
 )
 from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
-from tengen.evaluation.players import ModelPlayer, fixed_player
+from tengen.evaluation.named_players import fixed_player
+from tengen.evaluation.players import ModelPlayer
 from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
 from tengen.evaluation.records import MatchRecord, publish_record, read_records
 from tengen.games import Book, Game

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tengen.bundled import level_of
 from tengen.config import check
-from tengen.evaluation.players import open_model
+from tengen.evaluation.named_players import open_model
 from tengen.models import ModelDir, resolve_model
 from tengen.overrides import override
 from tengen.play.agent_player import AgentPlayer, open_agent

@@ -9,7 +9,7 @@ import tengen
 from tengen import bundled, cli
 from tengen.errors import UsageError
 from tengen.evaluation.match import play_match
-from tengen.evaluation.players import open_player
+from tengen.evaluation.named_players import open_player
 from tengen.games import open_game
 from tengen.search import Level, draw_seed
 

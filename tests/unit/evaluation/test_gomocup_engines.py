@@ -17,7 +17,7 @@ from tengen.evaluation import (
 )
 from tengen.evaluation.engines.gomocup_client import GomocupEngine, _find_answer
 from tengen.evaluation.engines.side import check_engine
-from tengen.evaluation.players import find_player
+from tengen.evaluation.named_players import find_player
 
 SLOW = Path(__file__).parents[2] / "oracle" / "slow_gomocup.py"
 

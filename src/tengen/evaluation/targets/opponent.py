@@ -11,13 +11,8 @@ from pathlib import Path
 from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.engines.side import check_engine
-from tengen.evaluation.players import (
-    EnginePlayer,
-    MatchPlayer,
-    ModelPlayer,
-    find_player,
-    open_model,
-)
+from tengen.evaluation.named_players import find_player, open_model
+from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.games import open_game
 from tengen.inference.foreign_graph import ForeignGraph
