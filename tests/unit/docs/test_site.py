@@ -125,7 +125,13 @@ def test_no_config_is_left_out() -> None:
     for module in pkgutil.walk_packages(tengen.__path__, "tengen."):
         if module.name.endswith("__main__"):
             continue
-        for name, found in vars(importlib.import_module(module.name)).items():
+        try:
+            imported = importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            # Of an extra that is not installed here.
+            assert (error.name or "").split(".")[0] not in ("", "tengen")
+            continue
+        for name, found in vars(imported).items():
             if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
                 continue
             is_config = name.endswith("Config") or bounds(found)
