@@ -35,7 +35,7 @@ EXTRAS = {
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
 }
-"""What each extra is for; those that only benchmarks and tests want are left out."""
+"""What each extra is for, but for those of benchmarks, tests and the site of docs/."""
 
 
 def check_required() -> dict[str, Finding]:

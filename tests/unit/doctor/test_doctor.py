@@ -16,8 +16,8 @@ from tengen.doctor.finding import Finding
 
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")
-# Of benchmarks and tests, which no user needs.
-NOT_TOLD = {"plots", "simulate", "test"}
+# Of benchmarks, tests and the site, which no user needs.
+NOT_TOLD = {"docs", "plots", "simulate", "test"}
 
 
 def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
