@@ -193,7 +193,7 @@ def test_a_process_plays_go(tmp_path):
         input=lines.encode(),
         capture_output=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     answers = done.stdout.decode().split("\n\n")
@@ -209,7 +209,7 @@ def test_a_process_plays_on_the_terminal(tmp_path):
         input=b"3\n3\nquit\n",
         capture_output=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     assert b"connect4 plays" in done.stdout
