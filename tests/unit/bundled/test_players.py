@@ -79,6 +79,9 @@ def test_a_bare_name_is_one_where_there_is_no_such_path(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"run \(tictactoe\)|run.json|tictactoe"):
         resolve_model("tictactoe")
     assert bundled.bundled_name("tictactoe") is None
+    (tmp_path / "connect4").touch()
+    with pytest.raises(UsageError, match=r"model \(connect4\) .*; check the path"):
+        resolve_model("connect4")
 
 
 def test_a_run_of_that_name_wins(tmp_path, monkeypatch, publish_run):
