@@ -261,7 +261,9 @@ def _players(
 def _levels(text: str | None) -> dict[str, str | None]:
     """Returns the levels of A and of B that were typed, None for an empty place."""
     words = [] if text is None else text.split(",")
-    check(len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3")
+    check(
+        len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
+    )
     typed = [word or None for word in words]
     return dict(zip("ab", [*typed, None, None], strict=False))
 

@@ -91,6 +91,15 @@ def test_a_starved_game_is_played_again(referee, judge, tmp_path, monkeypatch):
     assert judge(line, line, control) == again
 
 
+def test_a_drawn_game_has_no_winner(referee, judge, tmp_path, monkeypatch):
+    monkeypatch.setattr(referee.Board, "score", lambda self, komi: 0.0)
+    line = engine(tmp_path, "drawn", final_score="0")
+    lines = judge(line, line, referee.Control("none"), "--scores")
+    assert [(line["end"], line["winner"]) for line in lines] == [("score", None)] * 2
+    assert referee.write_score(-1.5) == "W+1.5"
+    assert referee.write_score(3.0) == "B+3"
+
+
 @pytest.mark.slow
 def test_two_processes_play_by_the_clock(referee, judge, publish_run, tmp_path):
     run = publish_run(tmp_path / "go", "go/5", exports=False).path
