@@ -157,6 +157,11 @@ def write(cell: Cell | None) -> str:
     return "pass" if cell is None else f"{LETTERS[cell[0]]}{cell[1] + 1}"
 
 
+def write_score(score: float) -> str:
+    """Returns Black's points less White's as GTP has them."""
+    return "0" if score == 0 else f"{'W' if score < 0 else 'B'}+{abs(score):g}"
+
+
 def read(text: str, size: int) -> Cell | None:
     """Returns a cell of an answer, None for a pass."""
     if text.lower() == "pass":
@@ -320,7 +325,8 @@ def play(
         put(colour, cell, [seats[1 - colour]])
         if [move for _, move in board.moves[-2:]] == [None, None]:
             score = board.score(args.komi)
-            ends = {"winner": int(score < 0), "end": "score", "score": score}
+            winner = None if score == 0 else int(score < 0)
+            ends = {"winner": winner, "end": "score", "score": score}
             break
         if takes_back and len(board.moves) == 20:
             takes_back = False
@@ -330,8 +336,7 @@ def play(
                         seat.engine.ask("undo")
                 board.undo()
     if ends["end"] == "score" and args.scores:
-        score = ends["score"]
-        said = f"{'B' if score > 0 else 'W'}+{abs(score):g}"
+        said = write_score(ends["score"])
         for seat in seats:
             with Blame(seat):
                 if (own := seat.engine.ask("final_score")) != said:

@@ -128,7 +128,8 @@ def build(interpreter: Interpreter, sdist: Path) -> Path:
     if not (ready := list(folder.glob("*.whl"))):
         say(f"building for Python 3.{interpreter.minor}, which takes minutes")
         python = make(interpreter, WORK / "builder", ["pip"])
-        partial = folder.with_suffix(".partial")
+        partial = folder.with_name(f"{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
         check_run(
             python,
             *("-m", "pip", "wheel", "-q", "--no-deps", "-C", "install.strip=false"),

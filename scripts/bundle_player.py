@@ -71,10 +71,11 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
     is_its = (row.name, typed.task) == ("train", trained)
     assert is_its, f"{command} does not train {trained}"
     task = task or trained
+    files = model_files(model, task)
+    # The one before is there until the new one is made.
     final = folder / task.replace("/", "-")
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)
-    files = model_files(model, task)
     for name, data in files.items():
         (final / name).write_bytes(data)
     origin = model.meta.origin

@@ -23,7 +23,9 @@ PLATFORM = re.compile(r"manylinux_2_\d+_(x86_64|aarch64)")
 # one of these would agree with its wheel.
 NEEDED = (
     "tengen/py.typed",
+    "tengen/bundled/players/connect4/weights.safetensors",
     "tengen/cli.py",
+    "tengen/completion/bash.txt",
     "tengen/serve/assets/index.html",
     "tengen/serve/assets/app.js",
     "tengen/serve/assets/style.css",

@@ -65,14 +65,20 @@ def make_environment(
 ) -> Path:
     """Makes an environment with packages in it and returns its Python; blocks.
 
+    One that cannot be finished leaves nothing, so that who finds it can use it.
+
     Raises:
         CalledProcessError: Python or pip refuses; both say why.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([interpreter.path, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, *packages], check=True)
+    try:
+        subprocess.run([interpreter.path, "-m", "venv", folder], check=True)
+        subprocess.run([*pip, *packages], check=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return python
 
 

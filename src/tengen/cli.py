@@ -57,7 +57,8 @@ class Command:
     help: str
     """One phrase."""
     talks: bool = False
-    """Whether its stdout is one side of a conversation, which --quiet leaves."""
+    """Whether --quiet leaves its stdout: one side of a conversation, or where to have
+    one."""
 
 
 COMMANDS = (
@@ -65,7 +66,12 @@ COMMANDS = (
         "train", "tengen.recipes.train_command:train", "train an agent from nothing"
     ),
     Command("play", "tengen.play.command:play", "play against a trained agent", True),
-    Command("serve", "tengen.serve.command:serve", "watch runs and play in a browser"),
+    Command(
+        "serve",
+        "tengen.serve.command:serve",
+        "watch runs and play in a browser",
+        talks=True,
+    ),
     Command(
         "gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers", True
     ),

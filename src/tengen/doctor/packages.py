@@ -35,7 +35,7 @@ EXTRAS = {
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
 }
-"""What each extra is for; those that only benchmarks and tests want are left out."""
+"""What each extra is for, but for those of benchmarks, tests and the site of docs/."""
 
 
 def check_required() -> dict[str, Finding]:
@@ -48,7 +48,6 @@ def package(name: str) -> Finding:
     fix = f"pip install {name}"
     try:
         importlib.import_module(name)
-        return Finding(metadata.version(name))
     except ModuleNotFoundError as error:
         if name not in _WITHOUT or error.name != name:
             return Finding(f"absent ({error})", "bad", fix)
@@ -56,6 +55,10 @@ def package(name: str) -> Finding:
     except Exception as error:  # a library may fail to load in any way it likes
         text = f"not importable ({type(error).__name__}: {error})"
         return Finding(text, "bad", f"pip install --force-reinstall {name}")
+    try:
+        return Finding(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Finding("there, installed by something else than pip")
 
 
 def check_extras() -> dict[str, Finding]:

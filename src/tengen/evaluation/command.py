@@ -68,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L[,L]",
-        help="how strong a bundled player is, A's and B's, - for none: 3 or 3,beginner "
-        "or -,rating:1200; see tengen players NAME",
+        help="how strong a bundled player is, A's and B's: 3, or 3,beginner, or of B "
+        "alone ,rating:1200; see tengen players NAME",
     )
     parser.add_argument(
         "--task",
@@ -244,7 +244,7 @@ def _players(
                 dataclasses.replace(opened, tree_threads=tree_threads, level=rated)
             )
             continue
-        rule = f"is of bundled players, and {word} is none; write - for it"
+        rule = f"is of bundled players, and {word} is none; leave its place empty: ,3"
         check(level is None, "level", level, rule)
         rule = "is no model and has no search to set; take that --set away"
         check(play == PlayConfig(), side, word, rule)
@@ -259,10 +259,12 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the levels of A and of B that were typed, None for none."""
+    """Returns the levels of A and of B that were typed, None for an empty place."""
     words = [] if text is None else text.split(",")
-    check(len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3")
-    typed = [None if word in ("", "-") else word for word in words]
+    check(
+        len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
+    )
+    typed = [word or None for word in words]
     return dict(zip("ab", [*typed, None, None], strict=False))
 
 

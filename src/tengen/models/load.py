@@ -69,7 +69,8 @@ def resolve_model(source: str | Path) -> ModelDir:
         return _numbered(Path(name), int(number))
     if (bundled := bundled_name(word)) is not None:
         return load_model(bundled_folder(bundled))
-    advice = did_you_mean(word, bundled_names(), "check the path")
+    known = [] if Path(word).exists() else bundled_names()
+    advice = did_you_mean(word, known, "check the path")
     raise UsageError(
         f"model ({source}) is neither a run directory, RUN@NUMBER, a model directory "
         f"nor a bundled player; {advice}"

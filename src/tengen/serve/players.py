@@ -74,14 +74,7 @@ class Players:
             UsageError: There is no such player or level, or its files are damaged.
             RunError: The backend refuses it.
         """
-        known_name(name)
-        strength = None
-        if level is not None:
-            strength = find_level(read_manifest(name), str(level))
-        player = self._get((name, None), lambda: self._load_bundled(name))
-        if strength is None:
-            return player
-        return self._get((name, level), lambda: player.at_level(strength))
+        return self._get((name, level), lambda: self._at_level(name, level))
 
     def _get(self, key: tuple[str, int | None], load: Callable[[], Player]) -> Player:
         with self._lock:
@@ -100,10 +93,19 @@ class Players:
         for player in kept.values():
             player.close()
 
-    def _load_bundled(self, name: str) -> Player:
-        player = self._loads(bundled_folder(name))
+    def _at_level(self, name: str, level: int | None) -> Player:
+        """Returns a bundled player by the model of another level of it, if one is kept.
+
+        Called while the lock is held.
+        """
+        known_name(name)
+        strength = None
+        if level is not None:
+            strength = find_level(read_manifest(name), str(level))
+        kept = [player for (one, _), player in self._kept.items() if one == name]
+        player = kept[0] if kept else self._loads(bundled_folder(name))
         assert isinstance(player, Player)
-        return player
+        return player.at_level(strength)
 
     def _load(self, run: RunDirectory, number: int) -> Player:
         task = str(run.read_run()["config"].get("task"))

@@ -72,9 +72,20 @@ def test_a_network_plays_a_larger_board(tmp_path, monkeypatch, publish_run):
 
 
 def test_another_game_is_refused(tmp_path, publish_run):
-    run = publish_run(tmp_path / "run", "tictactoe")
+    run = publish_run(tmp_path / "run", "tictactoe", exports=False)
     with pytest.raises(AssertionError, match="does not train"):
         bundle(run.path, "tengen train connect4 --minutes 1", tmp_path / "players")
+
+
+def test_what_cannot_be_made_leaves_the_player_before(tmp_path, publish_run):
+    run = publish_run(tmp_path / "run", "tictactoe", exports=False)
+    before = tmp_path / "players" / "connect4" / "player.json"
+    before.parent.mkdir(parents=True)
+    before.touch()
+    line = "tengen train tictactoe --minutes 1"
+    with pytest.raises(AssertionError, match="knows the size"):
+        bundle(run.path, line, tmp_path / "players", "connect4")
+    assert before.exists()
 
 
 def test_a_weight_beyond_half_precision_is_refused():

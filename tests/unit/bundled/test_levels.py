@@ -92,6 +92,13 @@ def test_a_run_has_no_levels(tmp_path, publish_run, capsys):
     assert "random is none" in capsys.readouterr().err
 
 
+def test_of_b_alone(capsys):
+    words = ["match", "random", "bundled:tictactoe", "--games", "2", "--json"]
+    assert cli.main([*words, "--level", ",expert"]) == 0
+    assert cli.main([*words, "--level", ",2,"]) == 2
+    assert "or ,3" in capsys.readouterr().err
+
+
 def test_a_weak_player_draws_by_the_seed():
     with tengen.load("bundled:connect4", level=1) as player:
         chosen = [player.choose([], seed=seed) for seed in range(30)]

@@ -76,9 +76,12 @@ def test_a_bare_name_is_one_where_there_is_no_such_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert resolve_model("tictactoe").path == resolve_model("bundled:tictactoe").path
     (tmp_path / "tictactoe").mkdir()
-    with pytest.raises(UsageError, match=r"run \(tictactoe\)|run.json|tictactoe"):
+    with pytest.raises(UsageError, match=r"run \(tictactoe\) is not"):
         resolve_model("tictactoe")
     assert bundled.bundled_name("tictactoe") is None
+    (tmp_path / "connect4").touch()
+    with pytest.raises(UsageError, match=r"model \(connect4\) .*; check the path"):
+        resolve_model("connect4")
 
 
 def test_a_run_of_that_name_wins(tmp_path, monkeypatch, publish_run):
@@ -193,7 +196,7 @@ def test_a_process_plays_go(tmp_path):
         input=lines.encode(),
         capture_output=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     answers = done.stdout.decode().split("\n\n")
@@ -209,7 +212,7 @@ def test_a_process_plays_on_the_terminal(tmp_path):
         input=b"3\n3\nquit\n",
         capture_output=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     assert b"connect4 plays" in done.stdout

@@ -33,6 +33,7 @@ CASES = [
     ("tengen serve runs/one runs/", ["runs/one/"]),
     ("tengen report runs/one --out runs/", ["runs/file.txt"]),
     ("tengen train --minutes ", ["!go/9"]),
+    ("tengen match my", ["my runs/"]),
 ]
 
 BASH = """
@@ -68,6 +69,7 @@ def scripts(tmp_path_factory):
     """The scripts, made by one process that must not have imported torch."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "runs" / "one").mkdir(parents=True)
+    (folder / "my runs").mkdir()
     (folder / "runs" / "file.txt").touch()
     code = (
         "import contextlib, sys; from tengen.cli import main\n"

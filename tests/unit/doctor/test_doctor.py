@@ -16,8 +16,8 @@ from tengen.doctor.finding import Finding
 
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")
-# Of benchmarks and tests, which no user needs.
-NOT_TOLD = {"plots", "simulate", "test"}
+# Of benchmarks, tests and the site, which no user needs.
+NOT_TOLD = {"docs", "plots", "simulate", "test"}
 
 
 def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
@@ -91,10 +91,13 @@ def test_packages_that_are_absent_or_broken(monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, name, None)
     assert packages.package("numpy").state == "bad"
     assert packages.package("numpy").fix == "pip install numpy"
+    assert packages.package("openvino").state == "absent"
+    (tmp_path / "copiedlibrary.py").touch()
     (tmp_path / "brokenlibrary.py").write_text("raise OSError('libGL.so.1')")
     monkeypatch.syspath_prepend(tmp_path)
     broken = packages.package("brokenlibrary")
     assert (broken.state, "libGL.so.1" in broken.text) == ("bad", True)
+    assert packages.package("copiedlibrary").state == "ok"
 
 
 def test_extras_are_those_that_pip_knows(monkeypatch):

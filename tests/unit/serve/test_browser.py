@@ -102,7 +102,7 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
             "document.querySelector('.turn')?.innerText.startsWith('Your turn')"
             " && document.querySelectorAll('.moves li').length === 2"
         )
-        page.call("Page.navigate", url="about:blank")
+        page.leave()
 
 
 def test_one_plays_by_the_keyboard_and_takes_back(page, site):

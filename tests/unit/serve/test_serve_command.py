@@ -48,7 +48,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path, publish_run, host)
     process = subprocess.Popen(
         [
             *(sys.executable, "-P", "-m", "tengen", "serve"),
-            *("--port", "0", "--host", host, "--json"),
+            *("--port", "0", "--host", host, "--json", "--quiet"),
         ],
         cwd=tmp_path,
         stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ from scripts.wheels.contents import (
     sdist_problems,
     wheel_problems,
 )
-from scripts.wheels.interpreters import find_interpreters
+from scripts.wheels.interpreters import find_interpreters, make_environment
 from scripts.wheels.machine_code import (
     functions_above_baseline,
     instruction_problems,
@@ -173,3 +173,17 @@ def test_this_python_is_found():
     found = find_interpreters([sys.executable], [minor])
     assert list(found) == [minor]
     assert find_interpreters([], []) == {}
+
+
+def test_an_environment_that_is_not_finished_is_none(tmp_path, monkeypatch):
+    (this,) = find_interpreters([sys.executable], [sys.version_info.minor]).values()
+
+    def interrupted(command, check):
+        if "pip" in command:
+            raise KeyboardInterrupt
+        (tmp_path / "tools" / "bin").mkdir(parents=True)
+
+    monkeypatch.setattr(subprocess, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make_environment(this, tmp_path / "tools", ["build"])
+    assert not (tmp_path / "tools").exists()

@@ -131,7 +131,7 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     )
     if player.level is not None:
         simulations = player.level.simulations
-        # A kept tree, or one that grows meanwhile, would make it stronger.
+        # A tree that grows meanwhile would make it stronger.
         check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads

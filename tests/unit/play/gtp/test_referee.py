@@ -37,6 +37,12 @@ def engine(tmp_path, name, **answers):
     return f"{sys.executable} {path}"
 
 
+def without_processor_ms(waits):
+    """What is said of an engine's waits: none of the bad one's, long ones of others."""
+    line = Path(f"/proc/{waits._pid}/cmdline").read_text()
+    return 0.0 if "bad.py" in line else 60_000.0
+
+
 @pytest.fixture
 def judge(referee, tmp_path, monkeypatch, capsys):
     """Returns the lines of games between two programs, by one control."""
@@ -63,8 +69,9 @@ def judge(referee, tmp_path, monkeypatch, capsys):
 )
 def test_who_is_at_fault_loses(referee, judge, tmp_path, monkeypatch, faulty, end):
     good, bad = engine(tmp_path, "good"), engine(tmp_path, "bad", **faulty)
-    # However busy the machine of this test is, it is the sleep that comes too late.
-    monkeypatch.setattr(referee.Waits, "ms", lambda self: 0.0)
+    # However busy the machine of this test is, it is the sleep that comes too late: a
+    # game that the other one was late in is played again.
+    monkeypatch.setattr(referee.Waits, "ms", without_processor_ms)
     control = referee.Control("every move", period_s=1.0)
     lines = judge(bad, good, control)
     assert {line["end"] for line in lines} == {end}
@@ -82,6 +89,15 @@ def test_a_starved_game_is_played_again(referee, judge, tmp_path, monkeypatch):
     again = judge(line, line, referee.Control("none"), "--tries", "2")
     assert [line["end"] for line in again[2:]] == ["score", "score"]
     assert judge(line, line, control) == again
+
+
+def test_a_drawn_game_has_no_winner(referee, judge, tmp_path, monkeypatch):
+    monkeypatch.setattr(referee.Board, "score", lambda self, komi: 0.0)
+    line = engine(tmp_path, "drawn", final_score="0")
+    lines = judge(line, line, referee.Control("none"), "--scores")
+    assert [(line["end"], line["winner"]) for line in lines] == [("score", None)] * 2
+    assert referee.write_score(-1.5) == "W+1.5"
+    assert referee.write_score(3.0) == "B+3"
 
 
 @pytest.mark.slow
