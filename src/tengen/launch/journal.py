@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tengen.launch.players import num_flying
 from tengen.launch.servers import Servers
 from tengen.observe import (
     EventWriter,
@@ -99,7 +100,7 @@ class RunJournal:
             self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
-            changes["num_games"] = self._num_sealed + report["num_games"]
+            changes["num_games"] = self._num_sealed + num_flying(report)
         if report.get("seconds") and "num_evaluations" in report:
             rate = report["num_evaluations"] / report["seconds"]
             changes["evaluations_per_s"] = rate
@@ -269,7 +270,7 @@ class RunJournal:
             changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
-            flying = report["num_games"] if is_stopped else 0
+            flying = num_flying(report) if is_stopped else 0
             flying = report.get("num_flying", flying)
             # Where roles work at once the learner may have counted it by now.
             if not is_stopped and report["generation"] > self._state.generation:

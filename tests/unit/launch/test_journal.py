@@ -73,6 +73,15 @@ def test_a_turn_in_progress_shows_what_it_adds(journal, view):
     assert view.shown[-1].generation == 2
 
 
+def test_parts_of_a_generation_are_counted_by_the_learner_alone(journal, view):
+    journal.report("learn", {**LEARNED, "table": {"num_games": 62}}, 1.0)
+    journal.progress({"num_games": 20, "num_sealed": 16})
+    assert view.shown[-1].num_games == 62 + 4
+    stopped = {**PLAYED, "num_games": 21, "num_sealed": 16, "stopped": True}
+    journal.report("selfplay", stopped, 1.0)
+    assert view.shown[-1].num_games == 62 + 5
+
+
 def test_totals_are_those_of_the_learners_table(journal, view, run):
     """Whatever was said before: another writer, or a killed call, added games too."""
     journal.report("selfplay", PLAYED, 4.0)
