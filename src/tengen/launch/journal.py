@@ -197,9 +197,13 @@ class RunJournal:
         """
         spans, self._spans = self._spans, {}
         if busy is not None:
-            if "learn" not in busy or (self._acting and not self._busy):
-                return  # nothing was learned, or no generation played, in this call
-            told = room_verdict(self._waiting) or self._at_once_verdict(busy)
+            # Parts of generations may be learned from long before the first one ends.
+            has_played = not self._acting or bool(self._busy)
+            if "learn" not in busy or not (has_played or self._has_learned):
+                return  # nothing was learned, or played, in this call
+            told = room_verdict(self._waiting)
+            if has_played:
+                told = told or self._at_once_verdict(busy)
             if self._in_environments:
                 waits = self._busy["answers"] + self._busy["room"]
                 self._waits(1.0 - waits, busy["learn"])

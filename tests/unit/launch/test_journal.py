@@ -277,6 +277,15 @@ def test_the_verdict_at_once_is_of_busy_shares(journal, view):
     )
 
 
+def test_what_is_learned_is_told_before_a_generation_ends(journal, view, run):
+    """As where parts of it are sealed while the rest is played."""
+    journal.progress({"num_games": 20, "num_sealed": 16})
+    journal.report("learn", LEARNED, 100.0)
+    journal.end_generation(EVEN)
+    assert (view.generations[0].num_steps, view.generations[0].verdict) == (15, "")
+    assert read_progress(run).num_games == 70
+
+
 def test_games_at_once_are_counted_once(journal, view):
     """Generations 3 and 4 are played before the learner takes both in."""
     journal.report("selfplay", PLAYED, 1.0)
