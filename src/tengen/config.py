@@ -225,7 +225,7 @@ def shown(value: object) -> str:
 
 def _located(error: UsageError, where: str) -> UsageError:
     """Puts the dotted path before a name that ``__post_init__`` gave alone."""
-    return UsageError(join(where, str(error)))
+    return UsageError(f"{where}.{error}" if where else str(error))
 
 
 def _refuse(path: str, value: object, expected: str) -> typing.NoReturn:

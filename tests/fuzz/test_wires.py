@@ -140,7 +140,8 @@ def test_a_client_refuses_what_is_no_answer() -> None:
                         connection.recv(1 << 16)
                         connection.sendall(said[0])
 
-        thread = threading.Thread(target=answer)
+        # One that a failure leaves behind keeps nobody waiting.
+        thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         address = str(NetAddress("127.0.0.1", server.getsockname()[1]))
         hostile = [{}, {"error": "no", "kind": []}, {"error": {}}, {"error": "a\nb"}]

@@ -31,7 +31,9 @@ class Puct:
     over two lines."""
 
     def __post_init__(self) -> None:
-        check(self.c_init >= 0, "c_init", self.c_init, "must not be negative; raise it")
+        # A message is longer than a value that is shown.
+        rule = "must not be negative; raise it, or leave it out for the default"
+        check(self.c_init >= 0, "c_init", self.c_init, rule)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +159,8 @@ def test_union_is_told_apart_by_kind():
 def test_own_checks_get_the_dotted_path():
     data = {"task": "x", "search": {"policy": {"c_init": -1}}}
     assert refused(Run, data) == (
-        "search.policy.c_init (-1.0) must not be negative; raise it"
+        "search.policy.c_init (-1.0) must not be negative; raise it, or leave it out "
+        "for the default"
     )
 
 

@@ -199,8 +199,8 @@ def _watch(
     on_progress: Callable[[int, int], None] | None,
     interval_s: float,
 ) -> None:
-    while any(thread.is_alive() for thread in threads):
-        threads_left = [thread for thread in threads if thread.is_alive()]
+    # Asked once: the last one may end at any instant.
+    while threads_left := [thread for thread in threads if thread.is_alive()]:
         threads_left[0].join(interval_s)
         snapshots.look()
         if on_progress is not None:

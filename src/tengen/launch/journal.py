@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tengen.launch.players import num_flying
 from tengen.launch.servers import Servers
 from tengen.observe import (
     EventWriter,
@@ -99,7 +100,7 @@ class RunJournal:
             self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
-            changes["num_games"] = self._num_sealed + report["num_games"]
+            changes["num_games"] = self._num_sealed + num_flying(report)
         if report.get("seconds") and "num_evaluations" in report:
             rate = report["num_evaluations"] / report["seconds"]
             changes["evaluations_per_s"] = rate
@@ -196,9 +197,13 @@ class RunJournal:
         """
         spans, self._spans = self._spans, {}
         if busy is not None:
-            if "learn" not in busy or (self._acting and not self._busy):
-                return  # nothing was learned, or no generation played, in this call
-            told = room_verdict(self._waiting) or self._at_once_verdict(busy)
+            # Parts of generations may be learned from long before the first one ends.
+            has_played = not self._acting or bool(self._busy)
+            if "learn" not in busy or not (has_played or self._has_learned):
+                return  # nothing was learned, or played, in this call
+            told = room_verdict(self._waiting)
+            if has_played:
+                told = told or self._at_once_verdict(busy)
             if self._in_environments:
                 waits = self._busy["answers"] + self._busy["room"]
                 self._waits(1.0 - waits, busy["learn"])
@@ -269,7 +274,7 @@ class RunJournal:
             changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
-            flying = report["num_games"] if is_stopped else 0
+            flying = num_flying(report) if is_stopped else 0
             flying = report.get("num_flying", flying)
             # Where roles work at once the learner may have counted it by now.
             if not is_stopped and report["generation"] > self._state.generation:

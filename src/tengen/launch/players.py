@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Players"]
+__all__ = ["Players", "num_flying"]
 
 _RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
 
@@ -56,6 +56,7 @@ class Players:
         return {
             **report,
             "num_games": self._num_flying,
+            "num_sealed": 0,  # left out of it
             "num_evaluations": round(sum(rates) * seconds),
         }
 
@@ -85,5 +86,14 @@ class Players:
 
     @property
     def _num_flying(self) -> int:
-        """Games of the generations that are not sealed."""
-        return sum(int(one["num_games"]) for one in self._flying.values())
+        """Games of the generations that are played, without those sealed already."""
+        return sum(num_flying(one) for one in self._flying.values())
+
+
+def num_flying(report: Mapping[str, Any]) -> int:
+    """Returns how many games of a turn are in no segment: the learner counts others.
+
+    Args:
+        report: Of the turn, or on its way.
+    """
+    return max(0, int(report["num_games"]) - int(report.get("num_sealed", 0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import json
 from dataclasses import dataclass
@@ -100,15 +101,25 @@ def sources(run: RunDirectory) -> list[Source]:
         *experience_files(run.experience, "npz"),
         *experience_files(run.experience, "journal"),
     ]
-    newest = sorted(games, key=lambda p: (int(p.stem), str(p)), reverse=True)
+    # A generation may be several files: parts that were sealed while it was played.
+    newest = sorted(
+        games, key=lambda p: (int(p.stem), int(p.parent.name), p.suffix), reverse=True
+    )
+    places = {path.with_suffix("") for path in games}
+    num_parts = collections.Counter(int(place.stem) for place in places)
+    num_left = num_parts.copy()
     seen = set()
     for path in newest:
         writer, incarnation = path.parts[-3:-1]
+        generation = int(path.stem)
         name = f"{writer}.{incarnation}.{path.stem}"
         if name in seen:
             continue  # a journal that is being sealed
         seen.add(name)
-        title = f"self-play, generation {int(path.stem)}"
+        title = f"self-play, generation {generation}"
+        if num_parts[generation] > 1:
+            title += f", part {num_left[generation]}"
+        num_left[generation] -= 1
         if path.suffix == ".journal":
             title += ", being played"
         found.append(Source(name, "self-play", title, path))

@@ -73,6 +73,15 @@ def test_a_turn_in_progress_shows_what_it_adds(journal, view):
     assert view.shown[-1].generation == 2
 
 
+def test_parts_of_a_generation_are_counted_by_the_learner_alone(journal, view):
+    journal.report("learn", {**LEARNED, "table": {"num_games": 62}}, 1.0)
+    journal.progress({"num_games": 20, "num_sealed": 16})
+    assert view.shown[-1].num_games == 62 + 4
+    stopped = {**PLAYED, "num_games": 21, "num_sealed": 16, "stopped": True}
+    journal.report("selfplay", stopped, 1.0)
+    assert view.shown[-1].num_games == 62 + 5
+
+
 def test_totals_are_those_of_the_learners_table(journal, view, run):
     """Whatever was said before: another writer, or a killed call, added games too."""
     journal.report("selfplay", PLAYED, 4.0)
@@ -266,6 +275,15 @@ def test_the_verdict_at_once_is_of_busy_shares(journal, view):
         "at once, self-play 75% (net 60%, trees 30%, batches 50% full); learning 60%; "
         "publishing 7%: self-play and learner go together"
     )
+
+
+def test_what_is_learned_is_told_before_a_generation_ends(journal, view, run):
+    """As where parts of it are sealed while the rest is played."""
+    journal.progress({"num_games": 20, "num_sealed": 16})
+    journal.report("learn", LEARNED, 100.0)
+    journal.end_generation(EVEN)
+    assert (view.generations[0].num_steps, view.generations[0].verdict) == (15, "")
+    assert read_progress(run).num_games == 70
 
 
 def test_games_at_once_are_counted_once(journal, view):

@@ -125,6 +125,9 @@ def test_what_they_tell_is_told_as_one() -> None:
     assert (told["num_flying"], told["rows_per_s"]) == (5, 30.0)
     told = players.report("selfplay-0", 0, stopped, 5.0)
     assert told["num_flying"] == 10
+    half = {"num_games": 8, "num_sealed": 6}
+    told = players.progress("selfplay-0", half)
+    assert (told["num_games"], told["num_sealed"]) == (5 + 2, 0)
     alone = Players(1)
     assert alone.progress("selfplay", half) is half
     assert alone.report("selfplay", 0, done, 1.0) is done

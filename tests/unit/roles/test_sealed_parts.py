@@ -26,7 +26,6 @@ SETTINGS = (
     "agent.actor.num_slots=3",
     "agent.actor.cache_mib=0",
     "agent.bootstrap.simulations=24",
-    "store.min_games=16",
     "launch.roles.selfplay.count=2",
 )
 
@@ -36,15 +35,20 @@ def turn(
     monkeypatch: pytest.MonkeyPatch,
     *,
     bootstrap: bool = False,
+    models: bool = False,
     **context: Any,
 ) -> Any:
     """Plays one generation of one of two processes.
+
+    With ``models`` newer ones are published before a part, of six games, is full.
 
     Returns its games by index, how many segments they are, and the most that a learner
     saw of them meanwhile.
     """
     run = RunDirectory.create_or_resume(folder)
-    config = override(minigo_small("go/5", 1), SETTINGS)
+    min_games = 48 if models else 16
+    settings = (*SETTINGS, f"store.min_games={min_games}")
+    config = override(minigo_small("go/5", 1), settings)
     write_config(run, config)
     run.models.publish(0 if bootstrap else 1, lambda folder: None)
     monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
@@ -63,6 +67,10 @@ def turn(
     seen = [0]
 
     def look(report: dict[str, Any]) -> None:
+        assert report["num_sealed"] in (0, len(_games(run)))
+        assert len(run.incarnations("selfplay")) == 1
+        if models and report["num_games"] >= (run.models.latest() or 0):
+            run.models.publish(report["num_games"] + 1, lambda folder: None)
         window = GenerationWindow(config.task, run.experience, config.store, 0, 8)
         if window.refresh():
             seen.append(len(_games(run)))
@@ -108,6 +116,18 @@ def test_parts_are_there_before_the_generation_is_over(
     assert set(games) == set(range(GAMES))
     assert num_segments >= 3
     assert 2 <= seen < GAMES
+
+
+def test_newer_models_do_not_put_parts_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process of many may finish less than a part while each model plays."""
+    games, num_segments, seen = turn(
+        tmp_path, monkeypatch, models=True, follow_models=True
+    )
+    assert set(games) == set(range(GAMES))
+    assert num_segments >= 2
+    assert 6 <= seen < GAMES
 
 
 def test_the_bootstrap_is_over_when_there_is_a_model(

@@ -20,6 +20,22 @@ def test_all_kinds_are_listed_the_newest_first(site):
     assert site.ask("/api/runs/CartPole-v1~seed1/games").json == []
 
 
+def test_parts_of_a_generation_have_their_numbers(tmp_path):
+    """Ten is above nine, whichever is the longer word."""
+    run = RunDirectory.create_or_resume(tmp_path)
+    names = "9/000002.npz 9/000002.journal 10/000002.npz 11/000002.journal 9/000001.npz"
+    for name in names.split():
+        path = run.experience / "selfplay-0" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    assert [(one.id, one.title) for one in sources(run)] == [
+        ("selfplay-0.11.000002", "self-play, generation 2, part 3, being played"),
+        ("selfplay-0.10.000002", "self-play, generation 2, part 2"),
+        ("selfplay-0.9.000002", "self-play, generation 2, part 1"),
+        ("selfplay-0.9.000001", "self-play, generation 1"),
+    ]
+
+
 @pytest.mark.parametrize("task", ["tictactoe", "connect4", "gomoku/7", "go/5"])
 @pytest.mark.parametrize("generation", [1, 2])
 def test_a_game_of_self_play_has_what_its_searches_found(site, task, generation):

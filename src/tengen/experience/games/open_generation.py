@@ -56,6 +56,11 @@ class OpenGeneration:
         """Games taken since the generation was opened."""
         return self._num_before + self._segment.num_appended
 
+    @property
+    def num_unsealed(self) -> int:
+        """Games taken since the generation was opened or a part was sealed."""
+        return self._segment.num_appended
+
     def append(self, frame: bytes) -> None:
         """Takes a game; see ``OpenSegment.append``."""
         self._segment.append(frame)

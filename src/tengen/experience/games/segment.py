@@ -121,6 +121,8 @@ class RecordedGames(NamedTuple):
     """Of the games, in increasing order."""
     gaps: list[JournalGap]
     """Of its journals: where a kill or damage cost frames."""
+    num_sealed: int = 0
+    """Games of them that are in segments, where learners find them."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
@@ -131,12 +133,13 @@ def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
         RunError: A segment, or the header of a journal, is damaged.
     """
     found = _sealed_games(writer_directory, generation)
+    num_sealed = len(found)
     gaps: list[JournalGap] = []
     for path in _of_generation(writer_directory, generation, "journal"):
         contents = read_journal(path)
         found.update(_game_index(frame) for frame in contents.frames)
         gaps += contents.gaps
-    return RecordedGames(sorted(found), gaps)
+    return RecordedGames(sorted(found), gaps, num_sealed)
 
 
 def seal(

@@ -133,7 +133,7 @@ class SelfplayRole:
             generation,
             self._config.task,
             segment,
-            lambda: self._run.new_incarnation("selfplay"),
+            lambda: _new_incarnation(self._run),
         )
         try:
             may_resign, resignation = self._resignation(generation)
@@ -175,6 +175,7 @@ class SelfplayRole:
             "model": models[-1],
             "stopped": stopped,
             "num_games": opened.num_appended + len(finished),
+            **({"num_sealed": opened.recorded().num_sealed} if stopped else {}),
             "num_recovered": len(finished),
             "journal_gaps": [str(gap) for gap in recorded.gaps],
             **_shown(played),
@@ -255,7 +256,8 @@ class SelfplayRole:
         is_needed = context.follow_models and context.mirror is None
         if not is_needed or not isinstance(store, GenerationsConfig):
             return 0
-        count = max(1, self._config.launch.of("selfplay").count)
+        # As it is now: ``tengen scale`` may have changed it.
+        count = max(1, read_config(self._run).launch.of("selfplay").count)
         return max(1, store.min_games // (_PARTS_OF_PASS * count))
 
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
@@ -335,6 +337,13 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
         writer = patiently(lambda: ExperienceWriter(folder, incarnation), context.stop)
     run.forget_incarnations("selfplay", incarnation)
     return writer
+
+
+def _new_incarnation(run: RunDirectory) -> int:
+    """Returns one for a part; that of the part before leaves no file of events."""
+    incarnation = run.new_incarnation("selfplay")
+    run.forget_incarnations("selfplay", incarnation)
+    return incarnation
 
 
 def _shown(played: GenerationReport) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class PlayingThreads:
             was the end of it.
         """
         unfinished = opened.unfinished()
+        kept = opened.recorded()
         num_recovered = len(wanted.finished)
         played = GenerationReport()
         models = [wanted.model]
@@ -95,7 +96,9 @@ class PlayingThreads:
                 wanted,
                 self._queue(wanted, unfinished),
                 opened,
-                part_games,
+                # Those count that were finished before a newer model came.
+                part_games - opened.num_unsealed if part_games else 0,
+                kept.num_sealed,
                 self._context.follow_models
                 and (ends_with_model or wanted.config.follows_models),
             )
@@ -108,11 +111,11 @@ class PlayingThreads:
                 return played, models, is_over
             self._context.write(opened.flush)
             unfinished = part.queue.unfinished()
-            if part.is_full:
+            if 0 < part_games <= opened.num_unsealed:
                 self._context.write(functools.partial(part.keep, unfinished))
                 self._context.write(opened.seal_part)
-            kept = opened.recorded().indices
-            wanted = dataclasses.replace(part.newer or wanted, finished=kept)
+            kept = opened.recorded()
+            wanted = dataclasses.replace(part.newer or wanted, finished=kept.indices)
             if part.newer is not None:
                 models.append(wanted.model)
                 self._context.say(f"goes on with model {wanted.model}")
@@ -121,12 +124,13 @@ class PlayingThreads:
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
         """Plays to a newer model, a full part or a full disk, or as ``play``."""
-        count = take_counts(self._context, num_recovered, part.queue.stop, before)
+        count = take_counts(
+            self._context, num_recovered, part.queue.stop, before, part.num_sealed
+        )
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
             if 0 < part.num_games <= num_games:
-                part.is_full = True
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
             if part.newer is not None:
@@ -203,10 +207,10 @@ class _Part:
     opened: OpenGeneration
     num_games: int
     """Those after which they are sealed, 0: none."""
+    num_sealed: int
+    """Of the generation, before."""
     follows_models: bool
     """Whether a newer model is the end of it."""
-    is_full: bool = False
-    """Whether so many are finished."""
     newer: GamesOfGeneration | None = None
     """The same games on the model that goes on."""
 
@@ -220,6 +224,7 @@ def take_counts(
     num_recovered: int,
     stop: Callable[[], None],
     before: GenerationReport,
+    num_sealed: int = 0,
 ) -> Callable[[int, int], None]:
     """Returns what takes counts while games are played, and stops when asked to.
 
@@ -228,6 +233,7 @@ def take_counts(
         num_recovered: Games that were durable when the turn began.
         stop: Ends the playing.
         before: What the turn played before.
+        num_sealed: Games of the generation that learners find already.
     """
     start_s = time.monotonic()
 
@@ -239,6 +245,7 @@ def take_counts(
                 "stage": "self-play",
                 "num_games": num_recovered + before.num_games + num_games,
                 "num_recovered": num_recovered,
+                "num_sealed": num_sealed,
                 "num_evaluations": before.num_evaluations + num_evaluations,
                 "seconds": before.seconds + time.monotonic() - start_s,
             }
