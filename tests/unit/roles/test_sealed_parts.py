@@ -42,8 +42,8 @@ def turn(
 
     With ``models`` newer ones are published before a part, of six games, is full.
 
-    Returns its games by index, how many segments they are, and the most that a learner
-    saw of them meanwhile.
+    Returns its games by index, how many segments they are, and what a learner saw of
+    them first, while it was played.
     """
     run = RunDirectory.create_or_resume(folder)
     min_games = 48 if models else 16
@@ -64,7 +64,7 @@ def turn(
         "tengen.roles.selfplay.role.SelfplayRole._directory",
         lambda role, number: Path(str(number)),
     )
-    seen = [0]
+    seen: list[int] = []
 
     def look(report: dict[str, Any]) -> None:
         assert report["num_sealed"] in (0, len(_games(run)))
@@ -88,7 +88,11 @@ def turn(
     assert report["num_games"] == len(_games(run))
     assert not report["stopped"]
     assert experience_files(run.experience, "journal") == []
-    return _games(run), len(experience_files(run.experience, "npz")), max(seen)
+    return (
+        _games(run),
+        len(experience_files(run.experience, "npz")),
+        min(seen, default=0),
+    )
 
 
 def _games(run: RunDirectory) -> dict[int, tuple[Any, ...]]:
