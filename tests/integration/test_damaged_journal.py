@@ -44,9 +44,9 @@ def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
     role: Any = make_role("selfplay", config, run, RoleContext())
     play = role._threads.play
 
-    def play_on_a_bad_disk(wanted: Any, writer: Any, segment: Any) -> Any:
-        played = play(wanted, writer, segment)
-        segment.flush()
+    def play_on_a_bad_disk(wanted: Any, opened: Any, *args: Any, **kwargs: Any) -> Any:
+        played = play(wanted, opened, *args, **kwargs)
+        opened.flush()
         (journal,) = run.experience.glob("*/*/000001.journal")
         flip_a_bit_in(journal)
         return played

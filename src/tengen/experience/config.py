@@ -18,6 +18,11 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
         """Whether every item is used once, and none is kept for later."""
         return False
 
+    @property
+    def games_of_model(self) -> int:
+        """Games of one model that the learner waits for before the next; 0: of none."""
+        return 0
+
     def checked(self, task: str) -> ExperienceConfig:
         """Returns the config with files that it names as full paths, made sure of.
 

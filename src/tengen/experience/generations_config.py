@@ -54,6 +54,11 @@ class GenerationsConfig(ExperienceConfig):
         """
         check_fields(self)
 
+    @property
+    def games_of_model(self) -> int:
+        """See ExperienceConfig."""
+        return self.min_games
+
     def checked(self, task: str) -> GenerationsConfig:
         """Returns the config with ``imported`` as a full path; see ExperienceConfig.
 

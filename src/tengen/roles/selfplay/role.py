@@ -18,7 +18,6 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import (
     TRAIN_WRITER,
     ExperienceWriter,
-    GenerationsConfig,
     OpenGeneration,
     adopt_writer,
     begin_generation,
@@ -248,17 +247,16 @@ class SelfplayRole:
     def _part_games(self) -> int:
         """Returns after how many games a part is sealed; 0: the generation is whole.
 
-        Passes begin once there are ``store.min_games`` games of a model. Where learners
-        do not wait for this turn, and where others play too, the games of whole turns
-        would be many more than that.
+        A learner may begin once there are so many games of a model. Where it does not
+        wait for this turn, and where others play too, the games of whole turns would be
+        many more than that.
         """
-        context, store = self._context, self._config.store
-        is_needed = context.follow_models and context.mirror is None
-        if not is_needed or not isinstance(store, GenerationsConfig):
+        context, num_games = self._context, self._config.store.games_of_model
+        if num_games == 0 or not context.follow_models or context.mirror is not None:
             return 0
         # As it is now: ``tengen scale`` may have changed it.
         count = max(1, read_config(self._run).launch.of("selfplay").count)
-        return max(1, store.min_games // (_PARTS_OF_PASS * count))
+        return max(1, num_games // (_PARTS_OF_PASS * count))
 
     def _on_model(self, wanted: GamesOfGeneration, model: int) -> GamesOfGeneration:
         return dataclasses.replace(
