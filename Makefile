@@ -11,8 +11,8 @@ SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name 
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
 CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 
-# Test processes at a time.
-JOBS ?= $(shell nproc)
+# Test processes at a time: one more than processors, as many tests wait for others.
+JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # Native tests: which sanitizers (address,undefined or thread) and which tests (a regular expression).

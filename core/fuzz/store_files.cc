@@ -41,9 +41,21 @@ std::string records_of(bool has_disk, uint64_t seed, int num_commands) {
   return as_text(std::span<const std::byte>(world.records));
 }
 
-// A store of the same tables goes on from a state, and uses all that it has.
-void go_on(const State& state, bool has_disk) {
+// A store of the same tables goes on from a state, and uses all that it has; where memory was lost
+// with the host, of what is left.
+void go_on(State state, bool has_disk, bool loses_memory) {
   World world(has_disk, has_disk);
+  if (loses_memory) {
+    std::vector<const store::engine::Schema*> schemas;
+    for (uint32_t i = 0; i < world.engine.num_pools(); ++i) {
+      schemas.push_back(&world.engine.pool(i).schema());
+    }
+    std::vector<uint32_t> num_promised;
+    for (uint32_t i = 0; i < world.engine.num_tables(); ++i) {
+      num_promised.push_back(world.engine.table(i).config().num_promised());
+    }
+    state.lose_memory(schemas, num_promised);
+  }
   world.engine.restore(state);
   store::engine::Engine& engine = world.engine;
   const store::engine::SessionId session = engine.begin_session();
@@ -83,7 +95,13 @@ void read_state_bytes(std::string_view bytes) {
     });
     State again;
     again.apply(written);
-    go_on(again, has_disk);
+    if (has_disk) {
+      try {
+        go_on(again, true, true);
+      } catch (const Error&) {
+      }
+    }
+    go_on(again, has_disk, false);
   } catch (const Error&) {
   }
 }

@@ -32,7 +32,7 @@ class State {
   void apply(std::span<const std::byte> records);
   // Drops what was lost with memory: every session, and all steps that are neither on disk nor in
   // the log. `schemas` are those of the pools, `num_promised` of the tables' configs. Returns how
-  // many items were dropped.
+  // many items were dropped. Throws Error for a state of no such store.
   uint64_t lose_memory(const std::vector<const Schema*>& schemas,
                        const std::vector<uint32_t>& num_promised);
   // Calls `take` with records, some at a time, that make a new State equal to this one.

@@ -14,7 +14,14 @@ class Survivors {
   Survivors(const State& state, const std::vector<const Schema*>& schemas)
       : state_(state), schemas_(schemas) {}
 
+  // Throws Error for an item that no store can have: its numbers were not looked at before.
   bool has(const SavedTable& table, const SavedItem& item) {
+    if (table.pool >= std::min({schemas_.size(), state_.streams.size(), state_.chunks.size()})) {
+      refuse_state("pool", table.pool);
+    }
+    if (item.steps.stream >= state_.streams[table.pool].size()) {
+      refuse_state("stream", item.steps.stream);
+    }
     const Schema& schema = *schemas_[table.pool];
     const uint64_t length = schema.steps_per_chunk();
     const StepRange& steps = item.steps;
@@ -26,6 +33,7 @@ class Survivors {
         return false;
       }
       const uint32_t chunk = stream.slots[number - stream.first_chunk];
+      if (chunk >= state_.chunks[table.pool].size()) refuse_state("chunk", chunk);
       if (state_.chunks[table.pool][chunk].place != kNowhere) continue;
       if (num_told(table.pool, chunk) < std::min(end - number * length, length)) return false;
       needed_.insert({table.pool, chunk});
@@ -56,6 +64,7 @@ class Survivors {
 
 uint64_t State::lose_memory(const std::vector<const Schema*>& schemas,
                             const std::vector<uint32_t>& num_promised) {
+  if (tables.size() > num_promised.size()) refuse_state("table", tables.size() - 1);
   Log log;
   for (const auto& [id, session] : sessions) log.add(event::SessionEnded{id, 0});
   apply(log.pending());
