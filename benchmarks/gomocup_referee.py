@@ -315,11 +315,7 @@ class Table:
             line |= {"winner": None if winner is None else names[winner], **seen}
             line["end"] = "draw" if winner is None else "five"
         except Loss as loss:
-            loser = next(n for n, seat in self.seats.items() if seat is loss.seat)
-            line |= {"winner": "b" if loser == "a" else "a", "end": loss.fault.kind}
-            line["why"] = str(loss)
-            if loss.fault.kind == STARVED:
-                line["winner"] = None
+            line |= loss.told(self.seats)
         for name, seat in self.seats.items():
             line[f"slack_ms_{name}"] = round(seat.slack_ms)
             line[f"longest_ms_{name}"] = round(seat.longest_ms)

@@ -372,11 +372,7 @@ class Table:
             winner = seen.pop("winner")
             line |= {"winner": None if winner is None else names[winner], **seen}
         except Loss as loss:
-            loser = next(n for n, seat in self.seats.items() if seat is loss.seat)
-            line |= {"winner": "b" if loser == "a" else "a", "end": loss.fault.kind}
-            line["why"] = str(loss)
-            if loss.fault.kind == STARVED:
-                line["winner"] = None
+            line |= loss.told(self.seats)
         for name, seat in self.seats.items():
             slack_ms = min(1000 * seat.clock.slack_s, NO_LIMIT_MS)
             line[f"slack_ms_{name}"] = round(slack_ms)

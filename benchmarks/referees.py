@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -37,6 +37,20 @@ class Loss(Exception):
         super().__init__(str(fault))
         self.seat = seat
         self.fault = fault
+
+    def told(self, seats: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns who has won, and why; nobody where the machine starved the loser.
+
+        Args:
+            seats: Those of ``a`` and ``b``, by these names.
+        """
+        winner = next(name for name, seat in seats.items() if seat is not self.seat)
+        kind = self.fault.kind
+        return {
+            "winner": None if kind == STARVED else winner,
+            "end": kind,
+            "why": str(self),
+        }
 
 
 class Blame:
