@@ -153,9 +153,11 @@ export interface Level {
 export interface BundledPlayer {
   id: string;
   name: string;
-  net: string;
-  games: number;
-  strength: { what: string; value: number; low: number; high: number }[];
+  // Of one whose files are damaged there is nothing else.
+  trouble?: string;
+  net?: string;
+  games?: number;
+  strength?: { what: string; value: number; low: number; high: number }[];
 }
 
 export interface KeptPly {

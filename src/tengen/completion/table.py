@@ -8,22 +8,25 @@ from pathlib import Path
 
 from tengen import envs, games
 from tengen.agents import Agent
+from tengen.bundled import bundled_names, read_manifest
 from tengen.cli import COMMANDS, command_parser
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.recipes.registry import recipes
 
-__all__ = ["FILE", "FOLDER", "RUN", "TASK", "VALUE", "completions"]
+__all__ = ["FILE", "FOLDER", "MODEL", "RUN", "TASK", "VALUE", "completions"]
 
-FILE, FOLDER, RUN, TASK, VALUE = "<file>", "<folder>", "<run>", "<task>", "<value>"
-"""Stand for words that are not known before: those of a disk, the tasks, any value."""
+FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
+"""Stand for words that are not known before: those of a disk, and any value."""
+MODEL, TASK = "<model>", "<task>"
+"""Stand for the bundled players and the folders of a disk, and for the tasks."""
 
 # What a command's arguments are called, by the metavar or the destination.
 _KINDS = {
-    "a": RUN,
-    "b": RUN,
+    "a": MODEL,
+    "b": MODEL,
     "run": RUN,
     "runs": RUN,
-    "model": RUN,
+    "model": MODEL,
     "task": TASK,
     "file": FILE,
     "csv": FILE,
@@ -39,8 +42,9 @@ def completions() -> dict[str, list[str]]:
 
     The keys are ``""`` for the commands, ``game +`` for what follows a first word,
     ``train`` for a command's options, ``train --launch`` for an option's values,
-    ``match 2`` for its second argument, ``serve ...`` for any of one that repeats, and
-    `TASK` for the tasks. An option without a key has no value.
+    ``match 2`` for its second argument, ``serve ...`` for any of one that repeats,
+    `TASK` for the tasks, and `MODEL` for the bundled players. An option without a key
+    has no value.
 
     Imports the packages of installed environments, for their names; no torch.
     """
@@ -53,6 +57,7 @@ def completions() -> dict[str, list[str]]:
             table.setdefault(f"{first} +", []).append(second)
         for key, words in _of_parser(command.name, command_parser(command)):
             table[key] = words
+    table[MODEL] = bundled_names()
     table[TASK] = [*games.names(), OPENSPIEL_PREFIX, *envs.names()]
     return table
 
@@ -90,6 +95,8 @@ def _words(action: argparse.Action) -> list[str]:
         return sorted(Agent.kinds())
     if action.dest == "recipe":
         return [recipe.name for recipe in recipes()]
+    if action.dest == "level":
+        return _levels()
     if action.dest == "devices":
         return ["cpu", "cuda:0"]
     if action.dest == "task":
@@ -97,3 +104,12 @@ def _words(action: argparse.Action) -> list[str]:
     shown = action.metavar if isinstance(action.metavar, str) else action.dest
     usual = FILE if action.type is Path else VALUE
     return [_KINDS.get(shown.lower(), usual)]
+
+
+def _levels() -> list[str]:
+    """Returns the names of levels, the weakest first, that any bundled player has."""
+    found: dict[str, float] = {}
+    for name in bundled_names():
+        for level in read_manifest(name).levels:
+            found[level.name] = max(level.rating, found.get(level.name, level.rating))
+    return sorted(found, key=lambda name: found[name])

@@ -24,7 +24,9 @@ __all__ = ["add_arguments", "book"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``book``."""
     parser.add_argument(
-        "model", metavar="RUN", help="RUN, RUN@17, a model directory or katago:FILE"
+        "model",
+        metavar="MODEL",
+        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player, go/9",
     )
     parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
     parser.add_argument(

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``play``."""
     parser.add_argument(
         "model",
-        metavar="RUN",
+        metavar="MODEL",
         help="RUN, RUN@17, a model directory, katago:FILE or a bundled player: "
         "connect4, go/9, ... of tengen players",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tengen.bundled import BUNDLED, bundled_name
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.models import ModelDir, resolve_model
@@ -18,20 +19,21 @@ _NAME = "learner.initial_model"
 
 
 def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
-    """Returns the config with ``learner.initial_model`` as the full path of a model.
+    """Returns the config with ``learner.initial_model`` as what names one model.
 
-    A RUN becomes its newest model, as of now. A run that has a checkpoint does not read
-    it again, and it may be gone.
+    A RUN becomes its newest model, as of now; a bundled player keeps its name, wherever
+    tengen is installed. A run that has a checkpoint does not read it again, and it may
+    be gone.
 
     Raises:
         UsageError: There is no such model, or it does not fit.
     """
     if not config.learner.initial_model or run.checkpoints.latest() is not None:
         return config
-    path = str(
-        fitting_model(config, config.agent.signature(config.task)).path.resolve()
-    )
-    learner = dataclasses.replace(config.learner, initial_model=path)
+    model = fitting_model(config, config.agent.signature(config.task))
+    name = bundled_name(config.learner.initial_model)
+    word = str(model.path.resolve()) if name is None else f"{BUNDLED}{name}"
+    learner = dataclasses.replace(config.learner, initial_model=word)
     return dataclasses.replace(config, learner=learner)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from tengen.bundled import Manifest
+from tengen.bundled import Manifest, read_manifest
+from tengen.errors import UsageError
 
 __all__ = ["bundled_of", "describe_bundled", "describe_levels"]
 
@@ -20,15 +21,23 @@ def bundled_of(request: Request) -> str | None:
     return None if player is None else str(player).replace(_SLASH, "/")[:80]
 
 
-def describe_bundled(manifest: Manifest) -> dict[str, Any]:
+def describe_bundled(name: str) -> dict[str, Any]:
     """Returns what the list of players says of one, as JSON values.
 
     Keys: ``id``, as paths have it, ``name``, ``net``, ``games`` and ``strength``, a
-    list of ``what``, ``value``, ``low`` and ``high``.
+    list of ``what``, ``value``, ``low`` and ``high``. Of one whose manifest is damaged,
+    which hides no other: ``id``, ``name`` and ``trouble``, a line.
+
+    Args:
+        name: Of the player.
     """
+    named = {"id": name.replace("/", _SLASH), "name": name}
+    try:
+        manifest = read_manifest(name)
+    except UsageError as error:
+        return {**named, "trouble": str(error)}
     return {
-        "id": manifest.name.replace("/", _SLASH),
-        "name": manifest.name,
+        **named,
         "net": manifest.net,
         "games": manifest.games,
         "strength": [

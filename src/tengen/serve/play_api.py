@@ -76,7 +76,7 @@ class PlayApi:
         """Tells which players are part of tengen, whatever runs there are."""
 
         def find() -> list[dict[str, Any]]:
-            return [describe_bundled(read_manifest(name)) for name in bundled_names()]
+            return [describe_bundled(name) for name in bundled_names()]
 
         return json_reply(request, await run_in_threadpool(find))
 

@@ -20,7 +20,7 @@ from tengen.recipes.run import train_task
 from tengen.roles.config import RunConfig, read_config, write_config
 from tengen.roles.export import ExportRole
 from tengen.roles.gate import GateRole
-from tengen.roles.initial_model import fitting_model
+from tengen.roles.initial_model import checked_initial_model, fitting_model
 from tengen.roles.learn import LearnRole
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
@@ -238,3 +238,15 @@ def test_a_vector_network_grows_from_none(tmp_path: Path) -> None:
         UsageError, match=r"own network, or one .*: net \(mlp\) cannot grow; "
     ):
         fitting_model(wider, wanted)
+
+
+def test_a_bundled_player_keeps_its_name(tmp_path: Path) -> None:
+    net = ResNetConfig(num_blocks=2, num_channels=16)
+    config = config_of(net, initial_model="bundled:tictactoe")
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    checked = checked_initial_model(config, run)
+    assert checked.learner.initial_model == "bundled:tictactoe"
+    # The bare name does too, wherever the command is given again.
+    config = config_of(net, initial_model="tictactoe")
+    checked = checked_initial_model(config, run)
+    assert checked.learner.initial_model == "bundled:tictactoe"

@@ -1,8 +1,11 @@
 """Playing against the players that are part of tengen, without any run."""
 
+import shutil
+
 import pytest
 
 from tengen import bundled
+from tengen.bundled import players
 from tengen.games import open_game
 from tengen.play import load
 from tengen.serve import Limits
@@ -26,6 +29,20 @@ def test_they_are_listed_without_a_run(bare):
     told = bare.ask("/api/players").json
     assert [player["name"] for player in told] == bundled.bundled_names()
     assert {"id", "name", "net", "games", "strength"} == set(told[0])
+
+
+def test_a_damaged_one_hides_no_other(bare, tmp_path, monkeypatch):
+    for name in ("tictactoe", "connect4"):
+        shutil.copytree(players.FOLDER / name, tmp_path / name)
+    (tmp_path / "connect4" / "player.json").write_text("{")
+    monkeypatch.setattr(players, "FOLDER", tmp_path)
+    damaged, whole = bare.ask("/api/players").json
+    assert set(damaged) == {"id", "name", "trouble"}
+    assert "player.json" in damaged["trouble"]
+    assert (whole["name"], "trouble" in whole) == ("tictactoe", False)
+    refused = bare.ask("/api/players/connect4/play")
+    assert refused.status == 422
+    assert bare.ask("/api/players/tictactoe/play").status == 200
 
 
 def test_levels_that_the_server_allows(bare):

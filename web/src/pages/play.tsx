@@ -53,8 +53,11 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
   const { game } = info;
   const [kept, keep] = useKept<Kept>(`tengen-game ${id} ${game.name}`, { moves: [], person: 0, model: null });
   const [simulations, setSimulations] = useKept("tengen-simulations", Math.min(100, info.max_simulations));
-  const [level, setLevel] = useKept(`tengen-level ${game.name}`, Math.min(3, info.levels.length));
+  const [keptLevel, setLevel] = useKept(`tengen-level ${game.name}`, 3);
   const hasLevels = info.levels.length > 0;
+  // What was kept may be of a server that allowed more.
+  const offered = info.levels.map((row) => row.level);
+  const level = offered.includes(keptLevel) ? keptLevel : (offered.at(-1) ?? 1);
   const [shows, setShows] = useKept("tengen-thoughts", false);
   const [position, setPosition] = useState<Position | null>(null);
   const [analysis, setAnalysis] = useState<{ found: Analysis; by: 0 | 1; at: number } | null>(null);

@@ -53,16 +53,19 @@ function Players() {
         {players.map((player) => (
           <li key={player.id} class="player">
             <h3>
-              <Link to={`/players/${player.id}`}>{player.name}</Link>
+              {player.trouble ? player.name : <Link to={`/players/${player.id}`}>{player.name}</Link>}
             </h3>
-            {player.strength.map((row) => (
+            {player.trouble && <Trouble>{player.trouble}</Trouble>}
+            {player.strength?.map((row) => (
               <p key={row.what} class="soft">
                 {row.what}: {percent(row.value)}
               </p>
             ))}
-            <p class="card-links">
-              <Link to={`/players/${player.id}`}>Play</Link>
-            </p>
+            {!player.trouble && (
+              <p class="card-links">
+                <Link to={`/players/${player.id}`}>Play</Link>
+              </p>
+            )}
           </li>
         ))}
       </ul>
