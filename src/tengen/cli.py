@@ -346,7 +346,11 @@ def _fail(message: str, code: int) -> int:
 
 def _say(message: str) -> None:
     # One line whatever the message holds: scripts read it.
-    print("tengen:", " ".join(message.split()), file=sys.stderr)
+    text = f"tengen: {' '.join(message.split())}"
+    # A command that has not imported it, which takes a while, draws no line.
+    lines = sys.modules.get("tengen.observe.progress_line")
+    with contextlib.nullcontext() if lines is None else lines.wiped():
+        print(text, file=sys.stderr)
 
 
 def _show_warning(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-__all__ = ["ProgressLine", "silenced"]
+__all__ = ["ProgressLine", "silenced", "wiped"]
 
 # What is done sooner needs no progress.
 _PATIENCE_S = 2.0
@@ -19,6 +19,7 @@ _DRAW_S = 0.5
 _LOG_S = 30.0
 
 _is_silent = False
+_open: set[ProgressLine] = set()
 
 
 class ProgressLine:
@@ -53,6 +54,7 @@ class ProgressLine:
         if not _is_silent:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
+            _open.add(self)
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -60,8 +62,8 @@ class ProgressLine:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        if self._was_drawn and self._is_live:
-            self._write("\r\033[K")
+        _open.discard(self)
+        self._wipe()
 
     def tell(self, text: str) -> None:
         """Says something else from now on; any thread may call it."""
@@ -70,8 +72,7 @@ class ProgressLine:
     def leave(self, text: str) -> None:
         """Prints a line on stdout, above this one."""
         with self._lock:
-            if self._was_drawn and self._is_live:
-                self._write("\r\033[K")
+            self._wipe()
             print(text, flush=True)
 
     def _show(self) -> None:
@@ -89,6 +90,10 @@ class ProgressLine:
                     self._write(f"tengen: {text}\n")
                 self._was_drawn = True
 
+    def _wipe(self) -> None:
+        if self._was_drawn and self._is_live:
+            self._write("\r\033[K")
+
     def _write(self, text: str) -> None:
         # Who reads may have left, which is no reason to end the work.
         with contextlib.suppress(OSError, ValueError):
@@ -105,3 +110,13 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         _is_silent = before
+
+
+@contextlib.contextmanager
+def wiped() -> Iterator[None]:
+    """Within it no line is on the terminal, so that others may print on stderr."""
+    with contextlib.ExitStack() as stack:
+        for line in list(_open):
+            stack.enter_context(line._lock)
+            line._wipe()
+        yield

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tengen.observe import progress_line
-from tengen.observe.progress_line import ProgressLine, silenced
+from tengen.observe.progress_line import ProgressLine, silenced, wiped
 
 
 class Stream(io.StringIO):
@@ -87,3 +87,16 @@ def test_a_reader_that_left_is_no_error():
     with ProgressLine("playing", stream):
         assert stream.has_text.wait(60)
         stream.close()
+
+
+def test_others_print_where_no_line_is():
+    stream = Stream(is_terminal=True)
+    with ProgressLine("playing", stream):
+        assert stream.has_text.wait(60)
+        with wiped():
+            stream.write("a warning\n")
+        stream.has_text.clear()
+        assert stream.has_text.wait(60)  # and it is drawn again
+    before, after = stream.getvalue().split("a warning\n")
+    assert before.endswith("\r\033[K")
+    assert after.startswith("\r\033[Kplaying")
