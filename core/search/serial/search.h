@@ -21,14 +21,10 @@
 #include "games/game.h"
 #include "search/check_request.h"
 #include "search/evaluation/priors.h"
-#include "search/evaluation/root_noise.h"
 #include "search/evaluation/score_utility.h"
 #include "search/result.h"
-#include "search/selection/forced_playouts.h"
-#include "search/selection/gumbel.h"
 #include "search/selection/lower_bound.h"
-#include "search/selection/policy_target.h"
-#include "search/selection/puct.h"
+#include "search/serial/search_rule.h"
 #include "search/settings.h"
 #include "search/tree/proofs.h"
 #include "search/tree/read_root.h"
@@ -48,13 +44,11 @@ class Search {
       : game_(game),
         settings_(settings),
         utility_(settings),
-        puct_(settings),
-        gumbel_(settings),
+        rule_(settings, game.num_actions()),
         priors_(game.num_actions()) {
     check_score(game, settings);
     check(settings.policy != RootPolicy::kMinigo, "search.policy", "minigo",
           "must be puct or gumbel for a search of one leaf at a time; choose one");
-    noise_.resize(static_cast<size_t>(game.num_actions()));
     path_.reserve(static_cast<size_t>(game.max_plies()) + 1);
   }
 
@@ -66,7 +60,7 @@ class Search {
     check_request(game_, root, request);
     root_state_ = root;
     request_ = request;
-    puct_.begin(request.explore);
+    rule_.begin(request);
     const bool had_squares = keeps_squares_;
     keeps_squares_ = settings_.keeps_squares() || request.keep_squares;
     num_simulations_ = 0;
@@ -83,7 +77,7 @@ class Search {
       budget_ -= static_cast<int>(root_node().visits) - 1;
       // Evaluated as a leaf, by one symmetry: its priors are asked for anew.
       asks_priors_ = settings_.root_symmetries && root_node().proof == Proof::kUnknown;
-      if (!asks_priors_) prepare_root();
+      if (!asks_priors_) rule_.prepare_root(tree_, request_, priors_.prior());
     }
   }
 
@@ -176,7 +170,7 @@ class Search {
     if (is_root && asks_priors_) {
       asks_priors_ = waiting_ = false;
       tree_.set_priors(leaf_, priors_.prior());
-      return prepare_root();
+      return rule_.prepare_root(tree_, request_, priors_.prior());
     }
     Visit own{value_to_play, value_to_play, 0.0f};
     if (tree_.keeps_scores()) own = take_score(tree_.node(leaf_), value_to_play, score_to_play);
@@ -185,7 +179,7 @@ class Search {
     waiting_ = false;
     if (is_root) {
       tree_.add_visit(root_node(), own, true);
-      prepare_root();
+      rule_.prepare_root(tree_, request_, priors_.prior());
     } else {
       back_up(own);
     }
@@ -202,12 +196,7 @@ class Search {
     read_root(tree_, result);
     if (keeps_squares_) add_standard_errors(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
-    weigh_actions(result);
-    normalise_policy(result);
-    if (settings_.policy == RootPolicy::kGumbel && result.proof == Proof::kUnknown) {
-      Gumbel::read_root_means(tree_, root_node(), result);
-    }
-    result.best_action = best_action(result);
+    rule_.conclude(tree_, result);
   }
 
   // The game went on with `action`: keeps its subtree for the next begin(), if there is one.
@@ -256,18 +245,6 @@ class Search {
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
-  // Root temperature and noise, or the Gumbel draws. The root is expanded.
-  void prepare_root() {
-    Node& root = root_node();
-    if (settings_.policy == RootPolicy::kGumbel) {
-      gumbel_.begin(tree_, root, request_);
-      return;
-    }
-    if (request_.explore) {
-      explore_root(tree_, settings_, request_, priors_.prior(), noise_.data());
-    }
-  }
-
   // One descent. True: the leaf waits for an evaluation, or the move to it is unknown. False: it
   // ended in a known value, which is backed up.
   bool descend() {
@@ -275,7 +252,7 @@ class Search {
     leaf_state_ = root_state_;
     Arena::Offset current = tree_.root();
     for (;;) {
-      const int edge = select(current);
+      const int edge = rule_.select(tree_, current, num_simulations_ - 1);
       const Node& node = tree_.node(current);
       const Edges edges = tree_.edges(node);
       const int action = tree_.actions(node)[edges.legal_index[edge]];
@@ -315,25 +292,6 @@ class Search {
   uint16_t last_action() const {
     const Node& node = tree_.node(path_.back().node);
     return tree_.actions(node)[tree_.edges(node).legal_index[path_.back().edge]];
-  }
-
-  // The edge to take from a node, made if it is new.
-  int select(Arena::Offset offset) {
-    const Node& node = tree_.node(offset);
-    if (settings_.policy == RootPolicy::kPuct) {
-      const int edge = puct_.select(tree_, node, offset == tree_.root());
-      return edge == kNewEdge ? tree_.add_edge(offset, node.next_index) : edge;
-    }
-    if (offset != tree_.root()) {
-      const int edge = gumbel_.select_below(tree_, node);
-      return edge == kNewEdge ? tree_.add_edge(offset, node.next_index) : edge;
-    }
-    const int legal_index = gumbel_.select_root(tree_, node, num_simulations_ - 1);
-    const Edges edges = tree_.edges(node);
-    for (int i = 0; i < node.num_edges; ++i) {
-      if (edges.legal_index[i] == legal_index) return i;
-    }
-    return tree_.add_edge(offset, legal_index);
   }
 
   template <bool kScores>
@@ -394,32 +352,11 @@ class Search {
     }
   }
 
-  // The weights of the training target: the improved policy (Gumbel), or visit counts (PUCT), which
-  // the result has, without what was forced.
-  void weigh_actions(SearchResult& result) {
-    const Node& root = root_node();
-    if (settings_.policy == RootPolicy::kGumbel) {
-      gumbel_.weigh_actions(tree_, root, result);
-    } else if (puct_.forces_playouts() && root.proof == Proof::kUnknown) {
-      prune_forced_playouts(puct_.scale(root), result);
-    }
-  }
-
-  int best_action(const SearchResult& result) {
-    const Node& root = root_node();
-    if (settings_.policy == RootPolicy::kPuct) return best_puct_action(tree_, settings_, result);
-    if (root.proof == Proof::kUnknown && root.num_edges > 0) {
-      return tree_.actions(root)[gumbel_.choose(tree_, root)];
-    }
-    return most_likely_action(result);
-  }
-
   const G& game_;
   SearchSettings settings_;
   bool keeps_squares_ = false;  // they cost 2 % of a search
   ScoreUtility utility_;
-  Puct puct_;
-  Gumbel gumbel_;
+  SearchRule rule_;
   Tree tree_;
   SearchRequest request_;
   State root_state_{};
@@ -433,7 +370,6 @@ class Search {
   bool kept_ = false;         // play() or stay() left the tree of the next root
   std::vector<Step> path_;
   Priors priors_;
-  std::vector<double> noise_;
 };
 
 }  // namespace tengen
