@@ -34,15 +34,15 @@ class KatagoLadderReader {
     target_ = head;
     owner_ = state_.points[head].colour;
     if (liberties.count == 1) {
-      begin(kNowhere);
+      trial_.begin(kNowhere);
       return owner_loses() && !gave_up();
     }
     bool any = false;
     for (const uint16_t point : {liberties.first, liberties.second}) {
-      begin(state_.ko_point);
+      trial_.begin(state_.ko_point);
       if (!trial_.may_set(point, attacker())) continue;
       const LadderBoard::Change change = trial_.set(point, attacker());
-      trial_.set_ko_point(kNowhere);
+      trial_.begin(kNowhere);
       const bool works = owner_loses() && !gave_up();
       trial_.take_back(change);
       if (works && owner_ != state_.to_play) working_moves.add(point);
@@ -83,16 +83,16 @@ class KatagoLadderReader {
 
   bool wins_at(uint16_t point) {
     if (gave_up() || !trial_.may_set(point, attacker())) return false;
-    const LadderBoard::Change change = set(point, attacker());
+    const LadderBoard::Change change = trial_.set(point, attacker());
     const bool wins = owner_loses();
-    take_back(change);
+    trial_.take_back(change);
     return wins;
   }
   bool saves_at(uint16_t point) {
     if (!trial_.may_set(point, owner_)) return false;
-    const LadderBoard::Change change = set(point, owner_);
+    const LadderBoard::Change change = trial_.set(point, owner_);
     const bool saves = !attacker_wins();
-    take_back(change);
+    trial_.take_back(change);
     return saves;
   }
 
@@ -119,9 +119,9 @@ class KatagoLadderReader {
   bool is_double_ko(const GoLiberties& liberties) {
     for (const uint16_t point : {liberties.first, liberties.second}) {
       if (!takes_ko(point)) return false;
-      const LadderBoard::Change change = set(point, owner_);
+      const LadderBoard::Change change = trial_.set(point, owner_);
       const bool gains = board_.few_liberties(points(), points()[point].head).count > 2;
-      take_back(change);
+      trial_.take_back(change);
       if (gains) return false;
     }
     bool takes = false;
@@ -157,29 +157,14 @@ class KatagoLadderReader {
 
   const GoPoint* points() const { return trial_.points(); }
   uint8_t attacker() const { return owner_ ^ 1; }
-  void begin(uint16_t ko_point) {
-    trial_.set_ko_point(ko_point);
-    depth_ = num_stones_ = 0;
-  }
-  bool gave_up() const { return num_stones_ >= kMaxKatagoLadderStones; }
-  bool is_too_deep() const { return depth_ >= board_.num_points() * 3 / 2; }
-  LadderBoard::Change set(uint16_t point, uint8_t colour) {
-    ++depth_;
-    ++num_stones_;
-    return trial_.set(point, colour);
-  }
-  void take_back(const LadderBoard::Change& change) {
-    --depth_;
-    trial_.take_back(change);
-  }
+  bool gave_up() const { return trial_.num_tried() >= kMaxKatagoLadderStones; }
+  bool is_too_deep() const { return trial_.depth() >= board_.num_points() * 3 / 2; }
 
   const GoBoard& board_;
   const GoState& state_;
   LadderBoard trial_;
   uint16_t target_ = 0;  // a stone of the chain that is attacked
   uint8_t owner_ = kGoBlack;
-  int depth_ = 0;       // stones that the ladder has set
-  int num_stones_ = 0;  // and those that it took back
 };
 
 }  // namespace

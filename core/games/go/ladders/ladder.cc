@@ -43,8 +43,7 @@ class LadderReader {
     owner_ = state_.points[head].colour;
     const bool owner_begins = liberties.count == 1;
     const bool side_to_move_begins = owner_begins == (owner_ == state_.to_play);
-    trial_.set_ko_point(side_to_move_begins ? state_.ko_point : kNowhere);
-    num_stones_ = depth_ = 0;
+    trial_.begin(side_to_move_begins ? state_.ko_point : kNowhere);
     const auto [count, first, second] = liberties;
     if (owner_begins) {
       const GoLiberties after = liberties_after(first, kNowhere);
@@ -55,7 +54,7 @@ class LadderReader {
     if (after[0].count > 2 && after[1].count > 2) return false;
     const bool has_atari = is_beside_atari();
     const bool first_works = works(first, second, after[0], has_atari);
-    num_stones_ = 0;
+    trial_.begin(state_.ko_point);
     const bool second_works = works(second, first, after[1], has_atari);
     if (first_works) working_moves.add(first);
     if (second_works) working_moves.add(second);
@@ -94,9 +93,9 @@ class LadderReader {
     has_atari |= is_exposed;
     if (after.count < 2 && is_exact && !has_atari) return true;
     if (is_too_far()) return false;
-    const LadderBoard::Change change = set(point, attacker());
+    const LadderBoard::Change change = trial_.set(point, attacker());
     const bool is_caught = !escapes(last, after, is_exact, has_atari);
-    take_back(change);
+    trial_.take_back(change);
     return is_caught;
   }
 
@@ -110,9 +109,9 @@ class LadderReader {
     if (!trial_.may_set(last, owner_)) return false;
     if (is_too_far()) return true;
     const bool is_calm = !has_atari && is_exact && !joins_others(last);
-    const LadderBoard::Change change = set(last, owner_);
+    const LadderBoard::Change change = trial_.set(last, owner_);
     const bool is_saved = is_open(is_exact ? after : target_liberties(), is_calm ? last : kNowhere);
-    take_back(change);
+    trial_.take_back(change);
     return is_saved;
   }
 
@@ -130,9 +129,9 @@ class LadderReader {
         if (tried.has(point)) continue;
         tried.add(point);
         if (surely_saves(other, point, last) || is_too_far()) return true;
-        const LadderBoard::Change change = set(point, owner_);
+        const LadderBoard::Change change = trial_.set(point, owner_);
         const bool is_saved = is_open(target_liberties(), kNowhere);
-        take_back(change);
+        trial_.take_back(change);
         if (is_saved) return true;
       }
       stone = points()[stone].next;
@@ -274,16 +273,7 @@ class LadderReader {
   const GoPoint* points() const { return trial_.points(); }
   uint8_t attacker() const { return owner_ ^ 1; }
   bool is_too_far() const {
-    return depth_ == board_.num_points() || num_stones_ == kMaxLadderStones;
-  }
-  LadderBoard::Change set(uint16_t point, uint8_t colour) {
-    ++depth_;
-    ++num_stones_;
-    return trial_.set(point, colour);
-  }
-  void take_back(const LadderBoard::Change& change) {
-    --depth_;
-    trial_.take_back(change);
+    return trial_.depth() == board_.num_points() || trial_.num_tried() == kMaxLadderStones;
   }
 
   const GoBoard& board_;
@@ -291,8 +281,6 @@ class LadderReader {
   LadderBoard trial_;
   uint16_t target_ = 0;  // a stone of the chain that is attacked
   uint8_t owner_ = kGoBlack;
-  int depth_ = 0;       // stones that the ladder has set
-  int num_stones_ = 0;  // and those that it took back
 };
 
 }  // namespace

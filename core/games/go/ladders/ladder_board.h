@@ -33,9 +33,16 @@ class LadderBoard {
     return count;
   }
 
+  // A ladder begins with the stones as they are.
+  void begin(uint16_t ko_point) {
+    ko_point_ = ko_point;
+    depth_ = num_tried_ = 0;
+  }
   // Where the simple ko rule forbids the next stone; GoState::kNoMove for nowhere.
   uint16_t ko_point() const { return ko_point_; }
-  void set_ko_point(uint16_t point) { ko_point_ = point; }
+  // Stones that the ladder has set; and with those that were taken back.
+  int depth() const { return depth_; }
+  int num_tried() const { return num_tried_; }
   // Whether a stone may be set on an empty point, suicide aside.
   bool may_set(uint16_t point, uint8_t colour) const {
     return point != ko_point_ && (num_empty_beside(point) > 0 ||
@@ -48,6 +55,8 @@ class LadderBoard {
       std::copy_n(state_.points.data(), board_.num_points() + 1, own_points_.data());
       points_ = own_points_.data();
     }
+    ++depth_;
+    ++num_tried_;
     GoPoint* points = own_points_.data();
     Change change;
     change.point_before = points[point];
@@ -65,6 +74,7 @@ class LadderBoard {
 
   // Undoes the latest set() that was not taken back.
   void take_back(const Change& change) {
+    --depth_;
     ko_point_ = change.ko_point_before;
     GoPoint* points = own_points_.data();
     const uint8_t opponent = points[change.point].colour ^ 1;
@@ -115,6 +125,8 @@ class LadderBoard {
   const GoState& state_;
   const GoPoint* points_;  // the position's, until a stone is set
   uint16_t ko_point_ = GoState::kNoMove;
+  int depth_ = 0;
+  int num_tried_ = 0;
   std::array<GoPoint, kGoMaxPoints + 1> own_points_;
 };
 
