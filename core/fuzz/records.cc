@@ -11,13 +11,13 @@
 #include "base/rng.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/target.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 #include "records/game_columns.h"
 #include "records/game_record.h"
 #include "records/game_rows.h"
 #include "records/journal.h"
 #include "records/little_endian.h"
-#include "selfplay/unfinished.h"
+#include "selfplay/queue/unfinished.h"
 
 namespace tengen::fuzz {
 namespace {

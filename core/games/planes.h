@@ -17,13 +17,13 @@
 //   3-5    stones of chains with one, two, three liberties
 //   6      points where only the ko rule forbids a stone
 //   7-11   the last move, the one before it and so on; all ones for a pass
-//   12     what the side to move has for certain, see pass_alive_areas in games/go/area.h
+//   12     what the side to move has for certain, see pass_alive_areas in games/go/area/area.h
 //   13     what the opponent has for certain
 //   14     komi of the side to move, negative for Black, a twentieth for each point
 //   15     ones under the simple ko rule
 //   16     ones under situational superko
 //   17     ones if suicide is allowed
-//   18     stones that a ladder catches, see games/go/ladder.h
+//   18     stones that a ladder catches, see games/go/ladders/ladder.h
 //   19     where the side to move begins a ladder that works
 // Source: what KataGo (lightvector/KataGo) shows its nets.
 //
@@ -36,15 +36,15 @@
 //   10-12  stones of chains with one, two, three or more liberties
 //   13     where a stone of the side to move is legal and takes stones off
 // Source: MLPerf training v2.1, minigo: the input features "mlperf07" are planes 1 to 13.
-// Such a game is also scored as the benchmark scores: games/go/rules.h.
+// Such a game is also scored as the benchmark scores: games/go/rules/rules.h.
 //
 //   plane  go of a name with /planes=katago
 //   0-6    as those of go
 //   7-11   the last move, the one before it and so on; a pass is not on them
-//   12-14  stones that a ladder catches: now, one ply ago and two; games/go/katago_ladder.h. Where
-//          the game has no such ply, what the plane before has
+//   12-14  stones that a ladder catches: now, one ply ago and two, or where the game has no such
+//          ply what the plane before has; games/go/ladders/katago_ladder.h
 //   15     where the side to move begins a ladder that works
-//   16-17  own and opponent area as the board stands: katago_area_of() in games/go/area.h
+//   16-17  own and opponent area as the board stands: katago_area_of() in games/go/area/area.h
 //   18-22  ones if the last move was a pass; the one before it and so on
 //   23     komi of the side to move, negative for Black, a twentieth for each point
 //   24     ones under a superko rule

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/testing.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 #include "games/testing.h"
 #include "inference/testing.h"
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "games/external/external_game.h"
 #include "games/perft.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;

@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "games/go/go.h"
-#include "games/go/handicap.h"
-#include "games/go/ladder.h"
-#include "games/go/rules.h"
+#include "games/go/ladders/ladder.h"
+#include "games/go/rules/handicap.h"
+#include "games/go/rules/rules.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -91,7 +91,7 @@ int half_points_of(double komi) {
 
 void bind_rules(nb::module_& m) {
   nb::class_<GoRules>(m, "GoRules",
-                      "What the name of a game of Go says; see core/games/go/rules.h.\n\n"
+                      "What the name of a game of Go says; see core/games/go/rules/rules.h.\n\n"
                       "Threads: one at a time.")
       .def(
           "__init__",
@@ -160,7 +160,7 @@ void bind_go(nb::module_& m) {
            "Returns owners ``[H, W]`` int8 of what a player keeps though it always passes.")
       .def("ladders", &GoPosition::ladders,
            "Returns the stones that a ladder catches and the moves of the side to move that begin "
-           "one, each ``[H, W]`` bool; core/games/go/ladder.h says when.");
+           "one, each ``[H, W]`` bool; core/games/go/ladders/ladder.h says when.");
 }
 
 }  // namespace tengen

@@ -9,8 +9,8 @@
 #include "inference/evaluators.h"
 #include "python/bindings.h"
 #include "python/python_source.h"
-#include "search/minigo_search.h"
-#include "search/search.h"
+#include "search/minigo/minigo_search.h"
+#include "search/serial/search.h"
 #include "simd/kernels.h"
 
 namespace nb = nanobind;

@@ -9,14 +9,14 @@
 
 #include "python/bindings.h"
 #include "python/python_source.h"
-#include "selfplay/game_queue.h"
-#include "selfplay/make_worker.h"
-#include "selfplay/match.h"
-#include "selfplay/resignation.h"
-#include "selfplay/search_benchmark.h"
-#include "selfplay/session.h"
-#include "selfplay/shared_benchmark.h"
-#include "selfplay/shared_session.h"
+#include "selfplay/benchmark/search_benchmark.h"
+#include "selfplay/benchmark/shared_benchmark.h"
+#include "selfplay/decided/resignation.h"
+#include "selfplay/match/match.h"
+#include "selfplay/queue/game_queue.h"
+#include "selfplay/session/session.h"
+#include "selfplay/session/shared_session.h"
+#include "selfplay/workers/make_worker.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "games/external/external_game.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 
 namespace tengen {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 #include "records/game_record.h"
 #include "records/rows.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "search/tree.h"
+#include "search/proof.h"
 
 namespace tengen {
 

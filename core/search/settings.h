@@ -35,8 +35,8 @@ struct SearchSettings {
   // The best action has the best mean less so many standard errors; 0: it has the most visits.
   float lcb_stdevs = 0.0f;
   // What is maximised: win minus loss, and this times a saturating function of the final score
-  // (search/score_utility.h). Its center is the expected score less so much of it; its scale is so
-  // many sides of the board.
+  // (search/evaluation/score_utility.h). Its center is the expected score less so much of it; its
+  // scale is so many sides of the board.
   float score_weight = 0.0f;
   float score_center_zero_weight = 0.25f;
   float score_scale = 0.5f;
@@ -44,7 +44,7 @@ struct SearchSettings {
   int gumbel_considered = 16;
   float gumbel_visit = 50.0f;
   float gumbel_scale = 1.0f;
-  // The search of the MLPerf benchmark minigo (search/minigo_search.h): c(N) = 2 (c_init +
+  // The search of the MLPerf benchmark minigo (search/minigo/minigo_search.h): c(N) = 2 (c_init +
   // ln((1 + N + c_base) / c_base)); what a child that was never visited is worth less than its
   // parent's evaluation; leaves of one batch; noise of so much concentration a legal move.
   float minigo_c_init = 1.25f;

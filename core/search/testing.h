@@ -12,7 +12,7 @@
 #include "games/game.h"
 #include "search/result.h"
 #include "search/settings.h"
-#include "search/tree.h"
+#include "search/tree/tree.h"
 
 namespace tengen {
 

@@ -31,8 +31,8 @@ struct SelfplaySettings {
   // After those: plies drawn from the bare policy, a number with this mean.
   float policy_opening_plies = 0.0f;
   float policy_opening_temperature = 1.0f;
-  // Shares of the games that fork off others, see fork.h: early, after plies of this mean, with
-  // the best of 3 to so many moves; and anywhere.
+  // Shares of the games that fork off others, see openings/fork.h: early, after plies of this mean,
+  // with the best of 3 to so many moves; and anywhere.
   float early_fork_share = 0.0f;
   float early_fork_plies = 2.0f;
   int early_fork_choices = 12;
@@ -50,15 +50,15 @@ struct SelfplaySettings {
   // Shares of a game's rows' weight that go to those whose search surprised policy or value.
   float policy_surprise_share = 0.0f;
   float value_surprise_share = 0.0f;
-  // Share of the plies with a full search that are asked for their lead, see lead.h, and
+  // Share of the plies with a full search that are asked for their lead, see plies/lead.h, and
   // simulations of each search for it; of games with komi.
   float lead_share = 0.0f;
   int lead_simulations = 6;
-  // Policy minigo alone, see minigo_choice.h: so many plies are drawn by visits to this power; who
-  // has passed so often in a row stops the other from playing into pass-alive areas; a side whose
-  // root is worth less than a bound, drawn once a game from here to 1, resigns; whether a pass is
-  // played where another move is legal; whether targets lose the visits that only noise made, and
-  // those on pass-alive points that are not played.
+  // Policy minigo alone, see plies/minigo_choice.h: so many plies are drawn by visits to this
+  // power; who has passed so often in a row stops the other from playing into pass-alive areas; a
+  // side whose root is worth less than a bound, drawn once a game from here to 1, resigns; whether
+  // a pass is played where another move is legal; whether targets lose the visits that only noise
+  // made, and those on pass-alive points that are not played.
   int soft_pick_plies = 30;
   float soft_pick_exponent = 0.98f;
   int restrict_pass_alive_after = 4;

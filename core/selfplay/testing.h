@@ -17,10 +17,10 @@
 #include "inference/evaluators.h"
 #include "inference/port.h"
 #include "records/game_sink.h"
-#include "selfplay/make_worker.h"
-#include "selfplay/match.h"
-#include "selfplay/session.h"
-#include "selfplay/shared_session.h"
+#include "selfplay/match/match.h"
+#include "selfplay/session/session.h"
+#include "selfplay/session/shared_session.h"
+#include "selfplay/workers/make_worker.h"
 
 namespace tengen {
 

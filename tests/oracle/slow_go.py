@@ -17,7 +17,7 @@ from slow_games import EMPTY, STONES, SlowGame
 
 
 class SlowGo(SlowGame):
-    """Go by the rules that a name says, see core/games/go/rules.h.
+    """Go by the rules that a name says, see core/games/go/rules/rules.h.
 
     Attributes:
         boards: Every board as text, with the side to move, oldest first; under the

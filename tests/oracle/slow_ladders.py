@@ -1,5 +1,6 @@
-"""Ladders once more, as plainly as possible: what core/games/go/ladder.h must equal.
+"""Ladders once more, as plainly as possible.
 
+They are what core/games/go/ladders/ladder.h must equal.
 Boards are text, as in slow_go. Every move that the definition has is played on a copy
 of the board, and every chain is found anew. There is no limit on how many are tried.
 """

@@ -1,4 +1,4 @@
-"""Leads once more, as plainly as possible: what core/selfplay/lead.h must equal."""
+"""Leads once more, plainly: what core/selfplay/plies/lead.h must equal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Games by the search of minigo, played slowly by its reference.
 
-As core/selfplay/minigo_worker.h and core/selfplay/match_seat.h say how.
+As core/selfplay/workers/minigo_worker.h and core/selfplay/match/match_seat.h say how.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def slow_kept(slow: SlowGo) -> str:
 
 
 class SlowGame:
-    """One game of self-play, as core/selfplay/minigo_worker.h says it.
+    """One game of self-play, as core/selfplay/workers/minigo_worker.h says it.
 
     Args:
         name: The game.

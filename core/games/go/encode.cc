@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "games/go/go.h"
-#include "games/go/katago_ladder.h"
-#include "games/go/ladder.h"
+#include "games/go/ladders/katago_ladder.h"
+#include "games/go/ladders/ladder.h"
 
 namespace tengen {
 

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "games/go/handicap.h"
+#include "games/go/rules/handicap.h"
 #include "games/text.h"
 
 namespace tengen {

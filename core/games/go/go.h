@@ -1,5 +1,5 @@
 #pragma once
-// Go on boards of 2 x 2 to 19 x 19, by the rules of core/games/go/rules.h.
+// Go on boards of 2 x 2 to 19 x 19, by the rules of core/games/go/rules/rules.h.
 //
 // Black is the first player, also in handicap games, where White moves first. Actions: row * width
 // + column, row 0 at the top; the last is a pass, which is always legal and which superko does not
@@ -14,10 +14,10 @@
 #include <string>
 
 #include "games/game.h"
-#include "games/go/area.h"
-#include "games/go/layout.h"
-#include "games/go/rules.h"
-#include "games/go/state.h"
+#include "games/go/area/area.h"
+#include "games/go/board/layout.h"
+#include "games/go/board/state.h"
+#include "games/go/rules/rules.h"
 #include "games/planes.h"
 
 namespace tengen {

@@ -1,7 +1,7 @@
 """Self-play: the games of one generation, on every core, each durable when it ends.
 
-The games live in the core as state machines (core/selfplay/worker.h). Here threads
-drive them: by themselves or towards devices, see tengen.actors.crew.
+The games live in the core as state machines (core/selfplay/workers/worker.h). Here
+threads drive them: by themselves or towards devices, see tengen.actors.crew.
 """
 
 from __future__ import annotations

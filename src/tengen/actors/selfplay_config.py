@@ -59,13 +59,13 @@ class SelfplayConfig:
     the table in docs/go.md.
 
     With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
-    (core/selfplay/minigo_worker.h): the tree is kept from ply to ply; a cheap search,
-    a fast ply, makes its simulations beside the visits that are left; where a game has
-    cheap searches, a full one begins without a tree, and makes a simulation more for
-    each visit that its root had; the first ply of a game is searched in full. Fields
-    that say ``Minigo`` are for it alone, and it reads neither temperatures nor policy
-    openings, forks, decided games, surprise, leads and ``reuse_tree``: each keeps its
-    default where it is not read.
+    (core/selfplay/workers/minigo_worker.h): the tree is kept from ply to ply; a cheap
+    search, a fast ply, makes its simulations beside the visits that are left; where a
+    game has cheap searches, a full one begins without a tree, and makes a simulation
+    more for each visit that its root had; the first ply of a game is searched in full.
+    Fields that say ``Minigo`` are for it alone, and it reads neither temperatures nor
+    policy openings, forks, decided games, surprise, leads and ``reuse_tree``: each
+    keeps its default where it is not read.
     """
 
     games_per_generation: int = bounded(128, 1, _MAX_GAMES)

@@ -26,7 +26,7 @@ show_native_states()
 def names() -> list[str]:
     """Returns the names of the native games, as `make` takes them.
 
-    Go has more: rectangles, and other rules (core/games/go/rules.h).
+    Go has more: rectangles, and other rules (core/games/go/rules/rules.h).
     """
     return list(known_games())
 

@@ -1,4 +1,4 @@
-"""The search, written to be read: start here, then core/search/search.h.
+"""The search, written to be read: start here, then core/search/serial/search.h.
 
 One search looks at one position. It begins with the root alone and makes
 ``num_simulations`` descents. Each walks from the root along the moves that its policy

@@ -2,8 +2,8 @@
 
 Source: MLPerf training v2.1, minigo; its formula of exploration is AlphaZero's (Silver
 et al. 2018, supplement), the pruned target is Wu 2019, "Accelerating self-play learning
-in Go", section 3.2. The native twin is core/search/minigo_search.h; tests hold it to
-this one node by node.
+in Go", section 3.2. The native twin is core/search/minigo/minigo_search.h; tests hold
+it to this one node by node.
 
 What tells it from PUCT (`tengen.search.reference_puct`):
 

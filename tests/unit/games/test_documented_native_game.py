@@ -17,7 +17,7 @@ FLAGS = ("-std=c++20", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"
 # The row of the page, without linking what the other games' rows need.
 ROW = """
 #include "games/domineering/domineering.h"
-#include "games/registry.h"
+#include "games/registry/registry.h"
 
 int main() {
   using Row = tengen::OneName<tengen::Domineering>;

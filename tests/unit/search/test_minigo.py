@@ -257,7 +257,7 @@ def test_pruning_leaves_what_the_value_justifies():
 
 
 def test_the_reference_by_hand():
-    """As in core/search/minigo_test.cc: three simulations and then two."""
+    """As in core/search/minigo/minigo_test.cc: three simulations and then two."""
     search = ReferenceMinigo(
         minigo(1), lambda state: ([0.0] * 9, 0.2 if state.ply else 0.5)
     )

@@ -1,4 +1,4 @@
-"""The games that those of a generation may fork off: core/selfplay/fork.h."""
+"""The games that those of a generation may fork off: core/selfplay/openings/fork.h."""
 
 from __future__ import annotations
 

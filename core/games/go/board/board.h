@@ -1,0 +1,196 @@
+#pragma once
+// Stones on a Go board: chains and their liberties, kept up to date move by move.
+//
+// A chain knows the sum of a code of its empty neighbours, each counted for every stone beside it.
+// The code of point p is 1 + p * 2^12 + p^2 * 2^32, so that one number holds how many (n), the sum
+// of their places (s) and of the squares (q): a stone set or taken off is one addition at each
+// neighbour. All are the same point, and the chain is in atari, just if n * q = s * s (Cauchy and
+// Schwarz). No part runs over: n < 4 * 361 < 2^12, s < 2^20, q < 2^32.
+// Source: the pseudo-liberties of Lew's libego, and the atari test that the computer-go list made
+// of them.
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "games/go/board/state.h"
+
+namespace tengen {
+
+// What setting a stone on a point does, superko aside.
+enum class GoMoveKind : uint8_t { kImpossible, kNormal, kSuicide };
+
+// Of a chain: one or two liberties and which, or three for more, of which `first` is one.
+struct GoLiberties {
+  int count = 0;
+  uint16_t first = 0;
+  uint16_t second = 0;
+};
+
+// A board of one size; never changes. Points are row * width + column, row 0 at the top.
+class GoBoard {
+ public:
+  using Neighbours = std::array<uint16_t, 4>;
+
+  GoBoard(int height, int width);
+
+  int num_points() const { return num_points_; }
+  const Neighbours& neighbours(int point) const {
+    return neighbours_[static_cast<size_t>(point)];  // the wall's number, num_points(), at the edge
+  }
+  PointSet empty_points(const GoSituation& state) const {
+    return all_ - (state.stones[0] | state.stones[1]);
+  }
+  // The points beside a set, which may be its own.
+  PointSet beside(const PointSet& set) const {
+    return with_num_words([&](auto n) { return beside<n>(set); });
+  }
+  // The points that a set reaches through `open`, with the set itself.
+  PointSet reached(const PointSet& set, const PointSet& open) const {
+    return with_num_words([&](auto n) { return reached<n>(set, open); });
+  }
+
+  // Takes all stones off.
+  void clear(GoState& state) const;
+  // Sets a stone on an empty point, takes off what that leaves without liberties, its own chain
+  // last, and sets ko_point. Precondition: of kind() other than kImpossible.
+  void set_stone(GoState& state, int point, uint8_t colour) const;
+
+  // Precondition: the point is empty.
+  GoMoveKind kind(const GoState& state, int point, uint8_t colour) const {
+    return kind(state.points.data(), point, colour);
+  }
+  GoMoveKind kind(const GoPoint* points, int point, uint8_t colour) const;
+  // The key of the stones after set_stone().
+  uint64_t key_after(const GoState& state, int point, uint8_t colour, GoMoveKind kind) const;
+
+  // Of the chain whose head it is: 1, 2, 3, or 4 for more.
+  int num_liberties(const GoState& state, uint16_t head) const;
+
+  // From here on, what readers of moves need too, who set stones on points of their own.
+
+  // How often the sum of a chain at most counts so many liberties: each once for every stone beside
+  // it, of which two that touch are not beside the same point.
+  static constexpr int max_counts(int num_liberties, int num_stones) {
+    return num_stones > 2 ? 4 * num_liberties : num_liberties;
+  }
+  // Of the chain whose head it is.
+  GoLiberties few_liberties(const GoPoint* points, uint16_t head) const;
+  // The code of a point in the sum of a chain.
+  static constexpr uint64_t edge(uint64_t point) {
+    return 1 + (point << 12) + (point * point << 32);
+  }
+  // Whether a sum of edges, of one at least, is that of one point.
+  static bool in_atari(uint64_t liberties) {
+    const uint64_t n = liberties & 0xfff;
+    const uint64_t s = liberties >> 12 & 0xfffff;
+    return n * (liberties >> 32) == s * s;
+  }
+  // That point. Precondition: in_atari().
+  static uint16_t last_liberty(uint64_t liberties) {
+    const auto n = static_cast<uint32_t>(liberties & 0xfff);
+    return static_cast<uint16_t>(static_cast<uint32_t>(liberties >> 12 & 0xfffff) / n);
+  }
+  // Sets a stone on an empty point and joins the chains beside it, but takes nothing off; returns
+  // the head of its chain. Calls joined(head, former) for every chain that one more was made of.
+  template <class F>
+  uint16_t place(GoPoint* points, int point, uint8_t colour, F&& joined) const {
+    const Neighbours& beside = neighbours(point);
+    const uint64_t own_edge = edge(static_cast<uint64_t>(point));
+    uint64_t liberties = 0;
+    for (const uint16_t q : beside) {
+      points[points[q].head].liberties -= own_edge;
+      liberties += points[q].colour == kGoEmpty ? edge(q) : 0;
+    }
+    auto head = static_cast<uint16_t>(point);
+    points[point] = {liberties, head, head, 1, colour, 0};
+    for (const uint16_t q : beside) {
+      if (points[q].colour != colour || points[q].head == head) continue;
+      const uint16_t other = points[q].head;
+      const uint16_t kept = join(points, head, other);
+      joined(kept, kept == head ? other : head);
+      head = kept;
+    }
+    return head;
+  }
+  // Takes a chain off and calls f(stone) for every stone of it. The ring stays as it is until
+  // stones are set there.
+  template <class F>
+  void lift(GoPoint* points, uint16_t stone, F&& f) const {
+    for_each_stone(points, stone, [&](uint16_t p) {
+      points[p].colour = kGoEmpty;
+      points[p].head = static_cast<uint16_t>(num_points_);
+      // Also at the head of the chain that goes off, which means nothing any more.
+      for (const uint16_t q : neighbours(p)) points[points[q].head].liberties += edge(p);
+      f(p);
+    });
+  }
+  // Calls f(stone) for every stone of a chain, from `stone` on. f may take the stone off.
+  template <class F>
+  static void for_each_stone(const GoPoint* points, uint16_t stone, F&& f) {
+    uint16_t current = stone;
+    do {
+      const uint16_t next = points[current].next;
+      f(current);
+      current = next;
+    } while (current != stone);
+  }
+
+ private:
+  // Calls f(n), n the words that the points of this board take, which the compiler knows then.
+  template <class F>
+  PointSet with_num_words(F&& f) const {
+    if (num_points_ <= 64) return f(std::integral_constant<size_t, 1>());
+    if (num_points_ <= 128) return f(std::integral_constant<size_t, 2>());
+    if (num_points_ <= 192) return f(std::integral_constant<size_t, 3>());
+    return f(std::integral_constant<size_t, PointSet::kNumWords>());
+  }
+  template <size_t kNumWords>
+  PointSet beside(const PointSet& set) const {
+    PointSet result;
+    const auto step = static_cast<unsigned>(width_);
+    uint64_t right = 0, below = 0;  // what moves on into the next word
+    for (size_t i = 0; i < kNumWords; ++i) {
+      const uint64_t next = i + 1 < kNumWords ? set.words[i + 1] : 0;
+      const uint64_t next_left = i + 1 < kNumWords ? next & ~first_column_.words[i + 1] : 0;
+      const uint64_t on = set.words[i] & ~last_column_.words[i];
+      const uint64_t back = set.words[i] & ~first_column_.words[i];
+      const uint64_t found = on << 1 | right | back >> 1 | next_left << 63 | set.words[i] << step |
+                             below | set.words[i] >> step | next << (64 - step);
+      result.words[i] = found & all_.words[i];
+      right = on >> 63;
+      below = set.words[i] >> (64 - step);
+    }
+    return result;
+  }
+  template <size_t kNumWords>
+  PointSet reached(PointSet set, const PointSet& open) const {
+    uint64_t added;
+    do {
+      const PointSet next = beside<kNumWords>(set);
+      added = 0;
+      for (size_t i = 0; i < kNumWords; ++i) {
+        const uint64_t more = next.words[i] & open.words[i] & ~set.words[i];
+        set.words[i] |= more;
+        added |= more;
+      }
+    } while (added != 0);
+    return set;
+  }
+
+  // A liberty of the chain of a stone, which has one that is not `other`.
+  uint16_t find_liberty(const GoPoint* points, uint16_t stone, int other) const;
+  // The sum of a chain without the edges of a liberty.
+  uint64_t sum_without(const GoPoint* points, uint16_t head, uint64_t sum, uint16_t liberty) const;
+  static uint16_t join(GoPoint* points, uint16_t a, uint16_t b);
+  int take_off(GoState& state, uint16_t stone) const;
+  uint64_t chain_key(const GoState& state, uint16_t stone) const;
+
+  int width_;
+  int num_points_;
+  PointSet all_, first_column_, last_column_;
+  std::array<Neighbours, kGoMaxPoints> neighbours_{};
+  std::array<std::array<Key128, kGoMaxPoints>, 2> stone_keys_{};
+};
+
+}  // namespace tengen

@@ -1,0 +1,139 @@
+#pragma once
+// What a search maximises where the final score counts too: win minus loss, and in addition
+//
+//   score_weight * E[f(score)],  f(x) = 2 / pi * atan((x - center) / (score_scale * board side))
+//
+// over a normal distribution of the score with the evaluation's mean and standard deviation. So
+// points count among moves that win alike, and the more the nearer the score is to what the search
+// began with: far ahead and far behind the next point is still worth having.
+// Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score maximization);
+// defaults and the zero weight of the center are KataGo's (lightvector/KataGo).
+// Differs from KataGo: no static term; E[f] by quadrature and not from a table; a tree that is
+// searched on keeps its center.
+//
+// The utility of a settled position is that of its result and of the score of the play that
+// settles it: of the positions that prove it, the best score for its side. A search does not go on
+// for more points where the result is settled.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "search/settings.h"
+#include "search/tree/tree.h"
+
+namespace tengen {
+
+// E[2 / pi * atan(mean + stdev * Z)] of a standard normal Z, `stdev` >= 0; error below 0.001 for
+// `stdev` up to 20.
+inline double expected_saturated(double mean, double stdev) {
+  // The trapezoidal rule, whose error for analytic functions falls off exponentially with the
+  // inverse of the step; atan's poles come nearer as `stdev` grows.
+  static constexpr int kStepsPerUnit = 32;
+  static constexpr int kReach = 5 * kStepsPerUnit;
+  static const std::array<double, kReach + 1> density = [] {
+    std::array<double, kReach + 1> made{};
+    for (int i = 0; i <= kReach; ++i) {
+      const double z = static_cast<double>(i) / kStepsPerUnit;
+      made[static_cast<size_t>(i)] = std::exp(-0.5 * z * z);
+    }
+    return made;
+  }();
+  int stride = kStepsPerUnit / 2;
+  while (stride > 1 && stdev * stride > 0.7 * kStepsPerUnit) stride /= 2;
+  double total = 1.0;
+  double sum = std::atan(mean);
+  for (int i = stride; i <= kReach; i += stride) {
+    const double offset = stdev * i / kStepsPerUnit;
+    const double weight = density[static_cast<size_t>(i)];
+    sum += weight * (std::atan(mean + offset) + std::atan(mean - offset));
+    total += 2.0 * weight;
+  }
+  return M_2_PI * sum / total;
+}
+
+// Throws Error where the score shall count in a game that has none.
+template <Game G>
+void check_score(const G& game, const SearchSettings& settings) {
+  if (HasScore<G> || settings.score_weight == 0.0f) return;
+  throw Error("search.score_weight (" + std::to_string(settings.score_weight) + ") must be 0 in " +
+              std::string(game.name()) + ", which has no score; leave it out");
+}
+
+// The score of a game that is over, in points of the side to play; 0 in games without.
+template <Game G>
+float final_score(const G& game, const typename G::State& state) {
+  if constexpr (HasScore<G>) {
+    const float to_first = game.score(state);
+    return game.to_play(state) == 0 ? to_first : -to_first;
+  }
+  return 0.0f;
+}
+
+// The utility of one search at a time. Not thread-safe but for its const methods.
+class ScoreUtility {
+ public:
+  explicit ScoreUtility(const SearchSettings& settings)
+      : weight_(settings.score_weight),
+        zero_weight_(settings.score_center_zero_weight),
+        scale_(settings.score_scale) {}
+
+  // Whether the score counts.
+  bool counts() const { return weight_ > 0.0f; }
+
+  // A tree begins, on a board of `num_points` cells, whose root is expected to end with
+  // `score_to_first` points for the first player.
+  void center(int num_points, double score_to_first) {
+    width_ = scale_ * std::sqrt(static_cast<double>(num_points));
+    // No farther from what is expected than one width.
+    const double pull = std::clamp(zero_weight_ * score_to_first, -width_, width_);
+    center_to_first_ = score_to_first - pull;
+  }
+
+  // Of a position with this value (win minus loss) and score for the player `to_play`.
+  float operator()(float value, float score, float stdev, int to_play) const {
+    if (!counts()) return value;
+    const double center = to_play == 0 ? center_to_first_ : -center_to_first_;
+    return value + static_cast<float>(
+                       weight_ * expected_saturated((score - center) / width_, stdev / width_));
+  }
+
+  // What a visit to a node that is settled adds to it.
+  template <class Memory>
+  Visit settled(const BasicTree<Memory>& tree, const Node& node, Proof proof) const {
+    const float value = proof_value(proof);
+    if (!tree.keeps_scores()) return {value, value, 0.0f};
+    const float score = tree.score_of(node).score_to_play;
+    return {(*this)(value, score, 0.0f, node.to_play), value, score};
+  }
+
+  // What an evaluation adds to the node it is of; see accept() for `score`.
+  Visit evaluated(const Node& node, float win_loss, const float* score) const {
+    return {(*this)(win_loss, score[0], score[1], node.to_play), win_loss, score[0]};
+  }
+
+ private:
+  double weight_;
+  double zero_weight_;
+  double scale_;
+  double width_ = 1.0;
+  double center_to_first_ = 0.0;
+};
+
+// Writes an evaluation to a node: `score` is mean and standard deviation in points of the side to
+// play. Throws Error where there is none or it is not finite.
+inline void put_score(NodeScore& node, float win_loss, const float* score) {
+  if (score == nullptr) {
+    throw Error("evaluation (no score) must have one; use a network that estimates it");
+  }
+  if (!std::isfinite(score[0]) || !std::isfinite(score[1])) {
+    throw Error("evaluation (not finite) must be numbers; the model is broken");
+  }
+  node.win_loss_to_play = win_loss;
+  node.score_to_play = score[0];
+}
+
+}  // namespace tengen

@@ -1,0 +1,84 @@
+#pragma once
+// The best action by a lower confidence bound of its value: a move that was visited less but is
+// surely better is played, one that was visited most for its prior alone is not.
+// Source: KataGo (lightvector/KataGo), after Leela Zero.
+// Differs from KataGo: a settled move's bound is its value.
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/result.h"
+#include "search/selection/policy_target.h"
+#include "search/settings.h"
+#include "search/tree/tree.h"
+
+namespace tengen {
+
+// Of a mean value. A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are not
+// taken for certain.
+inline double standard_error(double mean, double mean_square, double visits) {
+  const double variance =
+      std::max(0.0, mean_square - mean * mean) + 1.0 / (visits * visits * visits + 1.0);
+  return std::sqrt(variance / visits);
+}
+
+// Mean value of the parent's player less `stdevs` standard errors of it.
+inline double lower_bound(double mean, double mean_square, double visits, double stdevs) {
+  return mean - stdevs * standard_error(mean, mean_square, visits);
+}
+
+// The root's edge with the highest bound among those with 3/20 of the most visits (KataGo's 0.15),
+// the older of equal ones; -1 where all are proven lost, or none was visited.
+template <class Memory>
+int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  float most = 0.0f;
+  for (int i = 0; i < root.num_edges; ++i) {
+    if (std::isfinite(edges.value_sum[i])) most = std::max(most, edges.visits[i]);
+  }
+  if (most == 0.0f) return -1;
+  int best = -1;
+  double best_bound = 0.0;
+  for (int i = 0; i < root.num_edges; ++i) {
+    if (!std::isfinite(edges.value_sum[i]) || 20.0f * edges.visits[i] < 3.0f * most) continue;
+    const double mean = static_cast<double>(edges.value_sum[i]) / edges.visits[i];
+    const Node& child = tree.node(edges.child[i]);
+    const double bound = child.proof != Proof::kUnknown
+                             ? mean
+                             : lower_bound(mean, child.mean_square(), child.visits, stdevs);
+    if (best < 0 || bound > best_bound) {
+      best = i;
+      best_bound = bound;
+    }
+  }
+  return best;
+}
+
+// Fills the standard errors of a result that read_root() filled, from a tree that has squares.
+template <class Memory>
+void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  for (int i = 0; i < root.num_edges; ++i) {
+    ActionResult& action = result.actions[edges.legal_index[i]];
+    const Node& child = tree.node(edges.child[i]);
+    if (action.visits == 0 || child.proof != Proof::kUnknown) continue;
+    action.standard_error = static_cast<float>(
+        standard_error(action.utility_to_play, child.mean_square(), child.visits));
+  }
+}
+
+// The action to play after a PUCT search whose target is `result`'s.
+template <class Memory>
+int best_puct_action(const BasicTree<Memory>& tree, const SearchSettings& settings,
+                     const SearchResult& result) {
+  if (settings.lcb_stdevs > 0.0f && result.proof == Proof::kUnknown) {
+    const auto& root = tree.node(tree.root());
+    const int edge = best_by_lower_bound(tree, settings.lcb_stdevs);
+    if (edge >= 0) return tree.actions(root)[tree.edges(root).legal_index[edge]];
+  }
+  return most_likely_action(result);
+}
+
+}  // namespace tengen

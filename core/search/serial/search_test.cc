@@ -1,0 +1,186 @@
+#include "search/serial/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
+#include "search/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+template <Game G>
+SearchResult run(Search<G>& search, const G& game, const typename G::State& state,
+                 const SearchRequest& request, const uint16_t* order = nullptr) {
+  std::vector<float> logits;
+  search.begin(state, request);
+  while (search.advance()) {
+    float value;
+    evaluate(game, search.leaf(), order, logits, &value);
+    search.accept(logits.data(), order, value);
+  }
+  SearchResult result;
+  search.finish(result);
+  return result;
+}
+
+SearchSettings settings_of(RootPolicy policy) {
+  SearchSettings settings;
+  settings.policy = policy;
+  return settings;
+}
+
+// Proofs hold with any order of players, for every budget; a large budget solves most games (not
+// all: a search goes on visiting a proven draw while it looks better than what is open).
+void check_random_games(RootPolicy policy) {
+  int num_solved = 0;
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    const RandomGame game(seed);
+    const auto state = game.initial_state();
+    std::vector<uint16_t> legal(4);
+    const int num_legal = game.legal_actions(state, legal.data());
+    const float exact = to_player(game.solve(state), game.to_play(state));
+    for (const int num_simulations : {0, 1, 2, 3, 5, 16, 100, 2000}) {
+      Search<RandomGame> search(game, settings_of(policy));
+      const SearchResult result =
+          run(search, game, state, request_of(num_simulations, seed % 2 == 0, seed));
+      check_result(result, num_simulations, num_legal);
+      check_node(game, search.tree(), search.tree().root(), state);
+      if (result.proof == Proof::kUnknown) continue;
+      num_solved += num_simulations == 2000;
+      TENGEN_CHECK(result.root_value_to_play == exact);
+      RandomGame::State next = state;
+      game.apply(next, result.best_action);
+      TENGEN_CHECK(to_player(game.solve(next), game.to_play(state)) == exact);
+    }
+  }
+  TENGEN_CHECK(num_solved > (policy == RootPolicy::kPuct ? 120 : 60));
+}
+
+// Along games with reuse: a kept subtree counts towards the budget, and stays sound.
+void check_reuse(RootPolicy policy) {
+  Tree scratch;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const RandomGame game(1000 + seed);
+    auto state = game.initial_state();
+    Search<RandomGame> search(game, settings_of(policy));
+    while (game.outcome(state) == Outcome::kOngoing) {
+      const SearchResult result = run(search, game, state, request_of(30, true, seed));
+      const Node& root = search.tree().node(search.tree().root());
+      TENGEN_CHECK(root.visits <= 31 || policy == RootPolicy::kPuct);
+      TENGEN_CHECK(root.proof != Proof::kUnknown || root.visits >= 31);
+      check_node(game, search.tree(), search.tree().root(), state);
+      search.play(result.best_action, scratch);
+      game.apply(state, result.best_action);
+    }
+  }
+}
+
+// Squares go with a kept subtree, those of every visit; one that has none is not searched on where
+// they are asked for.
+void check_kept_squares() {
+  const Gomoku game(7);
+  Tree scratch;
+  for (const bool had_squares : {false, true}) {
+    Search<Gomoku> search(game, SearchSettings());
+    auto state = game.initial_state();
+    SearchRequest request = request_of(200);
+    request.keep_squares = had_squares;
+    const SearchResult first = run(search, game, state, request);
+    search.play(first.best_action, scratch);
+    game.apply(state, first.best_action);
+    request.keep_squares = true;
+    const SearchResult second = run(search, game, state, request);
+    TENGEN_CHECK((second.num_simulations < 200) == had_squares);
+    const Tree& tree = search.tree();
+    const Node& root = tree.node(tree.root());
+    const Edges edges = tree.edges(root);
+    for (int i = 0; i < root.num_edges; ++i) {
+      const Node& child = tree.node(edges.child[i]);
+      const double mean = child.mean_value();
+      TENGEN_CHECK(child.mean_square() > mean * mean - 1e-6);
+      TENGEN_CHECK(second.actions[edges.legal_index[i]].standard_error > 0.0f);
+    }
+  }
+}
+
+// The trees of a big board outgrow their first memory; the result does not show it.
+void check_big_board() {
+  const Gomoku game(15);
+  auto state = game.initial_state();
+  for (const RootPolicy policy : {RootPolicy::kPuct, RootPolicy::kGumbel}) {
+    Search<Gomoku> search(game, settings_of(policy));
+    Search<Gomoku> again(game, settings_of(policy));
+    for (int round = 0; round < 2; ++round) {
+      check_result(run(search, game, state, request_of(500, true)), 500, game.num_actions());
+    }
+    const SearchResult a = run(search, game, state, request_of(300, true));
+    const SearchResult b = run(again, game, state, request_of(300, true));
+    for (size_t i = 0; i < a.actions.size(); ++i) {
+      TENGEN_CHECK(a.actions[i].visits == b.actions[i].visits);
+      TENGEN_CHECK(a.actions[i].policy == b.actions[i].policy);
+    }
+  }
+}
+
+void check_transform() {
+  const TicTacToe game;
+  const auto state = game.initial_state();
+  const std::vector<uint16_t> order = {3, 1, 4, 0, 5, 8, 2, 6, 7};
+  Search<TicTacToe> search(game, SearchSettings());
+  const SearchResult plain = run(search, game, state, request_of(200));
+  const SearchResult moved = run(search, game, state, request_of(200), order.data());
+  for (size_t i = 0; i < 9; ++i) TENGEN_CHECK(plain.actions[i].visits == moved.actions[i].visits);
+}
+
+void check_misuse() {
+  const TicTacToe game;
+  auto state = game.initial_state();
+  Search<TicTacToe> search(game, SearchSettings());
+  SearchResult result;
+  const std::vector<float> logits(9, 0.0f);
+  TENGEN_CHECK(throws([&] { search.advance(); }));
+  TENGEN_CHECK(throws([&] { search.finish(result); }));
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(-1)); }));
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(1 << 25)); }));
+  search.begin(state, request_of(50));
+  TENGEN_CHECK(throws([&] { search.accept(logits.data(), nullptr, 0.0f); }));
+  TENGEN_CHECK(search.advance());
+  TENGEN_CHECK(throws([&] { search.advance(); }));
+  TENGEN_CHECK(throws([&] { search.finish(result); }));
+  search.accept(logits.data(), nullptr, 0.0f);
+  TENGEN_CHECK(search.advance());
+  for (const float value : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    TENGEN_CHECK(throws([&] { search.accept(logits.data(), nullptr, value); }));
+    std::vector<float> broken = logits;
+    std::fill(broken.begin() + 4, broken.end(), value);
+    TENGEN_CHECK(throws([&] { search.accept(broken.data(), nullptr, 0.0f); }));
+  }
+  // A search given up half way does not show in the next one, nor does an old tree.
+  const SearchResult after = run(search, game, state, request_of(50));
+  Search<TicTacToe> fresh(game, SearchSettings());
+  const SearchResult expected = run(fresh, game, state, request_of(50));
+  for (size_t i = 0; i < 9; ++i) {
+    TENGEN_CHECK(after.actions[i].visits == expected.actions[i].visits);
+  }
+  for (const int action : {0, 3, 1, 4, 2}) game.apply(state, action);
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
+}
+
+}  // namespace
+
+int main() {
+  for (const RootPolicy policy : {RootPolicy::kPuct, RootPolicy::kGumbel}) {
+    check_random_games(policy);
+    check_reuse(policy);
+  }
+  check_kept_squares();
+  check_big_board();
+  check_transform();
+  check_misuse();
+}

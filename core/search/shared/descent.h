@@ -1,0 +1,345 @@
+#pragma once
+// One simulation at a time in a tree that several threads search; see shared_search.h.
+//
+// On its way down a descent marks every edge that it takes, so that the others see a visit there
+// and spread out. It holds the lock of one node at a time, and none while it waits for an
+// evaluation. The first to take an edge makes its child; until that is expanded the child is
+// pending, and whoever else arrives there is blocked: no position is evaluated twice.
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+#include "games/game.h"
+#include "search/evaluation/priors.h"
+#include "search/evaluation/score_utility.h"
+#include "search/selection/puct.h"
+#include "search/settings.h"
+#include "search/tree/proofs.h"
+#include "search/tree/tree.h"
+
+namespace tengen {
+
+// What the descents of one search have in common besides the tree. Only the atomics change while
+// descents are under way below the root.
+template <Game G>
+struct SharedState {
+  SharedState(const G& rules, const SearchSettings& search_settings)
+      : game(rules), settings(search_settings), utility(search_settings), puct(search_settings) {}
+
+  const G& game;
+  const SearchSettings settings;
+  ScoreUtility utility;  // whoever evaluates the root sets its center, once
+  const Puct puct;
+  bool keeps_squares = false;
+  std::vector<LeftOut> left_out;
+  typename G::State root_state{};
+  Arena::Offset root = Arena::kNull;
+  int budget = 0;
+  std::atomic<int> num_begun{0};  // simulations, never above the budget
+  std::atomic<bool> root_taken{false};
+  std::atomic<bool> root_expanded{false};
+  bool asks_priors = false;  // the root of a kept tree waits for them; until it is expanded
+  std::atomic<bool> root_proven{false};
+  std::atomic<bool> stopped{false};
+};
+
+// What the descents of one thread have in common.
+struct ThreadState {
+  ThreadState(SharedArena* arena, int num_actions)
+      : tree(SharedArena::Cursor(arena)), priors(num_actions) {}
+  SharedTree tree;
+  Priors priors;
+  bool has_news = false;  // a position that others may be blocked by is pending no more
+};
+
+// Used by the thread that `thread` belongs to; descents of other threads may run at the same time.
+template <Game G>
+class Descent {
+ public:
+  using State = typename G::State;
+
+  Descent(SharedState<G>* shared, ThreadState* thread) : shared_(shared), thread_(thread) {
+    path_.reserve(static_cast<size_t>(shared->game.max_plies()) + 1);
+  }
+
+  // Makes simulations until one needs an evaluation (true), or none can go on (false): this one
+  // is_blocked(), or the search is over. Throws Error while a leaf waits.
+  bool advance() {
+    if (waiting_) throw Error("descent.advance (a leaf waits) must follow accept(); call it first");
+    retreat();
+    if (!shared_->root_expanded.load(std::memory_order_acquire)) return take_root();
+    while (begin()) {
+      const Arrival arrival = descend();
+      if (arrival == Arrival::kLeaf) return waiting_ = true;
+      if (arrival == Arrival::kPending) {
+        blocked_ = true;
+        return false;
+      }
+      begun_ = false;
+    }
+    return false;
+  }
+
+  // Whether advance() ended at a position that another descent has taken. The marks stay until the
+  // next call, so that other descents look elsewhere.
+  bool is_blocked() const { return blocked_; }
+  bool is_waiting() const { return waiting_; }
+  static constexpr bool at_unknown_move() { return false; }
+
+  // Whether leaf() is the root.
+  bool at_root() const { return waiting_ && path_.empty(); }
+
+  // The position to evaluate, after advance() returned true.
+  const State& leaf() const { return leaf_state_; }
+
+  // The evaluation of leaf(), as for Search::accept().
+  void accept(const float* logits, const uint16_t* transform, float value_to_play,
+              const float* score_to_play = nullptr) {
+    if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
+    const int to_play = shared_->game.to_play(leaf_state_);
+    int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play);
+    if (!shared_->left_out.empty()) {
+      const int depth = static_cast<int>(path_.size());
+      n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
+    }
+    if (path_.empty() && shared_->asks_priors) return take_priors();
+    Visit own{value_to_play, value_to_play, 0.0f};
+    {
+      SharedNode& leaf = tree().node(leaf_);
+      const std::lock_guard hold(leaf.lock);
+      leaf.to_play = static_cast<uint8_t>(to_play);
+      if (tree().keeps_scores()) own = take_score(leaf, value_to_play, score_to_play);
+      tree().expand(leaf_, thread_->priors.legal(), thread_->priors.prior(), n);
+      leaf.value_to_play = own.value;
+      tree().add_visit(leaf, own, true);
+    }
+    thread_->has_news = true;
+    waiting_ = begun_ = false;
+    if (path_.empty()) shared_->root_expanded.store(true, std::memory_order_release);
+    back_up(own);
+  }
+
+  // Forgets where it was; for a tree that was cleared.
+  void reset() {
+    path_.clear();
+    waiting_ = blocked_ = begun_ = false;
+  }
+
+ private:
+  enum class Arrival { kLeaf, kKnown, kPending };
+
+  struct Step {
+    Arena::Offset node;
+    int edge;
+  };
+
+  SharedTree& tree() { return thread_->tree; }
+
+  static Proof load_proof(SharedNode& node) {
+    return std::atomic_ref(node.proof).load(std::memory_order_acquire);
+  }
+
+  // Needs the node's lock. Releases to_play with it.
+  static void store_proof(SharedNode& node, Proof proof) {
+    std::atomic_ref(node.proof).store(proof, std::memory_order_release);
+  }
+
+  // Notes the score of the leaf, centers the search on it where it is the root's, and returns what
+  // the evaluation adds. Needs the lock.
+  Visit take_score(SharedNode& leaf, float value, const float* score) {
+    put_score(tree().score_of(leaf), value, score);
+    if constexpr (HasScore<G>) {
+      if (leaf_ == shared_->root) {
+        shared_->utility.center(shared_->game.num_points(shared_->root_state),
+                                leaf.to_play == 0 ? score[0] : -score[0]);
+      }
+    }
+    return shared_->utility.evaluated(leaf, value, score);
+  }
+
+  // The root of a kept tree has its edges, and new priors.
+  void take_priors() {
+    {
+      SharedNode& root = tree().node(leaf_);
+      const std::lock_guard hold(root.lock);
+      tree().set_priors(leaf_, thread_->priors.prior());
+    }
+    shared_->asks_priors = waiting_ = begun_ = false;
+    thread_->has_news = true;
+    shared_->root_expanded.store(true, std::memory_order_release);
+  }
+
+  // The root is evaluated by whoever comes first.
+  bool take_root() {
+    blocked_ = !shared_->stopped.load(std::memory_order_relaxed) &&
+               shared_->root_taken.exchange(true, std::memory_order_relaxed);
+    if (blocked_ || shared_->stopped.load(std::memory_order_relaxed)) return false;
+    path_.clear();
+    leaf_ = shared_->root;
+    leaf_state_ = shared_->root_state;
+    return waiting_ = true;
+  }
+
+  // Whether there is a simulation to make; one that was blocked is still there.
+  bool begin() {
+    if (shared_->stopped.load(std::memory_order_relaxed) ||
+        shared_->root_proven.load(std::memory_order_relaxed)) {
+      return begun_ = false;
+    }
+    if (begun_) return true;
+    int count = shared_->num_begun.load(std::memory_order_relaxed);
+    do {
+      if (count >= shared_->budget) return false;
+    } while (
+        !shared_->num_begun.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
+    return begun_ = true;
+  }
+
+  Arrival descend() {
+    leaf_state_ = shared_->root_state;
+    leaf_ = shared_->root;
+    for (;;) {
+      SharedNode& node = tree().node(leaf_);
+      int action;
+      bool is_new;
+      {
+        const std::lock_guard hold(node.lock);
+        if (node.proof != Proof::kUnknown && leaf_ != shared_->root) break;
+        if (node.num_legal == 0) return Arrival::kPending;
+        action = take_edge(node, &is_new);
+      }
+      shared_->game.apply(leaf_state_, action);
+      if (is_new) return arrive();
+    }
+    settle(load_proof(tree().node(leaf_)));
+    return Arrival::kKnown;
+  }
+
+  // Selects an edge and marks it; leaf_ becomes its child. Returns the action. Needs the lock.
+  int take_edge(SharedNode& node, bool* is_new) {
+    int edge = shared_->puct.select(tree(), node, leaf_ == shared_->root);
+    *is_new = edge == kNewEdge;
+    if (*is_new) {
+      edge = tree().add_edge(leaf_, node.next_index);
+      const Arena::Offset child = tree().add_node(0);  // who plays there is not known yet
+      tree().edges(node).child[edge] = child;
+    }
+    const Edges edges = tree().edges(node);
+    edges.in_flight[edge] += 1.0f;
+    node.in_flight += 1;
+    path_.push_back({leaf_, edge});
+    leaf_ = edges.child[edge];
+    return tree().actions(node)[edges.legal_index[edge]];
+  }
+
+  // At the position of a child just made.
+  Arrival arrive() {
+    const Outcome outcome = shared_->game.outcome(leaf_state_);
+    if (outcome == Outcome::kOngoing) return Arrival::kLeaf;
+    const int to_play = shared_->game.to_play(leaf_state_);
+    const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
+    const Proof proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
+    {
+      SharedNode& leaf = tree().node(leaf_);
+      const std::lock_guard hold(leaf.lock);
+      leaf.to_play = static_cast<uint8_t>(to_play);
+      if (tree().keeps_scores()) {
+        tree().score_of(leaf).score_to_play = final_score(shared_->game, leaf_state_);
+      }
+      store_proof(leaf, proof);
+    }
+    thread_->has_news = true;
+    settle(proof);
+    return Arrival::kKnown;
+  }
+
+  // Ends the simulation at a node that is proven.
+  void settle(Proof proof) {
+    SharedNode& leaf = tree().node(leaf_);
+    const Visit visit = shared_->utility.settled(tree(), leaf, proof);
+    {
+      const std::lock_guard hold(leaf.lock);
+      tree().add_visit(leaf, visit, shared_->keeps_squares);
+    }
+    back_up(visit);
+  }
+
+  // Takes the marks of a blocked simulation off.
+  void retreat() {
+    for (const Step& step : path_) {
+      SharedNode& node = tree().node(step.node);
+      const std::lock_guard hold(node.lock);
+      tree().edges(node).in_flight[step.edge] -= 1.0f;
+      node.in_flight -= 1;
+    }
+    path_.clear();
+    blocked_ = false;
+  }
+
+  // Adds the leaf's visit to the path and takes the marks off, proving nodes as Search does. The
+  // leaf itself has it already.
+  void back_up(Visit visit) {
+    SharedNode* child = &tree().node(leaf_);
+    while (!path_.empty()) {
+      const Step step = path_.back();
+      path_.pop_back();
+      SharedNode& node = tree().node(step.node);
+      const std::lock_guard hold(node.lock);
+      if (child->to_play != node.to_play) visit = -visit;
+      update_edge(node, step.edge, *child, visit.value);
+      if (node.proof != Proof::kUnknown) {
+        visit = shared_->utility.settled(tree(), node, node.proof);
+      }
+      node.in_flight -= 1;
+      tree().add_visit(node, visit, shared_->keeps_squares);
+      child = &node;
+    }
+  }
+
+  // Needs the node's lock. Another descent may prove the child at any time; it then comes by here
+  // too, and whoever comes last sees the proof.
+  void update_edge(SharedNode& node, int edge, SharedNode& child, float value) {
+    const Edges edges = tree().edges(node);
+    edges.in_flight[edge] -= 1.0f;
+    edges.visits[edge] += 1.0f;
+    const Proof proof = proof_seen_from(node, child);
+    if (proof == Proof::kUnknown) {
+      edges.value_sum[edge] += value;
+      return;
+    }
+    const Proof own = child.to_play == node.to_play ? proof : opposite(proof);
+    const float settled = shared_->utility.settled(tree(), child, own).value;
+    edges.value_sum[edge] = settled_sum(node, child, proof, settled, edges.visits[edge]);
+    const auto proof_of = [&](SharedNode& one) { return proof_seen_from(node, one); };
+    const Proof proven = prove(tree(), node, proof, proof_of);
+    if (proven == Proof::kUnknown) return;
+    // Once: others may read the score of a proven node without the lock.
+    if (tree().keeps_scores() && node.proof == Proof::kUnknown) {
+      tree().score_of(node).score_to_play = proven_score(tree(), node, proven, proof_of);
+    }
+    store_proof(node, proven);
+    if (&node == &tree().node(shared_->root))
+      shared_->root_proven.store(true, std::memory_order_relaxed);
+  }
+
+  // As proof_for(). Who is to play at a child is known once it is proven, not before: one that
+  // another descent made may be pending.
+  static Proof proof_seen_from(const SharedNode& node, SharedNode& child) {
+    const Proof proof = load_proof(child);
+    if (proof == Proof::kUnknown || child.to_play == node.to_play) return proof;
+    return opposite(proof);
+  }
+
+  SharedState<G>* shared_;
+  ThreadState* thread_;
+  State leaf_state_{};
+  Arena::Offset leaf_ = Arena::kNull;
+  std::vector<Step> path_;  // edges that are marked
+  bool begun_ = false;      // a simulation of the budget is under way
+  bool waiting_ = false;
+  bool blocked_ = false;
+};
+
+}  // namespace tengen

@@ -1,0 +1,338 @@
+#include "search/shared/shared_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/testing.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
+#include "search/serial/search.h"
+#include "search/shared/shared_testing.h"
+#include "search/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+// Also where values' squares are kept, and where actions are left out.
+template <Game G>
+void check_oracle(const G& game, const typename G::State& state) {
+  for (const float option : {0.0f, 0.85f}) {
+    SearchSettings settings;
+    settings.cpuct_stdev_scale = settings.lcb_stdevs = option;
+    check_oracle(game, state, settings, {});
+    check_oracle(game, state, settings, {{0, 2, 1}, {1, 1, 2}, {0, 0, 3}, {1, 3, 5}});
+  }
+}
+
+// What must hold when all threads are out: no mark is left, nothing is pending, each action has
+// one edge, and a node's visits are its own evaluation and those of its edges (a proven node is
+// visited as a leaf too). Returns the number of expanded nodes below and with this one.
+int check_counts(const SharedTree& tree, Arena::Offset offset) {
+  const SharedNode& node = tree.node(offset);
+  TENGEN_CHECK(node.in_flight == 0);
+  if (node.num_legal == 0) {
+    TENGEN_CHECK(node.proof != Proof::kUnknown);
+    return 0;
+  }
+  const Edges edges = tree.edges(node);
+  int num_expanded = 1;
+  float visits = 1.0f;
+  std::set<int> taken;
+  for (int i = 0; i < node.num_edges; ++i) {
+    TENGEN_CHECK(edges.in_flight[i] == 0.0f && edges.visits[i] >= 1.0f);
+    TENGEN_CHECK(edges.visits[i] == static_cast<float>(tree.node(edges.child[i]).visits));
+    TENGEN_CHECK(taken.insert(edges.legal_index[i]).second);
+    visits += edges.visits[i];
+    num_expanded += check_counts(tree, edges.child[i]);
+  }
+  const auto own = static_cast<float>(node.visits);
+  TENGEN_CHECK(node.proof == Proof::kUnknown ? visits == own : visits <= own);
+  return num_expanded;
+}
+
+// In a tree without proofs every value sum is that of the evaluations below. Returns it.
+double check_values(const SharedTree& tree, Arena::Offset offset) {
+  const SharedNode& node = tree.node(offset);
+  TENGEN_CHECK(node.proof == Proof::kUnknown);
+  const Edges edges = tree.edges(node);
+  double total = node.value_to_play;
+  for (int i = 0; i < node.num_edges; ++i) {
+    const double below = check_values(tree, edges.child[i]);
+    const bool same = tree.node(edges.child[i]).to_play == node.to_play;
+    total += same ? below : -below;
+    TENGEN_CHECK(std::abs(edges.value_sum[i] - (same ? below : -below)) < 1e-3);
+  }
+  TENGEN_CHECK(std::abs(node.value_sum - total) < 1e-3);
+  return total;
+}
+
+// Every simulation of the budget is made once, and every position is evaluated once.
+template <Game G>
+int check_search(SharedSearch<G>& search, const G& game, const typename G::State& state,
+                 int num_threads, int num_simulations) {
+  const int num_evaluations = run(search, game, state, num_threads, request_of(num_simulations));
+  const SharedTree& tree = search.tree();
+  const SharedNode& root = tree.node(tree.root());
+  TENGEN_CHECK(check_counts(tree, tree.root()) == num_evaluations);
+  const int num_done = static_cast<int>(root.visits) - 1;
+  TENGEN_CHECK(root.proof == Proof::kUnknown ? num_done == num_simulations
+                                             : num_done <= num_simulations);
+  SearchResult result;
+  search.finish(result);
+  check_result(result, num_simulations, root.num_legal);
+  return num_done;
+}
+
+// A big board: no result is near, so sums can be checked.
+void check_big_board() {
+  const Gomoku game(15);
+  const auto state = game.initial_state();
+  SharedSearch<Gomoku> search(game, SearchSettings(), 4, 3);
+  for (const int num_simulations : {800, 0, 1, 5, 3000}) {
+    check_search(search, game, state, 4, num_simulations);
+    check_values(search.tree(), search.tree().root());
+  }
+}
+
+// Trees with fewer positions than there are descents, and proofs everywhere: each search ends, and
+// what it proves is the game's value.
+void check_random_games() {
+  int num_solved = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const RandomGame game(seed);
+    const auto state = game.initial_state();
+    const float exact = to_player(game.solve(state), game.to_play(state));
+    SharedSearch<RandomGame> search(game, SearchSettings(), 4, 4);
+    for (const int num_simulations : {0, 1, 2, 5, 16, 100, 2000}) {
+      check_search(search, game, state, 4, num_simulations);
+      const SharedTree& tree = search.tree();
+      check_node(game, tree, tree.root(), state, 1e-3f);
+      SearchResult result;
+      search.finish(result);
+      if (result.proof == Proof::kUnknown) continue;
+      num_solved += num_simulations == 2000;
+      TENGEN_CHECK(result.root_value_to_play == exact);
+      RandomGame::State next = state;
+      game.apply(next, result.best_action);
+      TENGEN_CHECK(to_player(game.solve(next), game.to_play(state)) == exact);
+    }
+  }
+  TENGEN_CHECK(num_solved > 17);
+}
+
+// The exact value of a position to player 0.
+float solve(const TicTacToe& game, const TicTacToe::State& state) {
+  const Outcome outcome = game.outcome(state);
+  if (outcome != Outcome::kOngoing) return value_to_first(outcome);
+  uint16_t legal[9];
+  const int n = game.legal_actions(state, legal);
+  const float sign = game.to_play(state) == 0 ? 1.0f : -1.0f;
+  float best = -1.0f;
+  for (int i = 0; i < n; ++i) {
+    TicTacToe::State next = state;
+    game.apply(next, legal[i]);
+    best = std::max(best, sign * solve(game, next));
+  }
+  return sign * best;
+}
+
+// Positions along random games: what is proven is right, and near the end the best move is found
+// (a search goes on visiting a proven draw while it looks better than what is open).
+void check_tictactoe() {
+  const TicTacToe game;
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 4, 2);
+  int num_positions = 0;
+  int num_proven = 0;
+  for (uint32_t round = 0; round < 30; ++round) {
+    auto state = game.initial_state();
+    Rng rng(3, 0, round, 0, Purpose::kTest);
+    while (game.outcome(state) == Outcome::kOngoing) {
+      check_search(search, game, state, 4, 400);
+      SearchResult result;
+      search.finish(result);
+      const float exact = to_player(solve(game, state), game.to_play(state));
+      if (result.proof != Proof::kUnknown) TENGEN_CHECK(result.root_value_to_play == exact);
+      if (result.actions.size() <= 5) {
+        TicTacToe::State next = state;
+        game.apply(next, result.best_action);
+        TENGEN_CHECK(to_player(solve(game, next), game.to_play(state)) == exact);
+        ++num_positions;
+        num_proven += result.proof != Proof::kUnknown;
+      }
+      const auto drawn = rng.below(static_cast<uint32_t>(result.actions.size()));
+      game.apply(state, result.actions[drawn].action);
+    }
+  }
+  TENGEN_CHECK(4 * num_proven > 3 * num_positions);
+}
+
+// Descents under way spread out, over children without a visit too: five of one thread find five
+// leaves, where the prior alone would send all of them to one.
+void check_spread() {
+  const Gomoku game(9);
+  const auto state = game.initial_state();
+  SharedSearch<Gomoku> search(game, SearchSettings(), 1, 5);
+  search.begin(state, request_of(1000));
+  std::vector<float> logits(81, 0.0f);
+  logits[40] = 2.0f;
+  auto& descents = search.descents(0);
+  TENGEN_CHECK(descents[0].advance());
+  descents[0].accept(logits.data(), nullptr, 0.0f);
+  for (int round = 0; round < 20; ++round) {
+    std::set<std::pair<uint64_t, uint64_t>> leaves;
+    for (auto& descent : descents) {
+      TENGEN_CHECK(descent.advance());
+      const Key128 key = game.key(descent.leaf());
+      leaves.insert({key.hi, key.lo});
+    }
+    TENGEN_CHECK(leaves.size() == descents.size());
+    const SharedNode& root = search.tree().node(search.tree().root());
+    TENGEN_CHECK(root.in_flight == descents.size());
+    for (auto& descent : descents) descent.accept(logits.data(), nullptr, 0.0f);
+  }
+  TENGEN_CHECK(check_counts(search.tree(), search.tree().root()) == 101);
+}
+
+// In a game of one way down the second descent is blocked by the first, keeps its marks while the
+// other is out, and goes on where the other got to.
+void check_blocked() {
+  TicTacToe game;
+  auto state = game.initial_state();
+  for (const int action : {0, 1, 2, 4, 3, 5, 7, 6}) game.apply(state, action);
+  TENGEN_CHECK(game.outcome(state) == Outcome::kOngoing);  // one cell is left
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 1, 2);
+  search.begin(state, request_of(10));
+  auto& descents = search.descents(0);
+  TENGEN_CHECK(descents[0].advance());
+  TENGEN_CHECK(!descents[1].advance() && descents[1].is_blocked());
+  const std::vector<float> logits(9, 0.0f);
+  descents[0].accept(logits.data(), nullptr, 0.5f);
+  TENGEN_CHECK(!descents[1].advance() && !descents[1].is_blocked());  // the last cell ends it
+  TENGEN_CHECK(!descents[0].advance() && !search.wait(0, search.news()));
+  SearchResult result;
+  search.finish(result);
+  TENGEN_CHECK(result.num_simulations == 1 && result.proof == Proof::kDraw);
+}
+
+// Whoever is blocked hears of it when a thread that has nothing more to do has settled a position
+// by itself, as with an evaluation from a cache.
+void check_news() {
+  const TicTacToe game;
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);
+  search.begin(game.initial_state(), request_of(0));
+  const std::vector<float> logits(9, 0.0f);
+  TENGEN_CHECK(search.descents(0)[0].advance());
+  const uint32_t seen = search.news();
+  TENGEN_CHECK(!search.descents(1)[0].advance() && search.descents(1)[0].is_blocked());
+  search.descents(0)[0].accept(logits.data(), nullptr, 0.0f);
+  TENGEN_CHECK(!search.descents(0)[0].advance() && !search.wait(0, seen));
+  TENGEN_CHECK(search.wait(1, seen));  // at once
+  TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
+}
+
+// Another thread ends a search that would take hours; what was found so far can be read.
+void check_stop() {
+  const Gomoku game(9);
+  const auto state = game.initial_state();
+  SharedSearch<Gomoku> search(game, SearchSettings(), 2, 2);
+  for (int round = 0; round < 5; ++round) {
+    search.begin(state, request_of(kMaxSimulations));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) threads.emplace_back([&, i] { work(search, game, i); });
+    while (search.news() % 100 != 99) std::this_thread::yield();
+    search.stop();
+    for (auto& thread : threads) thread.join();
+    SearchResult result;
+    search.finish(result);
+    TENGEN_CHECK(result.num_simulations < kMaxSimulations && result.best_action >= 0);
+  }
+  // A thread that waits for a leaf whose thread has gone is woken too.
+  search.begin(state, request_of(10));
+  TENGEN_CHECK(search.descents(0)[0].advance());
+  std::atomic<bool> is_blocked{false};
+  std::thread waiting([&] {
+    const uint32_t seen = search.news();
+    TENGEN_CHECK(!search.descents(1)[0].advance());
+    is_blocked = true;
+    TENGEN_CHECK(search.wait(1, seen));
+    TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
+  });
+  while (!is_blocked) std::this_thread::yield();
+  search.stop();
+  waiting.join();
+}
+
+void check_misuse() {
+  const TicTacToe game;
+  auto state = game.initial_state();
+  SearchSettings gumbel;
+  gumbel.policy = RootPolicy::kGumbel;
+  TENGEN_CHECK(throws([&] { SharedSearch<TicTacToe>(game, gumbel, 2, 1); }));
+  SharedSearch<TicTacToe> search(game, SearchSettings(), 2, 1);
+  SearchResult result;
+  TENGEN_CHECK(throws([&] { search.finish(result); }));
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(-1)); }));
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(10, true)); }));
+  search.begin(state, request_of(10));
+  Descent<TicTacToe>& descent = search.descents(0)[0];
+  const std::vector<float> logits(9, 0.0f);
+  TENGEN_CHECK(throws([&] { descent.accept(logits.data(), nullptr, 0.0f); }));
+  TENGEN_CHECK(descent.advance() && !descent.is_blocked());
+  TENGEN_CHECK(throws([&] { descent.advance(); }));
+  TENGEN_CHECK(throws([&] { search.finish(result); }));
+  TENGEN_CHECK(!search.descents(1)[0].advance());  // the root is taken
+  TENGEN_CHECK(search.descents(1)[0].is_blocked());
+  TENGEN_CHECK(throws([&] { descent.accept(logits.data(), nullptr, std::nanf("")); }));
+  descent.accept(logits.data(), nullptr, 0.0f);
+  search.finish(result);
+  TENGEN_CHECK(result.num_simulations == 0);
+  // A search given up half way does not show in the next one.
+  TENGEN_CHECK(search.descents(1)[0].advance() && descent.advance());
+  check_search(search, game, state, 2, 100);
+  for (const int action : {0, 3, 1, 4, 2}) game.apply(state, action);
+  TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
+}
+
+// One value has no spread: with descents in flight below it, its node explores as the prior says.
+void check_spread_of_one_visit() {
+  SearchSettings settings;
+  const Puct plain(settings);
+  settings.cpuct_stdev_scale = 0.85f;
+  const Puct puct(settings);
+  SharedNode node{};
+  node.visits = 1;
+  node.in_flight = 3;
+  node.value_sum = 0.8f;
+  node.value_square_sum = 0.64f;
+  TENGEN_CHECK(puct.scale(node) == plain.scale(node));
+  node.visits = 2;
+  node.value_square_sum = 1.28f;
+  TENGEN_CHECK(puct.scale(node) != plain.scale(node));
+}
+
+}  // namespace
+
+int main() {
+  check_spread_of_one_visit();
+  check_oracle(TicTacToe(), TicTacToe().initial_state());
+  check_oracle(Gomoku(9), Gomoku(9).initial_state());
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    const RandomGame game(seed);
+    check_oracle(game, game.initial_state());
+  }
+  check_big_board();
+  check_random_games();
+  check_tictactoe();
+  check_spread();
+  check_blocked();
+  check_news();
+  check_stop();
+  check_misuse();
+}

@@ -1,0 +1,60 @@
+#pragma once
+// How settled values go up a tree: a node is won if a child is won for it, and settled when all
+// its children are. Its score, where scores are kept, is that of the play that settles it.
+
+#include <algorithm>
+#include <limits>
+
+#include "search/tree/tree.h"
+
+namespace tengen {
+
+// The proof of `child` as the side to play at `node` sees it.
+inline Proof proof_for(const Node& node, const Node& child) {
+  return child.to_play == node.to_play ? child.proof : opposite(child.proof);
+}
+
+// The proof of a node one of whose children was just seen to be `newest` for it. `proof_of(child)`
+// is that of a child, likewise.
+template <class Memory, class ProofOf>
+Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node, Proof newest,
+            ProofOf&& proof_of) {
+  if (newest == Proof::kWin) return Proof::kWin;
+  if (node.num_edges < node.num_legal) return Proof::kUnknown;
+  const Edges edges = tree.edges(node);
+  Proof best = Proof::kLoss;
+  for (int i = 0; i < node.num_edges; ++i) {
+    if (edges.child[i] == Arena::kNull) return Proof::kUnknown;
+    const Proof proof = proof_of(tree.node(edges.child[i]));
+    if (proof == Proof::kUnknown) return Proof::kUnknown;
+    best = std::max(best, proof);
+  }
+  return best;
+}
+
+// The score of a node that its children just proved: the best for its side among those that prove
+// it.
+template <class Memory, class ProofOf>
+float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
+                   Proof proof, ProofOf&& proof_of) {
+  const Edges edges = tree.edges(node);
+  float best = -std::numeric_limits<float>::infinity();
+  for (int i = 0; i < node.num_edges; ++i) {
+    if (edges.child[i] == Arena::kNull) continue;
+    auto& child = tree.node(edges.child[i]);
+    if (proof_of(child) != proof) continue;
+    const float score = tree.score_of(child).score_to_play;
+    best = std::max(best, child.to_play == node.to_play ? score : -score);
+  }
+  return best;
+}
+
+// The value sum of `visits` visits from a node to a child that is settled and has this value for
+// its own side. `proof` is the child's as the side to play at the node sees it.
+inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
+                         float visits) {
+  if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
+  return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
+}
+
+}  // namespace tengen

@@ -1,0 +1,71 @@
+#pragma once
+// What a tree says of its root, for what a search hands over.
+
+#include "search/result.h"
+#include "search/tree/proofs.h"
+#include "search/tree/tree.h"
+
+namespace tengen {
+
+// Fills in what a tree that keeps scores knows of its root besides: values without the utility of
+// the score, and scores. Of a node that is proven both are those of the line that proves it.
+template <class Memory>
+void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  const auto mean_score = [&](const Node& node) {
+    const NodeScore& score = tree.score_of(node);
+    return node.proof == Proof::kUnknown ? score.score_sum / static_cast<float>(node.visits)
+                                         : score.score_to_play;
+  };
+  for (int i = 0; i < root.num_edges; ++i) {
+    ActionResult& a = result.actions[edges.legal_index[i]];
+    if (a.visits == 0) continue;
+    const Node& child = tree.node(edges.child[i]);
+    const float sign = child.to_play == root.to_play ? 1.0f : -1.0f;
+    a.score_to_play = sign * mean_score(child);
+    if (a.proof != Proof::kUnknown) continue;
+    a.value_to_play = sign * tree.score_of(child).win_loss_sum / static_cast<float>(child.visits);
+  }
+  result.root_score_to_play = mean_score(root);
+  if (root.proof == Proof::kUnknown) {
+    result.root_value_to_play = tree.score_of(root).win_loss_sum / static_cast<float>(root.visits);
+  }
+  result.network_value_to_play = tree.score_of(root).win_loss_to_play;
+}
+
+// Fills everything but best_action and num_simulations; `policy` becomes the visit count.
+// Precondition: the root is expanded.
+template <class Memory>
+void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  const float* prior = tree.priors(root);
+  const uint16_t* actions = tree.actions(root);
+  result.actions.assign(root.num_legal, ActionResult{});
+  for (int i = 0; i < root.num_legal; ++i) {
+    result.actions[static_cast<size_t>(i)].action = actions[i];
+    result.actions[static_cast<size_t>(i)].prior = prior[i];
+  }
+  for (int i = 0; i < root.num_edges; ++i) {
+    ActionResult& a = result.actions[edges.legal_index[i]];
+    a.prior = edges.prior[i];
+    a.visits = static_cast<uint32_t>(edges.visits[i]);
+    a.policy = edges.visits[i];
+    // A descent that was stopped on its way leaves an edge without visits.
+    if (a.visits == 0) continue;
+    a.proof = proof_for(root, tree.node(edges.child[i]));
+    a.value_to_play =
+        a.proof == Proof::kUnknown ? edges.value_sum[i] / edges.visits[i] : proof_value(a.proof);
+    a.utility_to_play =
+        a.proof == Proof::kLoss ? a.value_to_play : edges.value_sum[i] / edges.visits[i];
+  }
+  result.proof = root.proof;
+  result.root_value_to_play =
+      root.proof == Proof::kUnknown ? root.mean_value() : proof_value(root.proof);
+  result.network_value_to_play = root.value_to_play;
+  result.has_scores = tree.keeps_scores();
+  if (result.has_scores) read_scores(tree, result);
+}
+
+}  // namespace tengen

@@ -1,0 +1,68 @@
+#pragma once
+// How often resigning would have been wrong: finished games are gone through again, and where
+// somebody would have resigned, the end shows who was right.
+// Source: Silver et al. 2017 (AlphaGo Zero), Methods, "Self-play": a share of games is played on.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "games/game.h"
+#include "selfplay/decided/decided.h"
+#include "selfplay/ply_note.h"
+#include "selfplay/settings.h"
+
+namespace tengen {
+
+// The columns of a sealed segment that this needs; see GameColumns for what they hold.
+struct PlayedGames {
+  std::span<const uint8_t> outcome;
+  std::span<const uint8_t> num_variant_bytes;
+  std::span<const uint8_t> variant;
+  std::span<const uint16_t> num_opening_plies;
+  std::span<const uint16_t> num_plies;
+  std::span<const uint16_t> opening;
+  std::span<const uint16_t> action;
+  std::span<const float> root_value;
+};
+
+struct ResignationCheck {
+  uint32_t num_checked = 0;  // games played to their end in which somebody would have resigned
+  uint32_t num_false = 0;    // and did not lose
+};
+
+// Counts over `games`, which are `game`'s and undamaged.
+template <Game G>
+ResignationCheck check_resignation(const G& game, const SelfplaySettings& settings,
+                                   const PlayedGames& games) {
+  ResignationCheck check;
+  std::vector<PlyNote> notes;
+  size_t variant = 0;
+  size_t opening = 0;
+  size_t ply = 0;
+  for (size_t i = 0; i < games.outcome.size(); ++i) {
+    const std::string name(games.variant.begin() + variant,
+                           games.variant.begin() + variant + games.num_variant_bytes[i]);
+    variant += games.num_variant_bytes[i];
+    auto state = initial_state_of(game, name);
+    for (int k = 0; k < games.num_opening_plies[i]; ++k)
+      game.apply(state, games.opening[opening++]);
+    notes.clear();
+    Outcome resigned = Outcome::kOngoing;
+    for (int k = 0; k < games.num_plies[i]; ++k, ++ply) {
+      const float value = games.root_value[ply];
+      notes.push_back({game.to_play(state) == 0 ? value : -value});
+      game.apply(state, games.action[ply]);
+      if (resigned == Outcome::kOngoing && game.outcome(state) == Outcome::kOngoing) {
+        resigned = resigned_outcome(settings, notes);
+      }
+    }
+    if (resigned == Outcome::kOngoing || game.outcome(state) == Outcome::kOngoing) continue;
+    check.num_checked += 1;
+    check.num_false += static_cast<Outcome>(games.outcome[i]) != resigned;
+  }
+  return check;
+}
+
+}  // namespace tengen

@@ -1,0 +1,144 @@
+#pragma once
+// What self-play and matches share below the game: a search's leaves are answered from the cache
+// or put into the batch, each position under the symmetry that its own key chooses. The moves that
+// an external game does not know yet are gathered over all searches and made in one call.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "games/game.h"
+#include "search/serial/search.h"
+#include "selfplay/leaves/leaf_batch.h"
+#include "selfplay/leaves/root_mean.h"
+
+namespace tengen {
+
+// Not thread-safe; `game` must outlive it. S: the searches served, or the descents of one search.
+template <Game G, class S = Search<G>>
+class LeafServer : public LeafBatch<G> {
+  using Base = LeafBatch<G>;
+  using Base::game_, Base::buffers_, Base::cache_, Base::num_rows_;
+
+ public:
+  // `wants_score`: evaluations come with a score. `root_symmetries`: roots are the mean over all
+  // symmetries, which the cache has no part in.
+  LeafServer(const G& game, int capacity, size_t cache_bytes, bool wants_score,
+             bool root_symmetries)
+      : Base(game, static_cast<size_t>(capacity), cache_bytes, wants_score),
+        waiting_(buffers_.capacity) {
+    if (root_symmetries && game.num_symmetries() > 1) means_.resize(waiting_.size());
+  }
+
+  // Fills the batch and returns its rows; 0 when every search is over. `run_all` calls run() for
+  // each search that does not wait. Throws Error before the last batch was answered.
+  template <class F>
+  int fill(F&& run_all) {
+    this->check_answered();
+    for (RootMean<S>& mean : means_) {
+      if (mean.wants_more() && mean.is_idle()) send(mean);
+    }
+    run_all();
+    while (resolve()) {
+      run_all();
+      // Searches that stopped again stay for the next batch: moves are best made together.
+      if (num_rows_ > 0) break;
+    }
+    for (RootMean<S>& mean : means_) {
+      while (mean.wants_more() && num_rows_ < static_cast<int>(waiting_.size())) send(mean);
+    }
+    return num_rows_;
+  }
+
+  // Runs the search until it cannot go on by itself (true) or has to wait (false): for its leaf,
+  // which went into the batch, or for a move that is unknown. Precondition: it does not wait.
+  bool run(S& search, WorkerStats& stats) {
+    while (search.advance()) {
+      if (search.at_unknown_move()) {
+        at_unknown_moves_.push_back(&search);
+        return false;
+      }
+      if (!means_.empty() && search.at_root()) {
+        const auto is_free = [](const RootMean<S>& one) { return one.search() == nullptr; };
+        RootMean<S>& mean = *std::find_if(means_.begin(), means_.end(), is_free);
+        mean.begin(&search, game_.num_symmetries(), static_cast<size_t>(game_.num_actions()));
+        send(mean);
+        return false;
+      }
+      const Key128 key = game_.key(search.leaf());
+      const int symmetry = symmetry_of(key, game_.num_symmetries());
+      EvaluationCache::Entry entry;
+      if (cache_.find(key, &entry)) {
+        ++stats.num_cache_hits;
+        search.accept(entry.policy, game_.images(search.leaf(), symmetry), entry.value,
+                      entry.score);
+        continue;
+      }
+      game_.encode(search.leaf(), symmetry, buffers_.planes_row(num_rows_));
+      waiting_[static_cast<size_t>(num_rows_)] = {key, symmetry, &search, nullptr};
+      ++num_rows_;
+      return false;
+    }
+    return true;
+  }
+
+  // Hands every waiting search its evaluation and empties the batch.
+  void answer(WorkerStats& stats) {
+    for (int row = 0; row < num_rows_; ++row) {
+      const Waiting& w = waiting_[static_cast<size_t>(row)];
+      const float value = buffers_.value[static_cast<size_t>(row)];
+      const float* score = buffers_.score_row(row);
+      if (w.mean != nullptr) {
+        const uint16_t* images = game_.images(w.search->leaf(), w.symmetry);
+        if (w.mean->add(buffers_.policy_row(row), images, value, score)) w.mean->finish();
+        continue;
+      }
+      cache_.insert(w.key, buffers_.policy_row(row), value, score);
+      w.search->accept(buffers_.policy_row(row), game_.images(w.search->leaf(), w.symmetry), value,
+                       score);
+    }
+    this->empty(stats);
+  }
+
+  // Forgets the waiting rows and unknown moves; their searches must have been reset.
+  void clear() {
+    num_rows_ = 0;
+    at_unknown_moves_.clear();
+    for (RootMean<S>& mean : means_) mean.clear();
+  }
+
+ private:
+  struct Waiting {
+    Key128 key;
+    int symmetry = 0;
+    S* search = nullptr;
+    RootMean<S>* mean = nullptr;
+  };
+
+  // Puts the next symmetry of a root into the batch.
+  void send(RootMean<S>& mean) {
+    const int symmetry = mean.take();
+    game_.encode(mean.search()->leaf(), symmetry, buffers_.planes_row(num_rows_));
+    waiting_[static_cast<size_t>(num_rows_++)] = {{}, symmetry, mean.search(), &mean};
+  }
+
+  // Makes the moves that searches wait for, all in one call. Whether there were any: never in
+  // native games.
+  bool resolve() {
+    if constexpr (ExternallyPlayed<G>) {
+      if (at_unknown_moves_.empty()) return false;
+      std::vector<typename G::Move> moves;
+      for (const S* search : at_unknown_moves_) moves.push_back(search->unknown_move());
+      at_unknown_moves_.clear();
+      game_.resolve(moves);
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<Waiting> waiting_;
+  std::vector<RootMean<S>> means_;  // of roots that wait; empty where one symmetry is enough
+  std::vector<S*> at_unknown_moves_;
+};
+
+}  // namespace tengen

@@ -1,0 +1,232 @@
+#include "selfplay/match/match.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/testing.h"
+#include "games/connect4/connect4.h"
+#include "games/tictactoe/tictactoe.h"
+#include "selfplay/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+MatchPlayer player_of(MatchPlayer::Kind kind, int num_simulations) {
+  MatchPlayer player;
+  player.kind = kind;
+  player.num_simulations = num_simulations;
+  return player;
+}
+
+MatchSettings settings_of(MatchPlayer player0, MatchPlayer player1) {
+  MatchSettings settings;
+  settings.players[0] = player0;
+  settings.players[1] = player1;
+  settings.cache_bytes = 1 << 16;
+  return settings;
+}
+
+std::shared_ptr<GameQueue> queue_of(uint32_t num_games, std::vector<uint32_t> finished = {}) {
+  return std::make_shared<GameQueue>(Generation{5, 0, 0, num_games, std::move(finished)});
+}
+
+// Plays until the match is finished or `num_wanted` games are there; returns them by index.
+template <Game G>
+std::vector<MatchGame> play(const G& game, const MatchSettings& settings,
+                            const std::shared_ptr<GameQueue>& queue, size_t num_wanted = SIZE_MAX) {
+  Match<G> match(game, settings, queue);
+  while (!match.finished()) {
+    for (const int player : {0, 1}) {
+      Port& port = match.port(player);
+      const int num_rows = port.next();
+      for (int row = 0; row < num_rows; ++row) evaluate_row(port.buffers(), row);
+      if (num_rows > 0) port.done();
+    }
+    if (match.games().size() >= num_wanted) queue->stop();
+  }
+  TENGEN_CHECK(match.port(0).next() == 0 && match.port(1).next() == 0);
+  std::vector<MatchGame> games = match.games();
+  std::sort(games.begin(), games.end(),
+            [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
+  return games;
+}
+
+void check_same(const MatchGame& a, const MatchGame& b) {
+  TENGEN_CHECK(a.index == b.index && a.first_player == b.first_player);
+  TENGEN_CHECK(a.outcome == b.outcome && a.moves == b.moves);
+  TENGEN_CHECK(a.num_opening_plies == b.num_opening_plies);
+}
+
+// Colours alternate, pairs share their opening, other pairs have others; games are legal.
+template <Game G>
+void check_pairs(const G& game, const std::vector<MatchGame>& games) {
+  bool openings_differ = false;
+  for (size_t i = 0; i < games.size(); ++i) {
+    const MatchGame& played = games[i];
+    TENGEN_CHECK(played.first_player == static_cast<int>(played.index % 2));
+    const MatchGame& twin = games[i ^ 1];
+    TENGEN_CHECK(played.num_opening_plies == 2 && twin.num_opening_plies == 2);
+    TENGEN_CHECK(std::equal(played.moves.begin(), played.moves.begin() + 2, twin.moves.begin()));
+    openings_differ |=
+        !std::equal(played.moves.begin(), played.moves.begin() + 2, games[0].moves.begin());
+    auto state = game.initial_state();
+    for (const uint16_t action : played.moves) {
+      TENGEN_CHECK(game.is_legal(state, action));
+      game.apply(state, action);
+    }
+    TENGEN_CHECK(game.outcome(state) == played.outcome && played.outcome != Outcome::kOngoing);
+    const float to_first = value_to_first(played.outcome);
+    TENGEN_CHECK(played.value_of_player0() == (played.first_player == 0 ? to_first : -to_first));
+  }
+  TENGEN_CHECK(openings_differ);
+}
+
+template <Game G>
+void check_match(const G& game, MatchSettings settings) {
+  settings.num_slots = 4;
+  const std::vector<MatchGame> expected = play(game, settings, queue_of(12));
+  TENGEN_CHECK(expected.size() == 12);
+  check_pairs(game, expected);
+  for (const int num_slots : {1, 16, 64}) {
+    settings.num_slots = num_slots;
+    const std::vector<MatchGame> games = play(game, settings, queue_of(12));
+    TENGEN_CHECK(games.size() == expected.size());
+    for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
+  }
+  // Games that were played before are left out, and the others are the same.
+  const std::vector<MatchGame> part = play(game, settings, queue_of(12, {0, 1, 4, 11}));
+  TENGEN_CHECK(part.size() == 8);
+  for (const MatchGame& played : part) check_same(played, expected[played.index]);
+  TENGEN_CHECK(part[0].index == 2 && part[2].index == 5 && part[7].index == 10);
+  TENGEN_CHECK(play(game, settings, queue_of(2, {0, 1})).empty());
+}
+
+// Two threads share the games of a match: each is played once, and those begun are the lowest.
+void check_shared_queue(const MatchSettings& settings) {
+  const Connect4 game;
+  const std::vector<MatchGame> expected = play(game, settings, queue_of(40));
+  const auto queue = queue_of(40);
+  std::vector<MatchGame> parts[2];
+  std::thread other([&] { parts[1] = play(game, settings, queue); });
+  parts[0] = play(game, settings, queue);
+  other.join();
+  TENGEN_CHECK(parts[0].size() + parts[1].size() == expected.size());
+  std::vector<MatchGame> games = parts[0];
+  games.insert(games.end(), parts[1].begin(), parts[1].end());
+  std::sort(games.begin(), games.end(),
+            [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
+  for (size_t i = 0; i < games.size(); ++i) check_same(games[i], expected[i]);
+  // Whenever a game ends, every game below it was begun: at most the other slots are open.
+  Match<Connect4> match(game, settings, queue_of(40));
+  while (!match.finished()) {
+    for (const int player : {0, 1}) {
+      Port& port = match.port(player);
+      const int num_rows = port.next();
+      for (int row = 0; row < num_rows; ++row) evaluate_row(port.buffers(), row);
+      if (num_rows > 0) port.done();
+    }
+    for (const MatchGame& played : match.games()) {
+      TENGEN_CHECK(played.index < match.games().size() + static_cast<size_t>(settings.num_slots));
+    }
+  }
+}
+
+// A player whose moves come from outside: here the first legal one.
+void check_outside() {
+  const TicTacToe game;
+  const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
+  const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
+  Match<TicTacToe> match(game, settings_of(outside, random), queue_of(20));
+  TENGEN_CHECK(throws([&] { match.play(0, 0); }));  // no game has begun
+  while (!match.finished()) {
+    for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
+    TENGEN_CHECK(match.turns(1).empty());
+    for (const MatchTurn& turn : match.turns(0)) {
+      auto state = game.initial_state();
+      for (const uint16_t action : turn.moves) game.apply(state, action);
+      TENGEN_CHECK(game.to_play(state) == static_cast<int>(turn.index % 2));
+      uint16_t legal[9];
+      game.legal_actions(state, legal);
+      TENGEN_CHECK(throws([&] { match.play(turn.index, 9); }));
+      TENGEN_CHECK(throws([&] { match.play(99, legal[0]); }));
+      match.play(turn.index, legal[0]);
+    }
+  }
+  std::vector<MatchGame> games = match.games();
+  std::sort(games.begin(), games.end(),
+            [](const MatchGame& a, const MatchGame& b) { return a.index < b.index; });
+  check_pairs(game, games);
+  for (const MatchGame& played : games) {
+    auto state = game.initial_state();
+    for (size_t ply = 0; ply < played.moves.size(); ++ply) {
+      uint16_t legal[9];
+      game.legal_actions(state, legal);
+      const bool own = game.to_play(state) == played.first_player;
+      if (ply >= played.num_opening_plies && own) TENGEN_CHECK(played.moves[ply] == legal[0]);
+      game.apply(state, played.moves[ply]);
+    }
+  }
+}
+
+// The first game of a player from outside is given up on its first turn.
+void check_resignation() {
+  const TicTacToe game;
+  const auto outside = player_of(MatchPlayer::Kind::kOutside, 0);
+  const auto random = player_of(MatchPlayer::Kind::kRandom, 0);
+  Match<TicTacToe> match(game, settings_of(outside, random), queue_of(2));
+  TENGEN_CHECK(throws([&] { match.resign(0); }));  // no game has begun
+  while (!match.finished()) {
+    for (const int player : {0, 1}) TENGEN_CHECK(match.port(player).next() == 0);
+    for (const MatchTurn& turn : match.turns(0)) {
+      TENGEN_CHECK(throws([&] { match.resign(99); }));
+      match.resign(turn.index);
+      TENGEN_CHECK(throws([&] { match.resign(turn.index); }));
+    }
+  }
+  for (const MatchGame& played : match.games()) {
+    TENGEN_CHECK(played.value_of_player0() == -1.0f);
+    TENGEN_CHECK(played.moves.size() == (played.index % 2 == 0 ? 2u : 3u));
+  }
+}
+
+}  // namespace
+
+int main() {
+  using Kind = MatchPlayer::Kind;
+  const MatchPlayer random = player_of(Kind::kRandom, 0);
+  const MatchPlayer mcts = player_of(Kind::kMcts, 30);
+  const MatchPlayer weak = player_of(Kind::kNetwork, 4);
+  MatchPlayer gumbel = player_of(Kind::kNetwork, 20);
+  gumbel.search.policy = RootPolicy::kGumbel;
+  const Connect4 connect4;
+  for (const MatchPlayer& player : {random, mcts, weak, gumbel}) {
+    check_match(connect4, settings_of(player, mcts));
+    check_match(connect4, settings_of(weak, player));
+  }
+  check_match(TicTacToe(), settings_of(gumbel, random));
+
+  // A queue that is stopped keeps what is finished.
+  MatchSettings settings = settings_of(weak, gumbel);
+  const std::vector<MatchGame> all = play(connect4, settings, queue_of(200));
+  const std::vector<MatchGame> some = play(connect4, settings, queue_of(200), 5);
+  TENGEN_CHECK(some.size() >= 5 && some.size() < 100);
+  for (const MatchGame& game : some) check_same(game, all[game.index]);
+
+  // Two equal players score the same with either colour in every pair.
+  const std::vector<MatchGame> mirror = play(connect4, settings_of(gumbel, gumbel), queue_of(20));
+  for (size_t i = 0; i < mirror.size(); i += 2) {
+    TENGEN_CHECK(mirror[i].moves == mirror[i + 1].moves);
+  }
+
+  // mcts beats random.
+  float total = 0.0f;
+  for (const MatchGame& game : play(connect4, settings_of(mcts, random), queue_of(60))) {
+    total += game.value_of_player0();
+  }
+  TENGEN_CHECK(total > 40.0f);
+  settings.num_slots = 3;
+  check_shared_queue(settings);
+  check_outside();
+  check_resignation();
+}

@@ -1,0 +1,191 @@
+#include "selfplay/plies/lead.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/testing.h"
+#include "games/connect4/connect4.h"
+#include "games/go/testing.h"
+#include "games/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+using Value = std::function<float(int)>;  // by half points given away
+
+struct Found {
+  float points = 0.0f;
+  int num_asked = 0;
+};
+
+Found find_lead(const Value& value, int lowest, int highest) {
+  LeadBisection lead;
+  lead.begin(value(0), lowest, highest);
+  std::set<int> asked = {0};
+  while (lead.is_waiting()) {
+    const int given = lead.given_half_points();
+    TENGEN_CHECK(given > std::min(lowest, 0) && given < std::max(highest, 0));
+    TENGEN_CHECK(asked.insert(given).second);
+    lead.accept(value(given));
+  }
+  return {lead.points(), static_cast<int>(asked.size()) - 1};
+}
+
+// Where the value falls by a line, the lead is where it is 0, wherever that is.
+void check_linear() {
+  for (int quarters = -290; quarters <= 290; ++quarters) {
+    const float points = static_cast<float>(quarters) / 4.0f;
+    const auto value = [points](int given) {
+      return std::clamp((points - static_cast<float>(given) / 2.0f) / 10.0f, -1.0f, 1.0f);
+    };
+    TENGEN_CHECK(std::abs(find_lead(value, -178, 148).points - points) < 1e-4f);
+  }
+}
+
+// One side wins, by this many half points: the score with komi, where the other has nothing.
+void check_steps() {
+  int most = 0;
+  for (int score = -177; score <= 147; ++score) {
+    // A draw is where the score is 0; and no draw is.
+    const auto drawn = [score](int given) {
+      return score > given ? 1.0f : score < given ? -1.0f : 0.0f;
+    };
+    const Found found = find_lead(drawn, -178, 148);
+    TENGEN_CHECK(found.points == static_cast<float>(score) / 2.0f);
+    const auto decided = [score](int given) { return score > given ? 1.0f : -1.0f; };
+    const Found between = find_lead(decided, -178, 148);
+    TENGEN_CHECK(between.points == static_cast<float>(score) / 2.0f - 0.25f);
+    most = std::max(most, between.num_asked);
+    // Steps of 4, 8, 16 half points and so on, and halving the last of them.
+    const int distance = score > 0 ? score - 1 : -score;
+    int end = 4;
+    int num_steps = 1;
+    while (end <= distance) end += 4 << num_steps++;
+    TENGEN_CHECK(between.num_asked <= 2 * num_steps + 1);
+  }
+  TENGEN_CHECK(most == 11);
+}
+
+// A value that komi does not move, as of a network that knows nothing: the whole board.
+void check_flat() {
+  const Found ahead = find_lead([](int) { return 0.2f; }, -178, 148);
+  TENGEN_CHECK(ahead.points > 73.5f && ahead.points < 74.0f);
+  const Found behind = find_lead([](int) { return -0.2f; }, -178, 148);
+  TENGEN_CHECK(behind.points > -89.0f && behind.points < -88.5f);
+  const Found even = find_lead([](int) { return 0.0f; }, -178, 148);
+  TENGEN_CHECK(even.points == 0.0f && even.num_asked == 0);
+  // Even from 5 to 9 points on.
+  const auto wide = [](int given) { return given < 10 ? 0.5f : given > 18 ? -0.5f : 0.0f; };
+  const Found first = find_lead(wide, -178, 148);
+  TENGEN_CHECK(first.points == 6.0f && first.num_asked == 2);
+}
+
+// Komi beyond the board: only one side can be ahead of it.
+void check_far_komi() {
+  const auto lost = [](int given) { return given < -150 ? 1.0f : -1.0f; };
+  TENGEN_CHECK(find_lead(lost, -250, -148).points == -75.25f);
+  TENGEN_CHECK(find_lead([](int) { return 0.3f; }, -250, -148).points == 0.0f);
+  TENGEN_CHECK(find_lead([](int) { return -0.3f; }, 148, 250).points == 0.0f);
+}
+
+// Whatever the values are, the lead lies where they change their sign, and on their line.
+void check_noise() {
+  for (uint64_t index = 0; index < 2000; ++index) {
+    const auto value = [index](int given) {
+      const uint64_t hash = mix64(1000 * index + static_cast<uint64_t>(given + 500));
+      const float noise = static_cast<float>(hash >> 40) * 0x1.0p-23f - 1.0f;
+      return std::clamp(0.02f * static_cast<float>(int(index % 60) - 30 - given) + 0.5f * noise,
+                        -1.0f, 1.0f);
+    };
+    const float points = find_lead(value, -178, 148).points;
+    const int low = static_cast<int>(std::floor(2.0f * points));
+    const float before = value(low);
+    const float after = value(low + 1);
+    TENGEN_CHECK(before > 0.0f && after < 0.0f);
+    const float crossing = static_cast<float>(low) + before / (before - after);
+    TENGEN_CHECK(std::abs(2.0f * points - crossing) < 1e-3f);
+  }
+}
+
+// A position with points given is the one of a game with that komi: moves, planes, key, result.
+void check_given() {
+  const auto komi_name = [](const std::string& rule, int half_points) {
+    GoRules rules = parse_go_name("go/4" + rule);
+    rules.komi_half_points = half_points;
+    return go_name(rules);
+  };
+  std::vector<uint16_t> actions(17);
+  std::vector<uint16_t> other_actions(17);
+  for (const std::string rule : {"", "/situational", "/simple"}) {
+    const Go game = go_game(komi_name(rule, 9));
+    for (uint64_t index = 0; index < 40; ++index) {
+      Rng rng(1, 0, index, 0, Purpose::kTest);
+      const int from = static_cast<int>(rng.below(12));
+      const int given = static_cast<int>(rng.below(41)) - 20;
+      const int komi = from % 2 == 0 ? 9 + given : 9 - given;
+      GoState other = game.initial_state(komi_name(rule, komi));
+      GoState state = game.initial_state();
+      for (int ply = 0;; ++ply) {
+        if (ply == from) {
+          const float own = encoded(game, state, 0)[kGoKomiPlane * 16];
+          const Key128 key = game.key(state);
+          state = with_given(game, state, given);
+          const float lost = own - encoded(game, state, 0)[kGoKomiPlane * 16];
+          TENGEN_CHECK(std::abs(lost * kGoKomiScale - static_cast<float>(given) / 2.0f) < 1e-4f);
+          TENGEN_CHECK((game.key(state) == key) == (given == 0));
+        }
+        const int num_legal = game.legal_actions(other, other_actions.data());
+        if (ply >= from) {
+          TENGEN_CHECK(game.key(state) == game.key(other));
+          TENGEN_CHECK(encoded(game, state, 3) == encoded(game, other, 3));
+          TENGEN_CHECK(game.outcome(state) == game.outcome(other));
+          TENGEN_CHECK(game.legal_actions(state, actions.data()) == num_legal);
+          TENGEN_CHECK(
+              std::equal(actions.begin(), actions.begin() + num_legal, other_actions.begin()));
+        }
+        if (num_legal == 0) break;
+        const uint16_t action = other_actions[rng.below(static_cast<uint32_t>(num_legal))];
+        game.apply(state, action);
+        game.apply(other, action);
+      }
+    }
+  }
+}
+
+// With all of the board and more, nobody wins: the ends of what is asked for.
+void check_ends() {
+  const Go game = go_game("go/4/komi=3.5");
+  for (const bool second : {false, true}) {
+    GoState state = game.initial_state();
+    if (second) game.apply(state, 5);
+    // A board of 16 points, 3.5 of komi.
+    const int highest = second ? 32 + 7 + 1 : 32 - 7 + 1;
+    const int lowest = second ? -32 + 7 - 1 : -32 - 7 - 1;
+    for (const float value : {1.0f, -1.0f}) {
+      LeadBisection lead;
+      begin_lead(game, state, value, lead);
+      while (lead.is_waiting()) lead.accept(value);
+      const int end = value > 0.0f ? highest : lowest;
+      TENGEN_CHECK(lead.points() == static_cast<float>(end) / 2.0f - 0.25f * value);
+    }
+  }
+}
+
+static_assert(HasKomi<Go> && !HasKomi<Connect4>);
+
+}  // namespace
+
+int main() {
+  check_linear();
+  check_steps();
+  check_flat();
+  check_far_komi();
+  check_noise();
+  check_given();
+  check_ends();
+}

@@ -1,0 +1,129 @@
+#pragma once
+// Hands out the games of one generation or of one match, in order, each once.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "selfplay/queue/unfinished.h"
+#include "selfplay/settings.h"
+
+namespace tengen {
+
+// Thread-safe.
+class GameQueue {
+ public:
+  static constexpr int64_t kNone = -1;
+
+  explicit GameQueue(const Generation& generation)
+      : generation_(generation), finished_(generation.num_games, false) {
+    for (const uint32_t index : generation.finished) {
+      if (index >= generation.num_games) {
+        throw Error("finished game (" + std::to_string(index) + ") must be below num_games (" +
+                    std::to_string(generation.num_games) + ")");
+      }
+      finished_[index] = true;
+    }
+    double total = 0.0;
+    for (const auto& [name, weight] : generation.variants) {
+      if (!(weight > 0.0 && std::isfinite(weight))) {
+        throw Error("weight (" + std::to_string(weight) + ") of variant (" + name +
+                    ") must be above 0 and finite; leave the variant out");
+      }
+      variant_ends_.push_back(total += weight);
+    }
+    for (const std::string& bytes : generation.unfinished) {
+      UnfinishedGame game = decode_unfinished_game(bytes);
+      check(game.record.generation == generation.generation, "unfinished game",
+            game.record.game_index, "must be of the generation; leave it out");
+      const uint32_t index = game.record.game_index;
+      if (index >= generation.num_games || finished_[index]) continue;
+      // Until somebody goes on with it, this is how far it is.
+      kept_.emplace(index, bytes);
+      begun_.emplace(index, std::move(game));
+    }
+  }
+
+  // The next game to play, or kNone.
+  int64_t take() {
+    while (!stopped_.load(std::memory_order_relaxed)) {
+      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+      if (index >= generation_.num_games) return kNone;
+      if (!finished_[index]) return static_cast<int64_t>(index);
+    }
+    return kNone;
+  }
+
+  // Whether take() has reached the end; games that are handed out may still be played.
+  bool empty() const { return next_.load(std::memory_order_relaxed) >= generation_.num_games; }
+
+  // A game that was begun before; null for one that begins anew.
+  const UnfinishedGame* begun(uint32_t index) const {
+    const auto found = begun_.find(index);
+    return found == begun_.end() ? nullptr : &found->second;
+  }
+
+  size_t num_begun() const { return begun_.size(); }
+
+  // Asks every worker to keep() its games soon, without waiting for it.
+  void request_snapshot() { num_snapshots_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t num_snapshots() const { return num_snapshots_.load(std::memory_order_relaxed); }
+  void keep(const UnfinishedGame& game) {
+    std::string bytes = encode(game);
+    const std::lock_guard lock(kept_mutex_);
+    kept_[game.record.game_index] = std::move(bytes);
+  }
+  // A finished game is not kept here.
+  void forget(uint32_t index) {
+    const std::lock_guard lock(kept_mutex_);
+    kept_.erase(index);
+  }
+  // The games that were kept last and are not finished, encoded, by index.
+  std::vector<std::string> unfinished() const {
+    const std::lock_guard lock(kept_mutex_);
+    std::vector<std::string> games;
+    for (const auto& [index, bytes] : kept_) games.push_back(bytes);
+    return games;
+  }
+
+  // The variant that a game is; a pure function of the generation's seed and number.
+  const std::string& variant(uint32_t index) const {
+    static const std::string itself;
+    if (variant_ends_.empty()) return itself;
+    Rng rng(generation_.seed, generation_.generation, index, 0, Purpose::kVariant);
+    const double drawn = rng.uniform() * variant_ends_.back();
+    const auto found = std::upper_bound(variant_ends_.begin(), variant_ends_.end() - 1, drawn);
+    return generation_.variants[static_cast<size_t>(found - variant_ends_.begin())].first;
+  }
+
+  // Ends the work: take() returns kNone and every worker drops its unfinished games.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  const Generation& generation() const { return generation_; }
+  // Games that it was made to hand out.
+  size_t num_wanted() const {
+    return static_cast<size_t>(std::count(finished_.begin(), finished_.end(), false));
+  }
+
+ private:
+  Generation generation_;
+  std::vector<bool> finished_;
+  std::vector<double> variant_ends_;  // sums of the weights up to each
+  std::map<uint32_t, UnfinishedGame> begun_;
+  mutable std::mutex kept_mutex_;
+  std::map<uint32_t, std::string> kept_;
+  std::atomic<uint64_t> num_snapshots_{0};
+  // Idle slots go on asking after the last game: 64 bits never wrap to game 0.
+  std::atomic<uint64_t> next_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace tengen

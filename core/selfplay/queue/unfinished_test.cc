@@ -1,0 +1,153 @@
+// Games in flight: who goes on with them plays what the interrupted process would have.
+
+#include "selfplay/queue/unfinished.h"
+
+#include <string>
+#include <vector>
+
+#include "base/testing.h"
+#include "games/connect4/connect4.h"
+#include "games/go/testing.h"
+#include "selfplay/testing.h"
+#include "selfplay/workers/worker.h"
+
+using namespace tengen;
+
+namespace {
+
+SelfplaySettings make_settings(RootPolicy policy, float surprise_share) {
+  SelfplaySettings settings;
+  settings.search.policy = policy;
+  settings.full_simulations = 16;
+  settings.cheap_simulations = 6;
+  settings.full_probability = 0.4f;
+  settings.max_opening_plies = 2;
+  settings.policy_opening_plies = 1.0f;
+  settings.policy_surprise_share = surprise_share;
+  settings.value_surprise_share = surprise_share / 2;
+  settings.num_slots = 4;
+  return settings;
+}
+
+struct Played {
+  std::vector<GameRecord> records;
+  std::vector<std::string> unfinished;
+};
+
+// Drives a worker for so many batches, or to the end, and keeps what is in flight.
+template <Game G>
+Played play_for(const G& game, const SelfplaySettings& settings, const Generation& generation,
+                int num_batches) {
+  const auto queue = std::make_shared<GameQueue>(generation);
+  const auto sink = std::make_shared<MemorySink>();
+  SelfplayWorker<G> worker(game, settings, queue, sink);
+  while (num_batches-- != 0) {
+    const int num_rows = worker.next();
+    if (num_rows == 0) break;
+    for (int row = 0; row < num_rows; ++row) evaluate_row(worker.buffers(), row);
+    worker.done();
+  }
+  // One way or the other.
+  if (num_batches % 2 == 0) {
+    worker.keep_unfinished();
+  } else {
+    queue->request_snapshot();
+    worker.next();
+  }
+  return {sink->sorted(), queue->unfinished()};
+}
+
+template <Game G>
+void check_interrupted(const G& game, const SelfplaySettings& settings) {
+  Generation generation{7, 3, 2, 12, {}, false, {}, {}};
+  const std::vector<GameRecord> expected = play_for(game, settings, generation, -1).records;
+  TENGEN_CHECK(expected.size() == 12);
+  size_t num_gone_on_with = 0;
+  // Interrupted again and again, at different places.
+  std::vector<GameRecord> found;
+  for (int round = 0; found.size() < 12; ++round) {
+    TENGEN_CHECK(round < 400);
+    const Played part = play_for(game, settings, generation, 25 + 7 * (round % 5));
+    for (const GameRecord& record : part.records) {
+      found.push_back(record);
+      generation.finished.push_back(record.game_index);
+    }
+    num_gone_on_with += part.unfinished.size();
+    for (const std::string& bytes : part.unfinished) {
+      const UnfinishedGame begun = decode_unfinished_game(bytes);
+      TENGEN_CHECK(encode(begun) == bytes);
+      TENGEN_CHECK(begun.record.outcome == Outcome::kOngoing && !begun.record.plies.empty());
+    }
+    generation.unfinished = part.unfinished;
+  }
+  TENGEN_CHECK(num_gone_on_with > 12);
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.game_index < b.game_index; });
+  TENGEN_CHECK(found == expected);
+}
+
+// A newer model that goes on is recorded, with the first ply that it plays.
+void check_switches() {
+  const Connect4 game;
+  const SelfplaySettings settings = make_settings(RootPolicy::kPuct, 0.0f);
+  Generation generation{7, 3, 2, 4, {}, false, {}, {}};
+  Played part = play_for(game, settings, generation, 60);
+  TENGEN_CHECK(!part.unfinished.empty());
+  generation.model = 5;
+  generation.unfinished = part.unfinished;
+  for (const GameRecord& record : part.records) generation.finished.push_back(record.game_index);
+  std::vector<size_t> begun(4, 0);
+  for (const std::string& bytes : part.unfinished) {
+    const GameRecord record = decode_unfinished_game(bytes).record;
+    begun[record.game_index] = record.plies.size();
+  }
+  for (const GameRecord& record : play_for(game, settings, generation, -1).records) {
+    const size_t ply = begun[record.game_index];
+    if (ply == 0) {
+      TENGEN_CHECK(record.model == 5 && record.switches.empty());
+    } else {
+      const std::vector<ModelSwitch> one = {{static_cast<uint16_t>(ply), 5}};
+      TENGEN_CHECK(record.model == 2 && record.switches == one);
+    }
+    TENGEN_CHECK(decode(encode(record)) == record);
+  }
+}
+
+void check_bad_bytes() {
+  UnfinishedGame game;
+  game.record.plies.resize(1);
+  game.notes.resize(1);
+  const std::string bytes = encode(game);
+  TENGEN_CHECK(decode_unfinished_game(bytes).notes.size() == 1);
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes.substr(0, bytes.size() - 1)); }));
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(bytes + "x"); }));
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(""); }));
+  game.notes.resize(2);
+  TENGEN_CHECK(throws([&] { decode_unfinished_game(encode(game)); }));
+  // Of another generation; beyond the games wanted; finished already.
+  game.notes.resize(1);
+  game.record.generation = 1;
+  game.record.game_index = 3;
+  const std::string third = encode(game);
+  TENGEN_CHECK(throws([&] { GameQueue({1, 2, 0, 9, {}, false, {}, {third}}); }));
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).num_begun() == 1);
+  // Who stops before somebody goes on with it keeps it all the same.
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {}, false, {}, {third}}).unfinished() ==
+               std::vector<std::string>{third});
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).unfinished().empty());
+  TENGEN_CHECK(GameQueue({1, 1, 0, 3, {}, false, {}, {third}}).num_begun() == 0);
+  TENGEN_CHECK(GameQueue({1, 1, 0, 9, {3}, false, {}, {third}}).num_begun() == 0);
+}
+
+}  // namespace
+
+int main() {
+  check_interrupted(Connect4(), make_settings(RootPolicy::kPuct, 0.5f));
+  check_interrupted(Connect4(), make_settings(RootPolicy::kGumbel, 0.0f));
+  SelfplaySettings of_go = make_settings(RootPolicy::kPuct, 0.3f);
+  of_go.lead_share = 0.5f;
+  of_go.lead_simulations = 1;
+  check_interrupted(go_game("go/4"), of_go);
+  check_switches();
+  check_bad_bytes();
+}

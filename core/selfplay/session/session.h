@@ -1,0 +1,119 @@
+#pragma once
+// One game's search driven from outside, by one thread: play and analysis. A port of one row.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "inference/port.h"
+#include "search/serial/search.h"
+#include "search/tree/variation.h"
+#include "selfplay/leaves/leaf_server.h"
+
+namespace tengen {
+
+// The position after `moves` of the game or of a variant of it. Throws Error where there is no such
+// variant, a move is illegal or the game is over.
+template <Game G>
+typename G::State position_after(const G& game, const std::string& variant,
+                                 const std::vector<int>& moves) {
+  typename G::State state = initial_state_of(game, variant);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, moves[i])) {
+      throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
+                  ") must be legal in its position; check the moves before it");
+    }
+    game.apply(state, moves[i]);
+  }
+  if (game.outcome(state) != Outcome::kOngoing) {
+    throw Error("moves (" + std::to_string(moves.size()) +
+                " of them) must lead to a position that is not over; leave out the last");
+  }
+  return state;
+}
+
+// The position that a session has searched last.
+struct SearchedLine {
+  std::string variant;
+  std::vector<int> moves;
+
+  // Whether these moves go on from it, or are the same.
+  bool leads_to(const std::string& to_variant, const std::vector<int>& to) const {
+    return to_variant == variant && to.size() >= moves.size() &&
+           std::equal(moves.begin(), moves.end(), to.begin());
+  }
+};
+
+class SearchSession : public Port {
+ public:
+  // Starts a search of the position_after() these moves, and throws as that does. Then drive the
+  // port until next() returns 0 and read result(). With `keeps_tree`, where the moves go on from
+  // those of the search that ended last, its tree is searched on as far as they lead into it; the
+  // visits found there count towards the request. Then drive the port as for any other.
+  virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
+                     const std::string& variant, bool keeps_tree = false) = 0;
+  // Lets the search that ended go on to `num_simulations` in all; see Search::extend().
+  virtual void extend(int num_simulations) = 0;
+  virtual const SearchResult& result() = 0;
+  // Of the search that ended; see search/tree/variation.h.
+  virtual std::vector<int> variation(int action, size_t max_length) const = 0;
+};
+
+template <Game G>
+class GameSession final : public SearchSession {
+ public:
+  GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
+      : game_(game),
+        search_(game_, settings),
+        leaves_(game_, 1, cache_bytes, HasScore<G>, settings.root_symmetries) {}
+
+  void begin(const std::vector<int>& moves, const SearchRequest& request,
+             const std::string& variant, bool keeps_tree = false) override {
+    const typename G::State state = position_after(game_, variant, moves);
+    leaves_.clear();  // a search left half way may have a row waiting
+    if (keeps_tree && !search_.is_waiting() && line_.leads_to(variant, moves)) {
+      go_on(moves);
+    } else {
+      search_.reset();
+    }
+    line_ = {variant, moves};
+    search_.begin(state, request);
+  }
+
+  void extend(int num_simulations) override { search_.extend(num_simulations); }
+
+  int next() override {
+    return leaves_.fill([&] {
+      if (!search_.is_waiting()) leaves_.run(search_, stats_);
+    });
+  }
+  void done() override { leaves_.answer(stats_); }
+  BatchBuffers& buffers() override { return leaves_.buffers(); }
+  const SearchResult& result() override {
+    search_.finish(result_);
+    // With those that an earlier search left.
+    result_.num_simulations = search_.tree().node(search_.tree().root()).visits - 1;
+    return result_;
+  }
+  std::vector<int> variation(int action, size_t max_length) const override {
+    return principal_variation(search_.tree(), action, max_length);
+  }
+
+ private:
+  void go_on(const std::vector<int>& moves) {
+    if (moves.size() == line_.moves.size()) search_.stay();
+    for (size_t i = line_.moves.size(); i < moves.size(); ++i) search_.play(moves[i], scratch_);
+  }
+
+  const G game_;
+  Search<G> search_;
+  Tree scratch_;
+  SearchedLine line_;
+  LeafServer<G> leaves_;
+  WorkerStats stats_;
+  SearchResult result_;
+};
+
+}  // namespace tengen

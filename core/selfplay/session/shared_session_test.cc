@@ -1,0 +1,162 @@
+#include "selfplay/session/shared_session.h"
+
+#include <thread>
+#include <vector>
+
+#include "base/testing.h"
+#include "games/gomoku/gomoku.h"
+#include "games/tictactoe/tictactoe.h"
+#include "selfplay/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+SearchRequest request_of(int num_simulations) {
+  SearchRequest request;
+  request.num_simulations = num_simulations;
+  return request;
+}
+
+void drive_all(SharedSession& session, int num_threads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([&, i] { drive(session.port(i)); });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// One port of one row is the session of one thread.
+void check_one_thread() {
+  const Gomoku game(9);
+  GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
+  SharedGameSession<Gomoku> shared(game, SearchSettings(), 1, 1, 1 << 16);
+  for (const std::vector<int>& moves : {std::vector<int>{}, {40, 41, 31}}) {
+    alone.begin(moves, request_of(300), "");
+    drive(alone);
+    shared.begin(moves, request_of(300), "");
+    drive_all(shared, 1);
+    for (size_t i = 0; i < alone.result().actions.size(); ++i) {
+      TENGEN_CHECK(alone.result().actions[i].visits == shared.result().actions[i].visits);
+    }
+  }
+}
+
+// Slices are as long as was asked for, whatever the threads, and stop() between them is no end.
+void check_slices() {
+  const Gomoku game(9);
+  SharedGameSession<Gomoku> session(game, SearchSettings(), 3, 2, 1 << 16);
+  session.begin({40}, request_of(0), "");
+  for (const int num_simulations : {0, 1, 40, 40, 500}) {
+    session.extend(num_simulations);
+    drive_all(session, 3);
+    session.stop();
+    const SearchResult& result = session.result();
+    TENGEN_CHECK(result.num_simulations == static_cast<uint32_t>(num_simulations));
+    uint32_t visits = 0;
+    for (const ActionResult& action : result.actions) visits += action.visits;
+    TENGEN_CHECK(visits == result.num_simulations);
+  }
+  const std::vector<int> variation = session.variation(session.result().best_action, 9);
+  TENGEN_CHECK(variation.size() >= 2 && variation[0] == session.result().best_action);
+}
+
+// Many short searches, with and without a cache, on one session.
+template <Game G>
+void check_many(const G& game, size_t cache_bytes) {
+  SharedGameSession<G> session(game, SearchSettings(), 4, 3, cache_bytes);
+  std::vector<int> moves;
+  auto state = game.initial_state();
+  while (game.outcome(state) == Outcome::kOngoing && moves.size() < 12) {
+    session.begin(moves, request_of(120), "");
+    drive_all(session, 4);
+    const SearchResult& result = session.result();
+    uint32_t visits = 0;
+    for (const ActionResult& a : result.actions) visits += a.visits;
+    TENGEN_CHECK(visits == result.num_simulations);
+    TENGEN_CHECK(visits == 120 || result.proof != Proof::kUnknown);
+    moves.push_back(result.best_action);
+    game.apply(state, result.best_action);
+  }
+}
+
+// A kept tree of one port of one row is that of one thread; of several threads it adds up.
+void check_kept_tree() {
+  const Gomoku game(9);
+  GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);
+  SharedGameSession<Gomoku> one(game, SearchSettings(), 1, 1, 1 << 16);
+  SharedGameSession<Gomoku> several(game, SearchSettings(), 3, 4, 1 << 16);
+  std::vector<int> moves;
+  for (int turn = 0; turn < 6; ++turn) {
+    const int num_simulations = turn % 2 == 0 ? 400 : 450;
+    alone.begin(moves, request_of(num_simulations), "", true);
+    drive(alone);
+    one.begin(moves, request_of(num_simulations), "", true);
+    drive_all(one, 1);
+    several.begin(moves, request_of(num_simulations), "", true);
+    drive_all(several, 3);
+    for (size_t i = 0; i < alone.result().actions.size(); ++i) {
+      const ActionResult& action = alone.result().actions[i];
+      TENGEN_CHECK(action.visits == one.result().actions[i].visits);
+      TENGEN_CHECK(action.value_to_play == one.result().actions[i].value_to_play);
+    }
+    uint32_t visits = 0;
+    for (const ActionResult& action : several.result().actions) visits += action.visits;
+    TENGEN_CHECK(visits == several.result().num_simulations);
+    TENGEN_CHECK(visits >= static_cast<uint32_t>(num_simulations));
+    // The same position, once more; then two moves on, or one.
+    several.begin(moves, request_of(10), "", true);
+    drive_all(several, 3);
+    TENGEN_CHECK(several.result().num_simulations == visits);
+    for (const int move : alone.variation(alone.result().best_action, turn % 3 == 0 ? 1 : 2)) {
+      moves.push_back(move);
+    }
+  }
+  // Another line has nothing of the tree.
+  several.begin({0}, request_of(50), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations == 50);
+  // A move that was never looked at leaves nothing, and a stop in the middle leaves what was found.
+  several.begin({0, 1, 2, 3}, request_of(50), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations == 50);
+  several.begin({0, 1, 2, 3}, request_of(1 << 20), "", true);
+  several.stop();
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations >= 50);
+  several.begin({0, 1, 2, 3}, request_of(200), "", true);
+  drive_all(several, 3);
+  TENGEN_CHECK(several.result().num_simulations >= 200);
+}
+
+// A search given up with rows waiting leaves no trace; so does one that was stopped.
+void check_given_up() {
+  const TicTacToe game;
+  SharedGameSession<TicTacToe> session(game, SearchSettings(), 2, 2, 0);
+  session.begin({4}, request_of(50), "");
+  TENGEN_CHECK(session.port(0).next() == 1);
+  session.begin({4}, request_of(50), "");
+  drive_all(session, 2);
+  TENGEN_CHECK(session.result().num_simulations > 0);
+  session.begin({}, request_of(1 << 20), "");
+  session.stop();
+  drive_all(session, 2);
+  try {
+    session.result();
+    TENGEN_CHECK(false);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_one_thread();
+  check_slices();
+  for (const size_t cache_bytes : {size_t{0}, size_t{1} << 16}) {
+    check_many(TicTacToe(), cache_bytes);
+    check_many(Gomoku(7), cache_bytes);
+  }
+  check_kept_tree();
+  check_given_up();
+}

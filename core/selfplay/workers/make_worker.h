@@ -1,0 +1,28 @@
+#pragma once
+// The self-play worker of a search policy.
+
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "selfplay/workers/minigo_worker.h"
+#include "selfplay/workers/worker.h"
+
+namespace tengen {
+
+// Throws Error where the policy is minigo and the game's moves are made outside the core.
+template <Game G>
+std::unique_ptr<SelfplayPort> make_selfplay_worker(const G& game, const SelfplaySettings& settings,
+                                                   std::shared_ptr<GameQueue> queue,
+                                                   std::shared_ptr<GameSink> sink) {
+  if (settings.search.policy != RootPolicy::kMinigo) {
+    return std::make_unique<SelfplayWorker<G>>(game, settings, std::move(queue), std::move(sink));
+  }
+  if constexpr (!ExternallyPlayed<G>) {
+    return std::make_unique<MinigoWorker<G>>(game, settings, std::move(queue), std::move(sink));
+  }
+  throw Error(
+      "search.policy (minigo) must be puct or gumbel for a game that Python plays; choose one");
+}
+
+}  // namespace tengen
