@@ -8,7 +8,7 @@
 
 One thread, positions of one random game, policy and value; in batches of 1 and 8 and in
 each precision that the CPU computes. Beside it the time that planes take, ns a
-position. docs/katago_networks.md has figures beside KataGo's own.
+position. docs/howto/train/katago_networks.md has figures beside KataGo's own.
 """
 
 from __future__ import annotations
