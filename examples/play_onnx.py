@@ -5,7 +5,7 @@
     python examples/play_onnx.py tictactoe.onnx      # needs numpy and onnxruntime
 
 It reads the board as planes, the side to move's stones first, and answers with a number
-for each cell. `docs/onnx.md` says what the planes of other games are.
+for each cell. `docs/howto/play/onnx.md` says what the planes of other games are.
 """
 
 import sys

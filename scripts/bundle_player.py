@@ -5,8 +5,8 @@
     python scripts/bundle_player.py runs/gomoku/9 "tengen train ..." --task gomoku/15
 
 writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
-graph, and ``player.json``. ``benchmarks/player_strength.py`` measures the rest of that:
-strength and levels, which are empty until then.
+graph, and ``player.json``. What is empty in that, strength and levels, is measured by
+``benchmarks/strength/player_strength.py``.
 
 ``--task`` names another board of the same game. A network that knows no size of board
 plays it with the same weights: what it learned on a small one, in many short games, is

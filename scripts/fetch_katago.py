@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fetches published networks of KataGo's that tengen plays (docs/katago_networks.md).
+"""Fetches published networks of KataGo's that tengen plays.
+
+Which they are: docs/howto/train/katago_networks.md.
 
 ::
 

@@ -6,9 +6,9 @@
     python scripts/fetch_minigo.py FOLDER [--from URL]
 
 That is a checkpoint with the self-play of its last generations, and the target model
-(docs/mlperf_data.md). What came before it was cut off stays, and the same command goes
-on from there. A file that is whole is not fetched again. It needs a network; the tests
-do not. Exit codes: 0 all are there, 1 some are missing, 2 bad usage.
+(docs/howto/train/mlperf_data.md). What came before it was cut off stays, and the same
+command goes on from there. A file that is whole is not fetched again. It needs a
+network; the tests do not. Exit codes: 0 all are there, 1 some are missing, 2 bad usage.
 """
 
 from __future__ import annotations

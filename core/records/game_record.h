@@ -55,9 +55,9 @@ struct GameRecord {
   friend bool operator==(const GameRecord&, const GameRecord&) = default;
 };
 
-// Bytes of one record (layout in docs/store_format.md). Throws Error where the record breaks
-// a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535, a
-// variant's name over 255.
+// Bytes of one record (layout in docs/reference/store_format.md). Throws Error where the record
+// breaks a rule above: an undecided outcome, a zero or missing policy weight, a length over 65535,
+// a variant's name over 255.
 std::string encode(const GameRecord& record);
 
 // Exact inverse of encode; of version 2 too, which has no leads. Throws Error for bytes that are

@@ -1,7 +1,8 @@
 """Links of the checkout's pages, turned to links of the site's.
 
-Pages name files of the checkout by their path, ``docs/store.md`` in backticks, which
-can be read everywhere. In the site such a name is a link, where the file is a page.
+Pages name files of the checkout by their path, ``docs/reference/store.md`` in
+backticks, which can be read everywhere. In the site such a name is a link, where the
+file is a page.
 """
 
 from __future__ import annotations

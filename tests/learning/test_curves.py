@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.learning_runs import ROWS
+from benchmarks.learning.learning_runs import ROWS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
@@ -32,7 +32,7 @@ def test_it_reaches_its_target(name: str) -> None:
     package = PACKAGES[suite] if slash else "gymnasium"
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    script = ROOT / "benchmarks" / "learning_runs.py"
+    script = ROOT / "benchmarks" / "learning" / "learning_runs.py"
     out = ROOT / "build" / "curves"
     done = subprocess.run(
         [sys.executable, str(script), "--out", str(out), "--only", name],

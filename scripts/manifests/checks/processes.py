@@ -35,11 +35,12 @@ class _Hosted:
 
 
 def check_processes(overlay: Overlay) -> Iterator[Finding]:
-    """Yields roles that no pod has, or more pods than docs/roles.md lets a run have.
+    """Yields roles that no pod has, or more pods than a run may have.
 
-    A run that ``tengen train`` makes and does not train, by ``--games 0`` or ``--frames
-    0``, needs every role of its agent. Where it trains it has them all, and beside it
-    there may be more of self-play alone.
+    How many it may have is said by docs/howto/machines/roles.md. A run that ``tengen
+    train`` makes and does not train, by ``--games 0`` or ``--frames 0``, needs every
+    role of its agent. Where it trains it has them all, and beside it there may be more
+    of self-play alone.
     """
     commands = [
         (typed, args, config_of(typed)) for typed, args in parsed_commands(overlay)
@@ -117,7 +118,7 @@ def _hosted(
 
 
 def _page() -> str:
-    return (ROOT / "docs" / "roles.md").read_text()
+    return (ROOT / "docs" / "howto" / "machines" / "roles.md").read_text()
 
 
 def _most_players() -> int:
@@ -126,6 +127,6 @@ def _most_players() -> int:
 
 
 def _roles() -> set[str]:
-    """Returns the roles that are processes: of docs/roles.md, and of environments."""
+    """Returns the roles that are processes: of the page, and of environments."""
     table = re.findall(r"^\| (\w+) \| (?:one|up to \d+)\b", _page(), re.M)
     return {*table, "actor", "inference"}

@@ -22,7 +22,7 @@ __all__ = [
     "check_volumes",
 ]
 
-_PAGE = ROOT / "docs" / "deploy.md"
+_PAGE = "docs/howto/machines/deploy.md"
 _SECRET_WORDS = re.compile("TOKEN|PASSWORD|SECRET|KEY")
 # Two dollars stand for one.
 _VARIABLE = re.compile(r"(?<!\$)\$\((\w+)\)")
@@ -78,16 +78,17 @@ def check_sharing(overlay: Overlay) -> Iterator[Finding]:
 def check_sources(overlay: Overlay) -> Iterator[Finding]:
     """Yields maps and secrets that nobody makes.
 
-    A secret is the user's to create, and stands in docs/deploy.md as ``secret/NAME``.
+    A secret is the user's to create, and stands as ``secret/NAME`` in
+    docs/howto/machines/deploy.md.
     """
-    page = _PAGE.read_text()
+    page = (ROOT / _PAGE).read_text()
     for pod in overlay.pods():
         for path, kind, name in _sources(pod):
             if overlay.has(kind, name):
                 continue
             if kind == "Secret":
                 if f"`secret/{name}`" not in page:
-                    rule = "must be made by the overlay, or stand in docs/deploy.md"
+                    rule = f"must be made by the overlay, or stand in {_PAGE}"
                     yield pod.finding(path, name, f"{rule} as secret/{name}; say it")
             else:
                 yield pod.finding(

@@ -56,7 +56,7 @@ class SelfplayConfig:
     """How self-play games are played.
 
     Methods of KataGo's that are off by default were not shown to pay at small scale:
-    the table in docs/go.md.
+    the table in docs/howto/train/go.md.
 
     With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
     (core/selfplay/workers/minigo_worker.h): the tree is kept from ply to ply; a cheap

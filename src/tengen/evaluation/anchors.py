@@ -3,9 +3,9 @@
 A ladder begins with ``random``, rated 0, and climbs by ``mcts:N`` and, in Go, by
 networks of KataGo's, ``katago:FILE``; neighbours play each other. What a game's
 neighbours scored is shipped for some games, measured by
-``benchmarks/measure_anchors.py``; for others a run measures it once and keeps it in
-``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only roughly:
-its error is not in a model's.
+``benchmarks/strength/measure_anchors.py``; for others a run measures it once and keeps
+it in ``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only
+roughly: its error is not in a model's.
 """
 
 from __future__ import annotations

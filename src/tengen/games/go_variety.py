@@ -43,7 +43,7 @@ class GoVariety:
     """Which games of Go a run plays besides the task's own; by default none.
 
     For networks that are to know them: it did not make the task's own stronger, see
-    docs/go.md.
+    docs/howto/train/go.md.
     """
 
     boards: tuple[str, ...] = ()

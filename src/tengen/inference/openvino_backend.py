@@ -1,7 +1,7 @@
 """Inference by OpenVINO on CPUs: one compiled model, one stream a driver thread.
 
-What is measured in docs/performance_inference.md decides the settings here. One
-model with as many streams as driver threads uses every core, several models do not.
+What is measured in docs/explanation/performance_inference.md decides the settings here.
+One model with as many streams as driver threads uses every core, several models do not.
 The shapes stay dynamic: a model compiled for one shape answers with other bits.
 """
 

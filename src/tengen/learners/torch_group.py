@@ -6,7 +6,7 @@ several is made.
 
 Neither gloo nor NCCL nor the store by which they meet asks who connects, or encrypts.
 So they listen on loopback unless a run lets other hosts in, and then on that one
-address; see docs/learners.md.
+address; see docs/howto/machines/learners.md.
 
 The NCCL path has never run on GPUs.
 """

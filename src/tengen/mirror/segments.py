@@ -171,7 +171,7 @@ def _read_sent(path: Path, task: str) -> JournalContents | None:
 
 
 def _has_header(data: bytes) -> bool:
-    """Returns whether a journal's beginning is whole, see docs/store_format.md."""
+    """Returns whether a journal begins whole, see docs/reference/store_format.md."""
     if len(data) < _HEADER.size:
         return False
     _, _, meta_size, crc = _HEADER.unpack_from(data)

@@ -1,7 +1,7 @@
 """int8 models: calibrated on positions, compared with the float model on others.
 
 Calibration takes the largest value that each activation reaches. Ranges clipped at a
-quantile were measured and are no better (docs/performance_inference.md).
+quantile were measured and are no better (docs/explanation/performance_inference.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``tengen data import-minigo``: models and examples of MLPerf's minigo.
 
-See docs/mlperf_data.md.
+See docs/howto/train/mlperf_data.md.
 """
 
 from __future__ import annotations

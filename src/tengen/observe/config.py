@@ -12,7 +12,7 @@ __all__ = ["ObserveConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class ObserveConfig:
-    """Who is given the numbers of a run as it trains; see ``docs/seeing.md``."""
+    """Who is given a training run's numbers; see ``docs/howto/play/seeing.md``."""
 
     tensorboard: bool = True
     """Whether TensorBoard files are written to RUN/tensorboard, where the package

@@ -28,7 +28,7 @@ COLUMNS = (
     "rating_error",
     "loss",
 )
-"""In the order of the file; ``docs/seeing.md`` says what each is."""
+"""In the order of the file; ``docs/howto/play/seeing.md`` says what each is."""
 
 Row: TypeAlias = dict[str, float | None]
 """A value for each of ``COLUMNS``; None where it is not known."""

@@ -71,7 +71,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 
     It begins with games of a random network. For a run of the closed division
     ``learner.initial_model`` and ``store.imported`` are the published checkpoint, see
-    docs/mlperf.md.
+    docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
         raise UsageError(f"recipe (mlperf_minigo) does not serve {task}; use go/19")

@@ -69,7 +69,7 @@ _RECIPES = (
     Recipe(
         "mlperf_minigo",
         "alphazero",
-        "go/19, the benchmark of MLPerf, see docs/mlperf.md",
+        "go/19, the benchmark of MLPerf, see docs/howto/train/mlperf.md",
         minigo.minigo,
         minigo.serves_minigo,
     ),

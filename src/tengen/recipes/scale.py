@@ -5,9 +5,9 @@ strength.md): a 2x32 network to the end below 40 core-minutes, the growth to 4x6
 longer runs, and games a generation, slots and shards as the recipes give them, which
 nothing here changes on two threads.
 
-Reasoned, from the rates in docs/performance_inference.md, and not measured: all the
-rest, that is longer runs with larger networks, and more threads. A GPU changes nothing:
-no rate of one is known.
+Reasoned, from the rates in docs/explanation/performance_inference.md, and not measured:
+all the rest, that is longer runs with larger networks, and more threads. A GPU changes
+nothing: no rate of one is known.
 """
 
 from __future__ import annotations

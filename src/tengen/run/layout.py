@@ -1,6 +1,7 @@
-"""The run directory: where everything of one run lies, as in docs/run_directory.md.
+"""The run directory: where everything of one run lies.
 
-Order is always by number, never by file time. Every file has exactly one writer.
+As in docs/reference/run_directory.md. Order is always by number, never by file time.
+Every file has exactly one writer.
 """
 
 from __future__ import annotations

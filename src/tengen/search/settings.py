@@ -93,7 +93,8 @@ class SearchConfig:
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(this * prior * N)
     visits, and the policy target is pruned of those that its value does not justify;
-    0 for none, else above 0 (KataGo's 2). Did not pay on 7x7, see docs/go.md."""
+    0 for none, else above 0 (KataGo's 2). Did not pay on 7x7, see
+    docs/howto/train/go.md."""
 
     lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the best action is the one with the highest mean value less this many

@@ -1,7 +1,7 @@
 """The experience store: tables of items, in memory, on disk, between processes.
 
 `Store` makes tables or joins those of another process, host or hosts; see
-`docs/store.md` and `docs/store_net.md`.
+`docs/reference/store.md` and `docs/reference/store_net.md`.
 """
 
 from tengen.store.batch import Batch

@@ -148,7 +148,7 @@ class Store(Closable):
         Args:
             address: The folder of a store of this host, ``tcp://HOST:PORT`` of any,
                 or a list of them: the shards of one store, in the same order for
-                every client. See `docs/store_net.md`.
+                every client. See `docs/reference/store_net.md`.
             token: For ``tcp``, what the store wants to be told; None: that of the
                 environment's ``TENGEN_STORE_TOKEN``, if it is set.
             ca_file: For ``tcp``, PEM of who vouches for the store's certificate.

@@ -1,4 +1,7 @@
-"""Bugs of other projects that no other test fails on; docs/known_bugs.md has all."""
+"""Bugs of other projects that no other test fails on.
+
+docs/explanation/known_bugs.md has all.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,7 @@ def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
 
 def listed() -> list[tuple[str, str]]:
     """Returns file and name of every test that the page names."""
-    page = (ROOT / "docs" / "known_bugs.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "known_bugs.md").read_text()
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
 
 
@@ -131,7 +134,7 @@ def test_every_test_that_the_page_names_exists(path: str, name: str) -> None:
 
 
 def test_every_row_of_the_page_has_a_test() -> None:
-    page = (ROOT / "docs" / "known_bugs.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "known_bugs.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     rows = [row for row in rows if row != "| bug | where | test |"]
     assert len(rows) > 25

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "learning"
 
 
 @pytest.fixture

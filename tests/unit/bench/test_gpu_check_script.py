@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu_check.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu_check.py"
 
 
 @pytest.mark.parametrize("is_wrong", [False, True])

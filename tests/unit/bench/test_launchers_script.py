@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "training"
 
 
 @pytest.mark.parametrize(

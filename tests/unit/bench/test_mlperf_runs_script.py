@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "learning"
 
 # The ten runs of minigo on one DGX A100 in MLPerf training v2.1, in seconds, from the
 # eval_result lines of the logs that NVIDIA submitted.

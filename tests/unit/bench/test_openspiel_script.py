@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "openspiel_games.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "selfplay" / "openspiel_games.py"
 
 
 def test_it_plays_and_searches_on_both_sides() -> None:

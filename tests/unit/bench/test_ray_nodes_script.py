@@ -14,7 +14,7 @@ from tengen.run import RunDirectory
 from tengen.run.actor_counts import write_actor_totals
 from tests.unit.experience.store_games import random_game, write_generation
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "faults"
 GAMES = 4
 
 

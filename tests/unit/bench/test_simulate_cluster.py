@@ -14,7 +14,7 @@ import pytest
 simpy = pytest.importorskip("simpy", reason="simpy is not installed")
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-sys.path.append(str(BENCHMARKS))
+sys.path.append(str(BENCHMARKS / "cluster"))
 
 import simulate_measure  # noqa: E402
 import simulate_validate  # noqa: E402
@@ -326,7 +326,7 @@ def test_the_results_name_every_check():
 
 
 def test_the_script_predicts_and_refuses():
-    script = [sys.executable, BENCHMARKS / "simulate_cluster.py"]
+    script = [sys.executable, BENCHMARKS / "cluster" / "simulate_cluster.py"]
 
     def call(*words):
         return subprocess.run([*script, *words], capture_output=True, text=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "simulated_actors.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "cluster" / "simulated_actors.py"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the load waits by epoll")

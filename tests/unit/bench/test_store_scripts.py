@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "store"
 BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
 

@@ -239,7 +239,7 @@ def test_the_wheel_takes_them():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_has_what_was_measured(name):
-    page = (Path(__file__).parents[3] / "docs" / "players.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/howto/train/players.md").read_text()
     told = bundled.read_manifest(name)
     for figure in told.strength:
         share = f"{100 * figure.value:.1f}".rstrip("0").rstrip(".")

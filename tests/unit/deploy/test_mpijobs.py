@@ -30,7 +30,7 @@ from tengen.launch.ranks.table import Placed
 from tests.unit.deploy.overlays import rendered
 
 OVERLAYS = ("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu")
-PAGE = ROOT / "docs" / "mlperf.md"
+PAGE = ROOT / "docs" / "howto" / "train" / "mlperf.md"
 DATA = K8S / "minigo" / "data"
 
 

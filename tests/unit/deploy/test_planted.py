@@ -107,7 +107,7 @@ PLANTED = [
         of(
             SELFPLAY,
             f"{_POD}.containers[0].env[0].valueFrom.secretKeyRef.name (run-token) must "
-            "be made by the overlay, or stand in docs/deploy.md",
+            "be made by the overlay, or stand in docs/howto/machines/deploy.md",
         ),
     ),
     Planted(

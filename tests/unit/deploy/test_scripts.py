@@ -29,8 +29,11 @@ SLURM = ROOT / "deploy" / "slurm"
 SBATCH = sorted(SLURM.glob("*.sbatch"))
 MINIGO = sorted((ROOT / "deploy" / "k8s" / "minigo").rglob("*.sh"))
 SCRIPTS = [*SBATCH, *MINIGO, ROOT / "deploy" / "docker" / "build.sh"]
-TUTORIAL = "tutorials/first_player.md"
-PAGES = [ROOT / "docs" / name for name in ("deploy.md", "mlperf.md", TUTORIAL)]
+PAGES = [
+    ROOT / "docs" / "howto" / "machines" / "deploy.md",
+    ROOT / "docs" / "howto" / "train" / "mlperf.md",
+    ROOT / "docs" / "tutorials" / "first_player.md",
+]
 
 
 def all_commands() -> Iterator[Typed]:

@@ -85,7 +85,8 @@ def check_pages(site: Path) -> None:
 
 def check_links(site: Path) -> None:
     page = (site / "architecture.html").read_text()
-    assert '<a href="roles.html"><code>docs/roles.md</code></a>' in page
+    place = "howto/machines/roles"
+    assert f'<a href="{place}.html"><code>docs/{place}.md</code></a>' in page
     assert 'href="results/strength.html"' in (site / "measured.html").read_text()
 
 

@@ -17,7 +17,7 @@ from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.run import RunDirectory
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "data.md"
+PAGE = ROOT / "docs" / "howto" / "play" / "data.md"
 GAME = "connect4"
 
 

@@ -276,7 +276,7 @@ def test_the_table_in_the_docs_is_what_openspiel_has():
     pinned = re.search(r"open_spiel==(.*)", (ROOT / "constraints.txt").read_text())
     if version("open_spiel") != pinned[1]:
         pytest.skip(f"the table is of OpenSpiel {pinned[1]}")
-    page = (ROOT / "docs/openspiel.md").read_text()
+    page = (ROOT / "docs/howto/train/openspiel.md").read_text()
     assert f"OpenSpiel {pinned[1]}" in page
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)
     assert rows == list_openspiel()

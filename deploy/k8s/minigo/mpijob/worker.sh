@@ -3,9 +3,10 @@
 # to save.
 #
 # mpirun's daemon and ranks come in by ssh; roles are processes of their own sessions,
-# which save and leave once their rank is gone (docs/launch_mpi.md). When the pod is asked
-# to end, this ends the daemon and the ranks and waits for the roles: sshd alone would
-# leave at once, and take the container and with it all that is not saved.
+# which save and leave once their rank is gone (docs/howto/machines/launch_mpi.md). When
+# the pod is asked to end, this ends the daemon and the ranks and waits for the roles:
+# sshd alone would leave at once, and take the container and with it all that is not
+# saved.
 set -euo pipefail
 
 most_s=${SAVE_WAIT_S:-80}

@@ -55,7 +55,7 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
     "policy_action": np.uint16,
     "policy_mass": np.uint16,
 }
-"""Type of each column of a game segment as read; see docs/store_format.md."""
+"""Type of each column of a game segment as read; see docs/reference/store_format.md."""
 
 # Bytes of the widest numbers that a column may be written with.
 _WIDEST = {"iu": 8, "f": 4}

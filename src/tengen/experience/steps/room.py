@@ -18,7 +18,8 @@ from tengen.run import available_memory_bytes, memory_limit_bytes
 
 __all__ = ["StepRoom", "step_room"]
 
-# What the store keeps of an item beside its steps: docs/replay_size.md, Speed.
+# What the store keeps of an item beside its steps: docs/howto/train/replay_size.md,
+# Speed.
 _ITEM_BYTES = 110
 # Of a memory file system, for steps; the rest is for what writers and samplers send.
 _SHARED_PART = 7 / 8

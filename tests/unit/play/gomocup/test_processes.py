@@ -13,7 +13,7 @@ from tengen.errors import RunError
 from tengen.evaluation.engines.gomocup_client import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
 
-BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[4] / "benchmarks" / "engines"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""``benchmarks/gtp_referee.py``: its own rules and clock, and games that it plays."""
+"""``benchmarks/engines/gtp_referee.py``: its own rules and clock, and its games."""
 
 import importlib
 import json
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[4] / "benchmarks" / "engines"
 
 
 @pytest.fixture

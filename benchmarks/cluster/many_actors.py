@@ -1,0 +1,280 @@
+"""How hundreds of real actor processes live on one host, and what a tenth's death does.
+
+    python benchmarks/cluster/many_actors.py [--actors 300] [--step-ms 16]
+        [--seconds 30]
+
+``tengen train`` on this host: so many actor processes of one copy each, one inference
+server, one learner with its table. A step of the environment sleeps, as an actor does
+whose simulator has a core of its own, and shows 7,056 bytes (``timed_env.py``, which
+notes when each step was made). In the middle a tenth of the actors is killed by SIGKILL
+and started again by the runner.
+
+Told are steps a second beside the most that the environments alone would make
+(actors / step), what lies between two steps of an actor (the answer, the draw, the
+write, and the wait for a core: p50, p99), the longest time in which no actor of all
+began a step, before the kill and from then on, private memory of the actors
+(``Private_*`` of ``smaps_rollup``: pages that no other process has) and the processor
+seconds of each role. Linux alone.
+
+Prints a table, and the last line as JSON (``--json``: alone).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from timed_env import NOTE
+
+from tengen.observe import read_events
+
+START_S = 300.0
+WARM_S = 4.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+FORKS = "tengen.launch.fork_server"
+
+
+def processes_of(run: Path) -> dict[int, str]:
+    """Returns the processes of a run: number to role, ``fork server`` for that."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+            name = (folder / "comm").read_text().strip()
+        except OSError:
+            continue  # it has just ended
+        if str(run) not in words:
+            continue
+        if name.startswith("actor-"):
+            found[int(folder.name)] = "actor"
+        elif FORKS in words:
+            found[int(folder.name)] = "fork server"
+        elif "tengen.launch.child" in words:
+            roles = words[words.index(str(run)) + 2 :]
+            found[int(folder.name)] = roles[0]
+        elif "train" in words:
+            found[int(folder.name)] = "runner"
+    return found
+
+
+def private_mb(pid: int) -> float:
+    """Returns MiB of pages that no other process has."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    found = (line.split()[1] for line in lines if line.startswith("Private_"))
+    return sum(map(int, found)) / 1024
+
+
+def cpu_s(processes: dict[int, str]) -> dict[int, float]:
+    """Returns CPU-seconds so far of those that live."""
+    found = {}
+    for pid in processes:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        fields = stat.rpartition(")")[2].split()
+        found[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+    return found
+
+
+def machine_busy_s() -> float:
+    """Returns CPU-seconds of all processes of the machine so far."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    idle = int(fields[3]) + int(fields[4])
+    return (sum(map(int, fields[:8])) - idle) / TICKS_PER_S
+
+
+def notes_of(folder: Path) -> Iterator[NDArray[np.int64]]:
+    """Yields ``[steps, 2]`` of each actor process; see ``timed_env.NOTE``."""
+    for path in folder.iterdir():
+        content = path.read_bytes()
+        whole = len(content) // NOTE.size * NOTE.size
+        yield np.frombuffer(content[:whole], "<i8").reshape(-1, 2)
+
+
+def window(notes: NDArray[np.int64], begin_ns: int, end_ns: int) -> dict[str, float]:
+    """Returns what was done between two instants."""
+    begun = notes[:, 0]
+    inside = notes[(begun >= begin_ns) & (begun < end_ns)]
+    times = np.sort(inside[:, 0])
+    edges = np.concatenate([[begin_ns], times, [end_ns]])
+    between_ms = inside[:, 1] / 1e6
+    return {
+        "steps_per_s": len(inside) / ((end_ns - begin_ns) / 1e9),
+        "between_p50_ms": float(np.percentile(between_ms, 50)),
+        "between_p99_ms": float(np.percentile(between_ms, 99)),
+        "longest_gap_ms": float(np.diff(edges).max() / 1e6),
+    }
+
+
+class Training:
+    """A run of the benchmark, in a process of its own."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.out = folder / "run"
+        self.notes = folder / "notes"
+        self.notes.mkdir()
+        # Room for some items of each, as ``tengen bench actors`` has.
+        room = f"store.max_items={max(64, 4 * args.actors)}"
+        settings = ["agent.actor.num_envs=1", room, *args.set]
+        words = [sys.executable, "-m", "tengen", "train", "timed_env:Timed"]
+        words += ["--agent", args.agent, "--launch", "local", "--frames", "1000M"]
+        words += ["--actors", str(args.actors), "--out", str(self.out)]
+        words += [word for one in settings for word in ("--set", one)]
+        here = str(Path(__file__).parent)
+        paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TIMED_ENV_FOLDER": str(self.notes),
+            "TIMED_ENV_STEP_MS": str(args.step_ms),
+            "TIMED_ENV_BYTES": str(args.bytes),
+        }
+        self.log = folder / "log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                words, env=environment, stdout=log, stderr=log
+            )
+
+    def wait_for(self, num_actors: int) -> float:
+        """Waits until so many actors have made steps; returns for how many seconds."""
+        begun_s = time.monotonic()
+        while sum(1 for _ in self.notes.iterdir()) < num_actors:
+            if self.process.poll() is not None or time.monotonic() > begun_s + START_S:
+                raise SystemExit(
+                    f"many_actors: {num_actors} actors did not begin; the run said "
+                    f"{self.log.read_text()[-500:]}"
+                )
+            time.sleep(0.1)
+        return time.monotonic() - begun_s
+
+    def end(self) -> int:
+        """Interrupts the run; returns its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(120)
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the report."""
+    with tempfile.TemporaryDirectory() as name:
+        training = Training(args, Path(name).resolve())
+        try:
+            started_s = training.wait_for(args.actors)
+            time.sleep(WARM_S)
+            report = watch(args, training)
+            code = training.end()
+        finally:
+            if training.process.poll() is None:
+                training.process.kill()
+                training.process.wait()
+        paths = (training.out / "events").glob("train-*.jsonl")
+        told = [one for path in paths for one in read_events(path)]
+        events = [one for one in told if one["kind"] == "death"]
+        report["deaths"] = [f"{one['role']}: {one['how']}" for one in events]
+        # The view's last state: what limited the run, or why it ended.
+        report["said"] = training.log.read_text(errors="replace")[-600:].splitlines()
+    report["exit_code"] = code
+    report["started_s"] = started_s
+    settings = ("actors", "agent", "step_ms", "bytes", "seconds", "kill", "set")
+    return report | {key: vars(args)[key] for key in settings}
+
+
+def watch(args: argparse.Namespace, training: Training) -> dict[str, Any]:
+    """Returns what a run that is under way does, before a kill and from then on."""
+    processes = processes_of(training.out)
+    used, machine_s = cpu_s(processes), machine_busy_s()
+    begin_ns = time.monotonic_ns()
+    time.sleep(args.seconds)
+    middle_ns = time.monotonic_ns()
+    later, machine_s = cpu_s(processes), machine_busy_s() - machine_s
+    seconds = (middle_ns - begin_ns) / 1e9
+    roles = dict.fromkeys(processes.values(), 0.0)
+    for pid, before in used.items():
+        roles[processes[pid]] += later.get(pid, before) - before
+    actors = sorted(pid for pid, role in processes.items() if role == "actor")
+    memory = [private_mb(pid) for pid in actors]
+    others = {role: private_mb(p) for p, role in processes.items() if role != "actor"}
+    kill_ns = time.monotonic_ns()
+    for pid in actors[: args.kill]:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(args.seconds)
+    end_ns = time.monotonic_ns()
+    notes = np.concatenate(list(notes_of(training.notes)))
+    before = window(notes, begin_ns, middle_ns)
+    ideal = 1000 * args.actors / args.step_ms
+    own_s = sum(roles.values())
+    return {
+        "before": before,
+        "after": window(notes, kill_ns, end_ns),
+        "of_ideal": before["steps_per_s"] / ideal,
+        "private_mb": {
+            "actor_median": statistics.median(memory),
+            "actor_max": max(memory),
+            **others,
+        },
+        "cores": {role: round(used_s / seconds, 3) for role, used_s in roles.items()},
+        "cores_of_others": round((machine_s - own_s) / seconds, 3),
+        "cpu_ms_per_step": {
+            role: 1000 * used_s / (before["steps_per_s"] * seconds)
+            for role, used_s in roles.items()
+        },
+        "alive_at_end": sum(
+            role == "actor" for role in processes_of(training.out).values()
+        ),
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints the table."""
+    print(f"{report['actors']} actors of {report['step_ms']:g} ms a step")
+    print("           steps/s  between steps p50 ms  p99 ms  longest gap ms")
+    for name in ("before", "after"):
+        row = report[name]
+        print(
+            f"{name:8} {row['steps_per_s']:9,.0f} {row['between_p50_ms']:21.2f} "
+            f"{row['between_p99_ms']:7.1f} {row['longest_gap_ms']:15.1f}"
+        )
+    memory = report["private_mb"]
+    print(
+        f"of actors / step {report['of_ideal']:.3f}; {report['kill']} killed, "
+        f"{report['alive_at_end']} alive at the end; all began in "
+        f"{report['started_s']:.1f} s\n"
+        f"private MiB of an actor: median {memory['actor_median']:.1f}, most "
+        f"{memory['actor_max']:.1f}\n"
+        f"cores: {report['cores']}, others {report['cores_of_others']}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--actors", type=int, default=300)
+    parser.add_argument("--agent", default="vtrace")
+    parser.add_argument("--step-ms", type=float, default=16.0)
+    parser.add_argument("--bytes", type=int, default=84 * 84, help="of an observation")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each half")
+    parser.add_argument("--kill", type=int, help="actors (a tenth)")
+    parser.add_argument("--set", action="append", default=[], metavar="a.b=v")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    if args.actors < 1 or args.seconds <= 0 or args.step_ms <= 0:
+        parser.error("--actors must be 1 or more, --seconds above 0, --step-ms too")
+    args.kill = args.actors // 10 if args.kill is None else args.kill
+    report = measure(args)
+    if not args.json:
+        show(report)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Whether a run learns through kills as one that nobody disturbs.
+
+    python benchmarks/faults/kill_storm.py --out FOLDER --minutes 10
+    python benchmarks/faults/kill_storm.py --out FOLDER --task minatar/Breakout \\
+        --agent dqn --actors 0
+
+The command of tengen runs for the minutes. Every half minute or so one of its
+processes, drawn at random (an actor, the inference, the learner; with ``--actors 0``
+the one that is all of them), gets SIGKILL; half way the whole command gets SIGINT and
+is given again, and at three quarters SIGKILL reaches all of its processes at once. Then
+undisturbed runs of other seeds make as many frames, and the last models of all are
+played. Returns in training stand beside it: those of the killed run lack the episodes
+that a kill cut short, which are the longest.
+
+It fails where a call ends by itself, where memory is left in /dev/shm, and where the
+killed run's score is further below the least of the others than these are apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tengen.run import RunDirectory, service_folder
+
+MARKS = 6
+
+
+def start(
+    out: Path, args: argparse.Namespace, seed: int, frames: Any
+) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "tengen", "train", args.task, "--agent", args.agent]
+    if args.actors:
+        words += ["--actors", args.actors]
+    words += ["--threads", 2, "--seed", seed, "--frames", frames, "--out", out]
+    # The rate is to be the same whatever a call asks for.
+    words += ["--set", "learner.optimizer.cooldown=0"]
+    with open(out.with_suffix(".log"), "ab") as log:
+        return subprocess.Popen(
+            [*map(str, words)], stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def children(out: Path) -> list[int]:
+    """Returns the processes of roles of the run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        programs = {"tengen.launch.child", "tengen.launch.fork_server"}
+        if programs & set(words) and str(out.absolute()) in words:
+            found.append(int(folder.name))
+    return found
+
+
+def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Runs for the minutes, under kills; returns what was done to it."""
+    draws = random.Random(args.seed)
+    until = time.monotonic() + 60 * args.minutes
+    half_s, last_s = until - 30 * args.minutes, until - 15 * args.minutes
+    counts = {"kills": 0, "interrupted": 0, "killed_whole": 0}
+    frames = "100M"
+    run = start(out, args, args.seed, frames)
+    while (now := time.monotonic()) < until:
+        assert run.poll() is None, f"it ended, see {out.with_suffix('.log')}"
+        if now >= half_s:
+            run.send_signal(signal.SIGINT)
+            assert run.wait(120) == 130
+            run, half_s = start(out, args, args.seed, frames), until
+            counts["interrupted"] += 1
+        elif now >= last_s:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            run, last_s = start(out, args, args.seed, frames), until
+            counts["killed_whole"] += 1
+        elif found := children(out):
+            os.kill(draws.choice(found), signal.SIGKILL)
+            counts["kills"] += 1
+        time.sleep(draws.uniform(0.5, 1.5) * args.every)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(120) == 130
+    return counts
+
+
+def curve(out: Path) -> list[tuple[int, float]]:
+    """Returns agent steps and mean returns, in order."""
+    path = out.with_suffix(".csv")
+    tengen = [sys.executable, "-m", "tengen", "curves", str(out), str(path)]
+    subprocess.run(tengen, check=True, stdout=subprocess.DEVNULL)
+    with path.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["return_mean"]]
+    return [(int(row["agent_steps"]), float(row["return_mean"])) for row in rows]
+
+
+def at(points: list[tuple[int, float]], frames: int) -> str:
+    """Returns the return that was told last by so many frames."""
+    before = [value for steps, value in points if steps <= frames]
+    return f"{before[-1]:.1f}" if before else "-"
+
+
+def score(out: Path) -> float:
+    """Returns what the last model reaches in thirty episodes."""
+    tengen = [sys.executable, "-m", "tengen", "eval", str(out), "--json"]
+    played = subprocess.run(
+        [*tengen, "--episodes", "30"], check=True, capture_output=True, text=True
+    )
+    return float(json.loads(played.stdout.splitlines()[-1])["mean_return"])
+
+
+def main() -> int:
+    """Returns 1 where the killed run is not as the others."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--task", default="atari/Pong/classic")
+    parser.add_argument("--agent", default="ppo")
+    parser.add_argument("--actors", type=int, default=2, help="0: all in one process")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--every", type=float, default=30.0, help="seconds a kill")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--undisturbed", type=int, default=2, help="runs beside it")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    killed = args.out / "killed"
+    counts = storm(killed, args)
+    points = {"killed": curve(killed)}
+    frames = points["killed"][-1][0]
+    run = RunDirectory.open(killed)
+    left = [service_folder(run, name) for name in ("store", "inference")]
+    assert not any(path.exists() for path in left), "memory was left behind"
+    for seed in range(args.seed + 1, args.seed + 1 + args.undisturbed):
+        out = args.out / f"undisturbed-{seed}"
+        assert start(out, args, seed, frames).wait() == 0
+        points[out.name] = curve(out)
+    scores = {name: score(args.out / name) for name in points}
+    counts["deaths"] = sum(
+        json.loads(line)["kind"] == "death"
+        for path in (killed / "events").glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    )
+    print(counts)
+    print("| frames | " + " | ".join(points) + " |")
+    print("|---" * (1 + len(points)) + "|")
+    for mark in range(1, MARKS + 1):
+        now = frames * mark // MARKS
+        print(f"| {now:,} | " + " | ".join(at(p, now) for p in points.values()) + " |")
+    print("| played | " + " | ".join(f"{one:.1f}" for one in scores.values()) + " |")
+    ours, *others = scores.values()
+    return int(ours < min(others) - (max(others) - min(others)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

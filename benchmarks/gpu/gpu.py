@@ -1,0 +1,288 @@
+"""Builds, checks and measures on a GPU, a stage at a time; see gpu.sh.
+
+    python benchmarks/gpu/gpu.py --devices cuda:0 --seconds 540
+
+The standard library alone, so that it reports whatever else is missing. Stages run as
+processes of their own, are killed when their time is over, and each prints a line
+``{"stage", "ok", "seconds", "report" or "error"}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a build and a run import, and what pip calls it.
+MODULES = ("numpy", "torch", "safetensors", "onnx", "rich", "nanobind")
+# Most wanted first: what the time does not suffice for is left out.
+CASES = "gomoku/15:6x96 gomoku/19:10x128 gomoku/15:10x128 gomoku/19:15x192"
+TARGET_SHARE = 0.9
+TRAIN_SETTINGS = (
+    "agent.actor.games_per_generation=3072",
+    "agent.actor.full_simulations=16",
+    "store.min_rows=2000",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
+)
+
+
+class StageError(Exception):
+    """Why a stage failed, for its line."""
+
+
+class Bench:
+    """The stages, their time and where they work."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.args = args
+        self.folder = folder
+        self.site = folder / "site"
+        self.end_s = time.monotonic() + args.seconds
+        self.lines: list[dict[str, Any]] = []
+
+    def stage(
+        self, name: str, least_s: float, do: Callable[[], dict[str, object]]
+    ) -> bool:
+        """Does a stage if at least so much time is left, and prints its line."""
+        line: dict[str, Any] = {"stage": name}
+        start_s = time.monotonic()
+        if self.left_s() < least_s:
+            line |= {"ok": False, "error": f"left out: {self.left_s():.0f} s are left"}
+        else:
+            try:
+                line |= {"ok": True, "report": do()}
+            except Exception as error:
+                text = str(error) if isinstance(error, StageError) else repr(error)
+                line |= {"ok": False, "error": text}
+        line["seconds"] = round(time.monotonic() - start_s, 1)
+        self.lines.append(line)
+        print(json.dumps(line), flush=True)
+        return bool(line["ok"])
+
+    def left_s(self) -> float:
+        return self.end_s - time.monotonic()
+
+    def run(self, command: list[str], limit_s: float, **variables: str) -> str:
+        """Returns what a command prints; kills its whole group after ``limit_s``."""
+        child = self.start(command, **variables)
+        try:
+            out, err = child.communicate(timeout=min(limit_s, max(1.0, self.left_s())))
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            out, err = child.communicate()
+            raise StageError(f"{shown(command)} took too long; {tail(err)}") from None
+        if child.returncode != 0:
+            raise StageError(
+                f"{shown(command)} ended with {child.returncode}; {tail(err or out)}"
+            )
+        return out
+
+    def start(self, command: list[str], **variables: str) -> subprocess.Popen[str]:
+        paths = [str(self.site), os.environ.get("PYTHONPATH", "")]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables},
+        )
+
+    def run_json(self, command: list[str], limit_s: float) -> dict[str, object]:
+        """Returns the JSON object on a command's last line."""
+        return dict(json.loads(self.run(command, limit_s).splitlines()[-1]))
+
+    # The stages.
+
+    def environment(self) -> dict[str, object]:
+        code = "import torch; print(torch.__version__, torch.cuda.device_count())"
+        query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total"]
+        found: dict[str, object] = {
+            "python": platform.python_version(),
+            "cores": len(os.sched_getaffinity(0)),
+            "commit": self.optional(["git", "-C", str(ROOT), "rev-parse", "HEAD"]),
+            "gpu": self.optional([*query, "--format=csv,noheader"]),
+            "torch": self.run([sys.executable, "-c", code], 120).strip(),
+        }
+        if self.args.devices != "cpu" and str(found["torch"]).endswith(" 0"):
+            raise StageError(f"torch sees no GPU: {json.dumps(found)}")
+        return found
+
+    def optional(self, command: list[str]) -> str:
+        try:
+            return self.run(command, 30).strip()
+        except (OSError, StageError) as error:
+            return f"unknown: {error}"
+
+    def build(self) -> dict[str, object]:
+        missing = [name for name in MODULES if not importlib.util.find_spec(name)]
+        cmake, ninja = tool("cmake"), tool("ninja")
+        missing += ["cmake"] if cmake is None else []
+        if missing:
+            self.install(missing)
+            cmake = cmake or str(self.site / "bin" / "cmake")
+        build = self.folder / "build"
+        configure = [cmake or "cmake", "-S", str(ROOT), "-B", str(build), "-Wno-dev"]
+        configure += [f"-DPython_EXECUTABLE={sys.executable}"]
+        if ninja is not None:
+            configure += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+        self.run(configure, 60)
+        jobs = str(len(os.sched_getaffinity(0)))
+        self.run([configure[0], "--build", str(build), "-j", jobs], self.args.seconds)
+        shutil.copytree(
+            ROOT / "src" / "tengen",
+            self.site / "tengen",
+            ignore=shutil.ignore_patterns("_core*", "__pycache__"),
+        )
+        for path in build.glob("_core*.so"):
+            shutil.copy(path, self.site / "tengen")
+        return {"installed": missing, "core": self.run_core()}
+
+    def install(self, names: list[str]) -> None:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(self.site)]
+        if wheels := os.environ.get("TENGEN_WHEELS"):
+            pip += [
+                "--no-index",
+                "--no-deps",
+                "--find-links",
+                str(Path(wheels).resolve()),
+            ]
+        else:
+            pip += ["-c", str(ROOT / "constraints.txt")]
+        self.run([*pip, *names], 120)
+
+    def run_core(self) -> str:
+        code = "import tengen._core as core; print(core.__file__)"
+        return self.run([sys.executable, "-c", code], 60).strip()
+
+    def check(self) -> dict[str, object]:
+        script = str(ROOT / "benchmarks" / "gpu" / "gpu_check.py")
+        command = [sys.executable, script, "--devices", self.args.devices]
+        cases = " ".join(self.args.cases.split()[:2])
+        report = self.run_json([*command, "--cases", cases], 150)
+        if report["errors"]:
+            raise StageError(json.dumps(report))
+        return report
+
+    def share(self, case: str) -> dict[str, object]:
+        game, net = case.split(":")
+        command = [sys.executable, "-m", "tengen", "bench", "selfplay", "--json"]
+        command += ["--devices", self.args.devices, "--game", game, "--net", net]
+        command += ["--rounds", "3", "--round-s", str(self.args.round_s)]
+        return self.run_json(command, 40 + 12 * self.args.round_s)
+
+    def train(self) -> dict[str, object]:
+        """Trains, kills all of it once models were learned, and goes on."""
+        out = self.folder / "run"
+        command = [sys.executable, "-m", "tengen", "train", "gomoku/9", "--json"]
+        command += ["--devices", self.args.devices, "--out", str(out)]
+        for setting in [*TRAIN_SETTINGS, *self.args.set]:
+            command += ["--set", setting]
+        seconds = self.args.train_s
+        child = self.start([*command, "--minutes", "30"])
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s and child.poll() is None:
+            time.sleep(0.2)
+        if child.poll() is not None:
+            raise StageError(f"ended by itself; {tail(child.communicate()[1])}")
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        killed = progress(out)
+        try:
+            again = [*command, "--minutes", str(seconds / 60)]
+            resumed = self.run_json(again, 4 * seconds)
+        except StageError as error:
+            raise StageError(
+                f"{error}; killed with {killed}, then {progress(out)}"
+            ) from None
+        report = {"killed": killed, "resumed": progress(out), "last": resumed}
+        if not killed["generations"] or not killed["steps"]:
+            raise StageError(f"nothing was learned before the kill; {report}")
+        for name, before in killed.items():
+            if progress(out)[name] < before:
+                raise StageError(f"{name} went back; {report}")
+        if progress(out)["generations"] == killed["generations"]:
+            raise StageError(f"nothing was played after the kill; {report}")
+        return report
+
+
+def progress(run: Path) -> dict[str, int]:
+    """What of a run is on the disk."""
+    states = sorted(run.glob("checkpoints/*/state.json"))
+    return {
+        "generations": len(list(run.glob("experience/*/*/*.npz"))),
+        "models": len(list(run.glob("models/*/meta.json"))),
+        "steps": json.loads(states[-1].read_text())["num_steps"] if states else 0,
+    }
+
+
+def summed_up(lines: list[dict[str, Any]]) -> dict[str, object]:
+    """The last line: whether all is well, and the shares against the target."""
+    shares = {
+        line["stage"].removeprefix("share "): line["report"]["share_of_backend"]
+        for line in lines
+        if line["stage"].startswith("share ") and line["ok"]
+    }
+    ok = all(line["ok"] for line in lines)
+    # Nothing measured is nothing reached.
+    reached = bool(shares) and min(shares.values()) >= TARGET_SHARE
+    report = {"shares": shares, "target": TARGET_SHARE, "reached": reached}
+    return {"stage": "summary", "ok": ok, "report": report}
+
+
+def tool(name: str) -> str | None:
+    """A program beside the interpreter or on the path."""
+    beside = shutil.which(name, path=str(Path(sys.executable).parent))
+    return beside or shutil.which(name)
+
+
+def shown(command: list[str]) -> str:
+    return " ".join(command[:6])
+
+
+def tail(text: str) -> str:
+    return " | ".join(text.strip().splitlines()[-6:])
+
+
+def main() -> int:
+    """Runs the stages; 0 where all are well."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--devices", default="cuda:0", help="(cuda:0)")
+    parser.add_argument("--seconds", type=float, default=530.0, help="in all (530)")
+    parser.add_argument("--cases", default=CASES, help="GAME:NET ...")
+    parser.add_argument("--round-s", type=float, default=6.0, help="of a share (6)")
+    parser.add_argument("--train-s", type=float, default=40.0, help="to the kill (40)")
+    parser.add_argument("--set", action="append", default=[], help="for the training")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tengen-gpu-") as folder:
+        bench = Bench(args, Path(folder))
+        ready = bench.stage("environment", 30, bench.environment)
+        if ready and bench.stage("build", 60, bench.build):
+            cases = args.cases.split()
+            bench.stage("check", 30, bench.check)
+            for case in cases[:2]:
+                bench.stage(f"share {case}", 40, lambda case=case: bench.share(case))
+            bench.stage("train", 2.5 * args.train_s, bench.train)
+            for case in cases[2:]:
+                bench.stage(f"share {case}", 40, lambda case=case: bench.share(case))
+    summary = summed_up(bench.lines)
+    print(json.dumps(summary), flush=True)
+    return 0 if summary["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

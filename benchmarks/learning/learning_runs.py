@@ -1,0 +1,191 @@
+"""Whether agents learn the tasks that they are judged by: training, then evaluation.
+
+A row trains a task with the settings that its row names, three seeds one after the
+other, plays the last model by ``tengen eval``, and keeps the curve as one CSV a seed. A
+run that was stopped goes on where it was. One that has its result is not made again.
+
+    python benchmarks/learning/learning_runs.py --out FOLDER
+    python benchmarks/learning/learning_runs.py --out FOLDER --only pong-ppo --seeds 1
+    python benchmarks/learning/learning_runs.py --out FOLDER --table
+
+The first makes all rows, for hours; the last shows what is there. A row's curves are
+drawn by ``python benchmarks/learning/curves.py --group NAME FOLDER/NAME-*.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MINUTES, FRAMES = "--minutes", "--frames"
+
+
+class Row(NamedTuple):
+    """A task, and what is asked of an agent there."""
+
+    task: str
+    agent: str
+    budget: tuple[str, str]
+    target: float
+    settings: tuple[str, ...] = ()
+
+
+# Frames here are steps of the environment: of Atari four of the emulator's each.
+ROWS = {
+    "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "1500000"), 15.0),
+    "pong-vtrace": Row("atari/Pong/classic", "vtrace", (FRAMES, "2500000"), 0.0),
+    "pong-r2d2": Row("atari/Pong/r2d2", "r2d2", (FRAMES, "2500000"), 0.0),
+    "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "1500000"), 20.0),
+    "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "2500000"), 30.0),
+    "football-vtrace": Row(
+        "football/academy_empty_goal_close", "vtrace", (FRAMES, "150000"), 0.8
+    ),
+    "vizdoom-vtrace": Row("vizdoom/Basic", "vtrace", (FRAMES, "250000"), 80.0),
+    "vizdoom-ppo": Row("vizdoom/Basic", "ppo", (FRAMES, "120000"), 80.0),
+    "hopper-sac": Row("mujoco/Hopper", "sac", (FRAMES, "250000"), 1000.0),
+    "pendulum-sac": Row("Pendulum-v1", "sac", (FRAMES, "20000"), -170.0),
+    "acrobot-ppo": Row("Acrobot-v1", "ppo", (MINUTES, "5"), -90.0),
+    "breakout-minatar": Row("minatar/Breakout", "ppo", (FRAMES, "2000000"), 20.0),
+    "asterix-minatar": Row("minatar/Asterix", "ppo", (FRAMES, "1500000"), 15.0),
+    "invaders-minatar": Row("minatar/SpaceInvaders", "ppo", (MINUTES, "30"), 60.0),
+    "doorkey-ppo": Row("minigrid/DoorKey-5x5", "ppo", (MINUTES, "10"), 0.95),
+    "repeat-r2d2": Row("popgym/RepeatPreviousEasy", "r2d2", (MINUTES, "15"), 0.5),
+    "repeat-ppo": Row(
+        "popgym/RepeatPreviousEasy",
+        "ppo",
+        (MINUTES, "15"),
+        0.5,
+    ),
+    # Who remembers nothing is right one time in four: -0.5 is the most without memory.
+    "repeat-dqn": Row("popgym/RepeatPreviousEasy", "dqn", (MINUTES, "15"), -0.6),
+}
+
+
+def main() -> int:
+    """Runs what is asked for; returns 1 where a target was missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="a folder, for all")
+    parser.add_argument("--only", action="append", choices=sorted(ROWS), default=[])
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--table", action="store_true", help="run nothing")
+    args = parser.parse_args()
+    seeds = [int(word) for word in args.seeds.split(",")]
+    names = args.only or list(ROWS)
+    if not args.table:
+        args.out.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            for seed in seeds:
+                _run(args, name, seed)
+    return _show(args.out, names)
+
+
+def _run(args: argparse.Namespace, name: str, seed: int) -> None:
+    row, place = ROWS[name], f"{name}-{seed}"
+    result, run = args.out / f"{place}.json", args.out / place
+    tengen = [sys.executable, "-m", "tengen"]
+    chosen = [*row.settings, *args.settings]
+    asked = [row.task, row.agent, *row.budget, *chosen]
+    if result.exists():
+        if json.loads(result.read_text()).get("asked") == asked:
+            return
+        # Of a row as it was: its run is another one.
+        shutil.rmtree(run, ignore_errors=True)
+    settings = [word for one in chosen for word in ("--set", one)]
+    budget = _budget_left(run, row.budget)
+    command = [*tengen, "train", row.task, "--agent", row.agent, *budget]
+    command += ["--seed", str(seed), "--threads", "1", *settings, "--out", str(run)]
+    print(f"{place}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
+    begun_s, spent_s = time.monotonic(), _children_s()
+    with open(args.out / f"{place}.log", "a") as log:
+        subprocess.run(command, check=True, stdout=log, stderr=log)
+    minutes, cpu_s = (time.monotonic() - begun_s) / 60.0, _children_s() - spent_s
+    subprocess.run(
+        [*tengen, "curves", str(run), str(args.out / f"{place}.csv")],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    played = subprocess.run(
+        [*tengen, "eval", str(run), "--episodes", str(args.episodes), "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    report = json.loads(played.stdout.splitlines()[-1])
+    kept = {key: report.get(key) for key in ("mean_return", "low", "high")}
+    kept |= {"minutes": minutes, "cpu_s": cpu_s, "settings": chosen, "asked": asked}
+    result.write_text(json.dumps(kept))
+
+
+def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
+    """Returns what a run that was stopped has still to do: a call's budget is its own.
+
+    What it cost before is in its events, and not in the CPU-seconds of the result.
+    """
+    num_rows, elapsed_s = 0, 0.0
+    for path in sorted(run.glob("events/train-*.jsonl")):
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        told = [event for event in events if event["kind"] == "progress"]
+        if told:
+            num_rows = max(num_rows, told[-1]["num_rows"])
+            elapsed_s += told[-1]["elapsed_s"]
+    kind, amount = budget
+    if kind == FRAMES:
+        return kind, str(max(0, int(amount) - num_rows))
+    return kind, str(max(0.0, float(amount) - elapsed_s / 60.0))
+
+
+def _children_s() -> float:
+    """Returns the CPU-seconds of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _show(folder: Path, names: list[str]) -> int:
+    """Prints a row a result; returns 1 where one is below its target."""
+    is_missed = False
+    print(
+        "| row | task | agent | budget | target | seed | mean (interval) "
+        "| at the end of training | CPU-s |"
+    )
+    print("|---" * 9 + "|")
+    for name in names:
+        row = ROWS[name]
+        for path in sorted(folder.glob(f"{name}-[0-9]*.json")):
+            kept: dict[str, Any] = json.loads(path.read_text())
+            is_missed |= kept["mean_return"] < row.target
+            seed = path.stem.removeprefix(f"{name}-")
+            mean = f"{kept['mean_return']:.2f}"
+            if kept["low"] is not None:
+                mean += f" ({kept['low']:.2f} to {kept['high']:.2f})"
+            budget = " ".join(row.budget).removeprefix("--")
+            trained = _last_return(path.with_suffix(".csv"))
+            print(
+                f"| {name} | {row.task} | {row.agent} | {budget} | {row.target:g} "
+                f"| {seed} | {mean} | {trained} | {kept['cpu_s']:.0f} |"
+            )
+    return int(is_missed)
+
+
+def _last_return(curve: Path) -> str:
+    """Returns the mean of the last hundred episodes of training, as the curve has it.
+
+    With the actions that explore, and by weights that still changed.
+    """
+    with curve.open() as file:
+        found = [row["return_mean"] for row in csv.DictReader(file)]
+    told = [word for word in found if word]
+    return f"{float(told[-1]):.2f}" if told else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""The result of the minigo benchmark: several runs, scored as MLPerf scores them.
+
+    python benchmarks/learning/mlperf_runs.py --out FOLDER --target TARGET
+    python benchmarks/learning/mlperf_runs.py --out FOLDER --target TARGET --runs 1 \\
+        --restart-one
+    python benchmarks/learning/mlperf_runs.py --out FOLDER --table
+
+A run a seed, one after the other, by ``tengen train TASK --recipe RECIPE``. TARGET is
+the player that a model must win half of its games against. The result of a run is the
+time of the clock until the first model that does so was made, as its
+``eval/target/result.json`` says.
+
+Of ten runs the fastest and the slowest are left out, and the score is the mean of the
+rest (MLPerf training rules v2.1). One run that no model passed in is the slowest; with
+two of them there is no score. With fewer runs the same mean is printed, and is no score
+of MLPerf's.
+
+The same command goes on: a run that has its result is not made again, and one that was
+stopped goes on by its own files. What it stood still is in its time, as its clock runs.
+``--restart-one`` kills the first run, all its processes by SIGKILL, some seconds after
+its third model was published, and gives the same command again. ``FOLDER/runs.csv`` has
+the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tengen.observe.cpu_time import tree_cpu_s
+from tengen.run import NumberedFolder
+
+TENGEN = [sys.executable, "-m", "tengen"]
+NUM_RUNS = 10
+KILL_AT_MODEL = 3
+KILL_AFTER_S = 5.0
+LOOK_S = 0.5
+COLUMNS = (
+    "seed",
+    "passed",
+    "seconds",
+    "smoothed_seconds",
+    "win_rate",
+    "confirmation",
+    "num_evaluated",
+    "cpu_seconds",
+    "num_calls",
+    "num_kills",
+)
+
+
+class Call(NamedTuple):
+    """How one call of tengen ended."""
+
+    exit_code: int
+    cpu_s: float
+    was_killed: bool
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Makes what is asked for; returns 1 where a run failed or there is no score."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="a folder, for all")
+    parser.add_argument("--task", default="go/7")
+    parser.add_argument("--recipe", default="mlperf_minigo_small")
+    parser.add_argument("--target", help="the player to reach; a RUN@N or a model")
+    parser.add_argument("--runs", type=int, default=NUM_RUNS)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--restart-one", action="store_true")
+    parser.add_argument("--table", action="store_true", help="run nothing")
+    args = parser.parse_args(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    seeds = range(args.first_seed, args.first_seed + args.runs)
+    if not args.table:
+        if args.target is None:
+            parser.error("--target is needed, but for --table")
+        for seed in seeds:
+            is_killed = args.restart_one and seed == args.first_seed
+            if problem := make(args, seed, is_killed=is_killed):
+                print(f"seed {seed}: {problem}", file=sys.stderr)
+                return 1
+    rows = [row for seed in seeds if (row := read_row(args.out, seed)) is not None]
+    with open(args.out / "runs.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print("\n".join(table(rows)))
+    times = [row["seconds"] for row in rows]
+    print("\n".join(verdict(times)))
+    return int(score(times) is None)
+
+
+def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
+    """Makes a run to its result, or goes on with it; returns what went wrong."""
+    run, path = args.out / f"seed-{seed}", args.out / f"seed-{seed}.json"
+    settings = [f"agent.target.opponent={args.target}", *args.settings]
+    asked = [args.task, "--recipe", args.recipe, "--seed", str(seed)]
+    asked += [word for one in settings for word in ("--set", one)]
+    kept = {"asked": asked, "cpu_s": 0.0, "num_calls": 0, "num_kills": 0}
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept["asked"] != asked:
+            return f"{path} is of another command; choose another --out"
+    while not (run / "eval" / "target" / "result.json").exists():
+        command = [*TENGEN, "train", *asked, "--out", str(run)]
+        print(f"seed {seed}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
+        must_kill = is_killed and not kept["num_kills"]
+        ended = call(command, run, must_kill=must_kill)
+        kept["cpu_s"] += ended.cpu_s
+        kept["num_calls"] += 1
+        kept["num_kills"] += ended.was_killed
+        path.write_text(json.dumps(kept, indent=1))
+        if ended.was_killed:
+            continue
+        if must_kill:
+            return f"it ended before it could be killed; remove {run} and {path}"
+        if ended.exit_code != 0:
+            return f"exit code {ended.exit_code}, see {run}.log"
+        if not (run / "eval" / "target" / "result.json").exists():
+            return f"no eval/target/result.json in {run}, see {run}.log"
+    return ""
+
+
+def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
+    """Calls tengen in a process group of its own, and perhaps kills the group.
+
+    The processor seconds of a call that ends by itself are those of all processes that
+    were waited for; of one that is killed those that its processes had used until then.
+    """
+    models, kill_at_s = NumberedFolder(run / "models"), math.inf
+    before_s = _children_s()
+    with open(run.with_name(f"{run.name}.log"), "ab") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            while process.poll() is None:
+                if must_kill and math.isinf(kill_at_s):
+                    if (models.latest() or 0) >= KILL_AT_MODEL:
+                        kill_at_s = time.monotonic() + KILL_AFTER_S
+                elif time.monotonic() >= kill_at_s:
+                    cpu_s = tree_cpu_s(root=process.pid) or 0.0
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+                    return Call(process.returncode, cpu_s, was_killed=True)
+                time.sleep(LOOK_S)
+        except KeyboardInterrupt:
+            # Ctrl-C reaches this process alone; the run is to save its work too.
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    return Call(process.returncode, _children_s() - before_s, was_killed=False)
+
+
+def _children_s() -> float:
+    """Returns the CPU-seconds of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def score(times: Sequence[float | None]) -> float | None:
+    """Returns the mean of all but the fastest and the slowest, in seconds.
+
+    Args:
+        times: Of each run; None where no model passed, which is slower than any.
+
+    Returns:
+        None of fewer than three runs, and where two or more did not pass.
+    """
+    slowest_last = sorted(math.inf if time is None else time for time in times)
+    kept = slowest_last[1:-1]
+    return statistics.fmean(kept) if kept and not math.isinf(kept[-1]) else None
+
+
+def verdict(times: Sequence[float | None]) -> list[str]:
+    """Returns the lines that say the score, and how far the runs are apart."""
+    known = [time for time in times if time is not None]
+    lines = [f"{len(known)} of {len(times)} runs passed"]
+    if known:
+        mean_s = statistics.fmean(known)
+        spread = f"{min(known):,.1f} to {max(known):,.1f} s, mean {mean_s:,.1f} s"
+        if len(known) > 1:
+            spread += f", standard deviation {statistics.stdev(known):,.1f} s"
+        lines.append(spread)
+    found = score(times)
+    if found is None:
+        lines.append("no score: it needs three runs, of which one may not have passed")
+    else:
+        what = "score" if len(times) == NUM_RUNS else "mean, and no MLPerf score,"
+        lines.append(
+            f"{what} without the fastest and the slowest of {len(times)}: "
+            f"{found:,.1f} s ({found / 60:.2f} min)"
+        )
+    return lines
+
+
+def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
+    """Returns the row of a run; None where it has no result yet."""
+    told = folder / f"seed-{seed}" / "eval" / "target"
+    if not (told / "result.json").exists():
+        return None
+    result = json.loads((told / "result.json").read_text())
+    kept = json.loads((folder / f"seed-{seed}.json").read_text())
+    win_rate = None
+    if result["passed"] is not None:
+        path = told / f"{result['passed']:06d}.json"
+        win_rate = json.loads(path.read_text())["win_rate"]
+    confirmation = result["confirmation"]
+    return {
+        "seed": seed,
+        "passed": result["passed"],
+        "seconds": result["passed_after_s"],
+        "smoothed_seconds": result["smoothed_after_s"],
+        "win_rate": win_rate,
+        "confirmation": None if confirmation is None else confirmation["win_rate"],
+        "num_evaluated": len(list(told.glob("[0-9]" * 6 + ".json"))),
+        "cpu_seconds": round(kept["cpu_s"], 1),
+        "num_calls": kept["num_calls"],
+        "num_kills": kept["num_kills"],
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns the rows as a table of Markdown; a dash is what is not known."""
+    lines = ["| " + " | ".join(COLUMNS).replace("_", " ") + " |"]
+    lines.append("|---" * len(COLUMNS) + "|")
+    for row in rows:
+        cells = [
+            "-" if value is None else f"{value:.10g}" for value in map(row.get, COLUMNS)
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

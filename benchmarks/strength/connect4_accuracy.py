@@ -1,0 +1,79 @@
+"""How often a player's move is one that an exact solver calls optimal.
+
+    python benchmarks/strength/connect4_accuracy.py runs/connect4 --simulations 1 64 \\
+        --json
+    python benchmarks/strength/connect4_accuracy.py mcts:1000 mcts:10000
+
+Positions are random ones of 8 to 30 plies in which some legal move is not optimal. A
+move is optimal if it keeps the game's value: a win stays won, a draw drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tengen import _core, load
+from tests.oracle.connect4_solver import optimal_moves, random_positions
+
+Choose = Callable[[list[int]], int]
+
+
+def chooser(word: str, simulations: int) -> Choose:
+    """Returns the function from a position's moves to the player's move."""
+    if word == "random":
+        rng = random.Random(0)
+        game = __import__("tengen").games.make("connect4")
+
+        def choose_random(moves: list[int]) -> int:
+            state = game.new_state()
+            for move in moves:
+                state.apply(move)
+            return rng.choice(state.legal_actions())
+
+        return choose_random
+    if word.startswith("mcts:"):
+        playouts = int(word.partition(":")[2])
+        return lambda moves: _core.mcts_choose("connect4", moves, playouts, len(moves))
+    player = load(word)
+    return lambda moves: player.choose(moves, simulations=simulations)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("players", nargs="+", help="RUN, RUN@17, mcts:N or random")
+    parser.add_argument("--positions", type=int, default=1000)
+    parser.add_argument("--simulations", type=int, nargs="+", default=[64])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    # The solver takes longer than any player.
+    positions = [
+        (list(moves), optimal_moves(list(moves)))
+        for moves in random_positions(args.positions, 8, 30, args.seed)
+    ]
+    for player, simulations in itertools.product(args.players, args.simulations):
+        start_s = time.perf_counter()
+        choose = chooser(player, simulations)
+        optimal = sum(choose(moves) in best for moves, best in positions)
+        report = {
+            "name": "connect4_accuracy",
+            "player": player,
+            "positions": len(positions),
+            "simulations": simulations,
+            "optimal_share": optimal / len(positions),
+            "seconds": round(time.perf_counter() - start_s, 1),
+        }
+        print(json.dumps(report) if args.json else report, flush=True)
+
+
+if __name__ == "__main__":
+    main()

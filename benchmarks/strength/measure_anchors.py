@@ -1,0 +1,65 @@
+"""Measures the ladder of anchors of a game, neighbour against neighbour.
+
+    python benchmarks/strength/measure_anchors.py gomoku/9 connect4 --games 200
+
+prints each result and replaces its row of ``src/tengen/evaluation/anchors.json``:
+``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder, where
+the stronger ones are too slow for as many games. The results are a function of the
+command line and the core alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+from tengen import games
+from tengen.evaluation.ladder import LadderConfig
+from tengen.evaluation.match import play_match
+from tengen.evaluation.named_players import fixed_player
+from tengen.run import available_cores
+
+TABLE = Path(__file__).parents[2] / "src/tengen/evaluation/anchors.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tasks", metavar="TASK", nargs="+")
+    parser.add_argument("--games", type=int, default=200, metavar="N")
+    parser.add_argument("--anchors", nargs="+", default=list(LadderConfig().anchors))
+    args = parser.parse_args()
+    for task in args.tasks:
+        for below, above in itertools.pairwise(map(fixed_player, args.anchors)):
+            report = play_match(
+                games.make(task),
+                above,
+                below,
+                num_games=args.games,
+                num_threads=available_cores(),
+            )
+            tally = report.tally
+            row = [above.name, below.name, tally.wins, tally.draws, tally.losses]
+            print(task, *row, f"{tally.elo:+.0f}", flush=True)
+            table = json.loads(TABLE.read_text())
+            rows = [old for old in table.get(task, []) if old[:2] != row[:2]]
+            table[task] = sorted([*rows, row], key=lambda kept: strength(kept[0]))
+            write(table)
+
+
+def strength(name: str) -> int:
+    return int(name.partition(":")[2] or 0)
+
+
+def write(table: dict[str, list[list[object]]]) -> None:
+    """Writes one row a line, games in order."""
+    blocks = []
+    for task in sorted(table):
+        rows = ",\n    ".join(json.dumps(row) for row in table[task])
+        blocks.append(f"  {json.dumps(task)}: [\n    {rows}\n  ]")
+    TABLE.write_text("{\n" + ",\n".join(blocks) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

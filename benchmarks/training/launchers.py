@@ -1,0 +1,281 @@
+"""What launchers take: rows and frames per CPU-second by each, over the same roles.
+
+In each round every launcher trains a new run to the same budget, with the same
+processes and the same threads each, in an order that alternates. A process of the run
+is one of its roles (``tengen.launch.child``, the server that actors are forked from,
+and what these start), of tengen beside them (the runner, and the other ranks of
+``mpirun``), or the launcher's (``mpirun``; daemons and workers of Ray). Their processor
+time is read from ``/proc`` ten times a second, so that the last tenth of a second of
+each is not seen; their memory once a second, as ``Pss`` of ``smaps_rollup``, where a
+page that several processes share counts in parts.
+
+    python benchmarks/training/launchers.py --launchers local,mpi --rounds 5
+    python benchmarks/training/launchers.py --launchers local,ray --tasks frames
+
+``own`` is rows by the CPU-seconds of all processes of tengen, ``roles`` by those of the
+roles alone, ``all`` by those of the launcher too. Ratios are of the same round, to the
+first launcher that is named, and their median is what counts. Memory is the most that
+all processes of a kind had together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tengen.learners.checkpoint_json import read_extra
+from tengen.run import RunDirectory
+
+_LOOK_S = 0.1
+# To read a process's pages takes milliseconds.
+_WEIGH_S = 1.0
+_KINDS = ("roles", "tengen", "launcher")
+_SELFPLAY = (
+    "agent.actor.games_per_generation=16",
+    "agent.actor.full_simulations=24",
+    "agent.actor.cheap_simulations=8",
+    "agent.actor.num_slots=16",
+    "agent.rating.time_share=0",
+    "agent.rating.final_games=0",
+    "inference.backend=openvino",
+    "inference.precision=fp32",
+    "inference.batch_shape=dynamic",
+    "store.min_rows=200",
+    "launch.roles.selfplay.count=2",
+)
+_FRAMES = (
+    "inference.backend=torch",
+    "launch.roles.actor.count=2",
+)
+
+
+Process = tuple[int, int]
+"""Its id, and when it started: ids come again."""
+Seen = dict[Process, tuple[str, float]]
+
+
+class Work(NamedTuple):
+    """What each launcher does once a round."""
+
+    task: str
+    budget: tuple[str, str]
+    settings: tuple[str, ...]
+    num_ranks: int
+    """With one for each process that acts."""
+
+
+class Spent(NamedTuple):
+    """What one run did, and took; memory by kind of process, at most."""
+
+    rows: int
+    wall_s: float
+    roles_s: float
+    tengen_s: float
+    launcher_s: float
+    memory_mib: dict[str, float]
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Rows per CPU-second: of roles, of all of tengen, of all."""
+        own_s = self.roles_s + self.tengen_s
+        return {
+            "own": self.rows / own_s,
+            "roles": self.rows / self.roles_s,
+            "all": self.rows / (own_s + self.launcher_s),
+        }
+
+
+def main() -> int:
+    """Prints a line a run and the ratios; with ``--json`` one object at the end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--launchers", default="local,mpi", help="the first is 1.0")
+    parser.add_argument("--tasks", default="rows,frames", help="rows, frames or both")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--games", type=int, default=128, help="of rows (128)")
+    parser.add_argument("--frames", type=int, default=40_000, help="of frames (40000)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    launchers = args.launchers.split(",")
+    works = {
+        "rows": Work("go/7", ("--games", str(args.games)), _SELFPLAY, 3),
+        "frames": Work("CartPole-v1", ("--frames", str(args.frames)), _FRAMES, 3),
+    }
+    report: dict[str, Any] = {}
+    for name in args.tasks.split(","):
+        rounds: list[dict[str, Spent]] = []
+        for number in range(args.rounds):
+            order = launchers if number % 2 == 0 else launchers[::-1]
+            rounds.append({one: _run(works[name], one) for one in order})
+            for one in launchers:
+                print(name, number, one, _shown(rounds[-1][one]), flush=True)
+        report[name] = _summary(rounds, launchers)
+        for one, words in report[name].items():
+            print(name, one, json.dumps(words), flush=True)
+    if args.json:
+        print(json.dumps(report))
+    return 0
+
+
+def _run(work: Work, launcher: str) -> Spent:
+    folder = Path(tempfile.mkdtemp(prefix="launchers-"))
+    out = folder / "run"
+    command = [sys.executable, "-P", "-m", "tengen", "train", work.task, *work.budget]
+    command += ["--launch", launcher, "--out", str(out), "--seed", "1"]
+    if work.task != "go/7":
+        command += ["--agent", "ppo"]
+    for setting in work.settings:
+        command += ["--set", setting]
+    if launcher == "ray":
+        # A cluster for the call, so that all that Ray takes is seen.
+        command += ["--set", "launch.address=local"]
+    if launcher == "mpi":
+        mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+        mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        command = [*mpirun, "-n", str(work.num_ranks), *command]
+    start_s = time.monotonic()
+    with open(folder / "printed", "wb") as printed:
+        process = subprocess.Popen(command, stdout=printed, stderr=printed)
+        seen: Seen = {}
+        memory_mib = dict.fromkeys(_KINDS, 0.0)
+        weighed_s = start_s
+        while process.poll() is None:
+            alive = _look(process.pid, seen)
+            if time.monotonic() - weighed_s >= _WEIGH_S:
+                weighed_s = time.monotonic()
+                for kind, mib in _weigh(alive, seen).items():
+                    memory_mib[kind] = max(memory_mib[kind], mib)
+            time.sleep(_LOOK_S)
+    wall_s = time.monotonic() - start_s
+    if process.returncode != 0:
+        raise SystemExit((folder / "printed").read_text()[-2000:])
+    run = RunDirectory(out)
+    newest = run.checkpoints.latest()
+    assert newest is not None
+    rows = int(read_extra(run.checkpoints.entry(newest))["data"]["num_rows"])
+    shutil.rmtree(folder)
+    cpu_s = dict.fromkeys(_KINDS, 0.0)
+    for kind, seconds in seen.values():
+        cpu_s[kind] += seconds
+    return Spent(
+        rows, wall_s, cpu_s["roles"], cpu_s["tengen"], cpu_s["launcher"], memory_mib
+    )
+
+
+def _look(root: int, seen: Seen) -> list[Process]:
+    """Takes the processor time of each process of a tree, so far.
+
+    Args:
+        root: The process that was started.
+        seen: By process and its start: its kind, and its seconds.
+
+    Returns:
+        Those that are there now.
+    """
+    alive: list[Process] = []
+    table: dict[int, tuple[int, int, float, str]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            words = (path / "cmdline").read_text(errors="replace").split("\0")
+        except (OSError, ValueError):
+            continue  # it has just ended
+        seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        table[int(path.name)] = (int(fields[1]), int(fields[19]), seconds, _kind(words))
+    for process, (_, started, seconds, _) in table.items():
+        kinds = []
+        at = process
+        while at in table and at != root:
+            kinds.append(table[at][3])
+            at = table[at][0]
+        if at != root:
+            continue
+        kinds.append(table[root][3] if root in table else "")
+        # The nearest that is known: what a role starts is the role's.
+        kind = next((one for one in kinds if one), "launcher")
+        if (process, started) in seen and not kinds[0]:
+            kind = seen[process, started][0]  # it has ended, and has no words any more
+        seen[process, started] = (kind, seconds)
+        alive.append((process, started))
+    return alive
+
+
+def _weigh(processes: list[Process], seen: Seen) -> dict[str, float]:
+    """Returns the memory of processes by kind, in MiB."""
+    found = dict.fromkeys(_KINDS, 0.0)
+    for process, started in processes:
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue  # it has just ended
+        kib = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        found[seen[process, started][0]] += kib / 1024
+    return found
+
+
+def _kind(words: list[str]) -> str:
+    # Forked actors have the words of the server that forked them.
+    if {"tengen.launch.child", "tengen.launch.fork_server"} & set(words):
+        return "roles"
+    if words[0] == "mpirun" or "raylet" in words[0] or "ray::" in words[0]:
+        return "launcher"
+    if any("site-packages/ray/" in word for word in words):
+        return "launcher"
+    return "tengen" if "tengen" in words and "train" in words else ""
+
+
+def _summary(
+    rounds: list[dict[str, Spent]], launchers: list[str]
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for one in launchers:
+        runs = [spent[one] for spent in rounds]
+        ratios = {
+            kind: [
+                spent[one].rates[kind] / spent[launchers[0]].rates[kind]
+                for spent in rounds
+            ]
+            for kind in runs[0].rates
+        }
+        found[one] = {
+            "rows_per_cpu_s": round(statistics.median(s.rates["own"] for s in runs), 1),
+            **{
+                f"{kind}_ratio": round(statistics.median(values), 3)
+                for kind, values in ratios.items()
+            },
+            **{
+                f"{kind}_ratios": [round(value, 3) for value in ratios[kind]]
+                for kind in ("own", "roles")
+            },
+            "roles_s": round(statistics.median(s.roles_s for s in runs), 2),
+            "tengen_s": round(statistics.median(s.tengen_s for s in runs), 2),
+            "launcher_s": round(statistics.median(s.launcher_s for s in runs), 2),
+            "wall_s": round(statistics.median(s.wall_s for s in runs)),
+            "memory_mib": {
+                kind: round(statistics.median(s.memory_mib[kind] for s in runs))
+                for kind in _KINDS
+            },
+        }
+    return found
+
+
+def _shown(spent: Spent) -> str:
+    return (
+        f"{spent.rows} rows in {spent.wall_s:.0f} s; CPU of roles {spent.roles_s:.1f} "
+        f"s, of tengen beside them {spent.tengen_s:.2f} s, of the launcher "
+        f"{spent.launcher_s:.2f} s; {spent.rates['own']:.1f} rows per own CPU-second; "
+        f"MiB at most "
+        + ", ".join(f"{kind} {mib:.0f}" for kind, mib in spent.memory_mib.items())
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
