@@ -1,8 +1,8 @@
 """From a wheel to the first move against a player in a browser, step by step.
 
     make wheels
-    python benchmarks/first_move.py dist/tengen-*-cp311-*.whl
-    python benchmarks/first_move.py WHEEL --find-links FOLDER    packages that are there
+    python benchmarks/serve/first_move.py dist/tengen-*-cp311-*.whl
+    python benchmarks/serve/first_move.py WHEEL --find-links FOLDER   wheels on disk
 
 A bare environment, then the three commands that a person types: ``pip install
 'WHEEL[serve]'``, ``tengen serve``, and the browser's address. There the first bundled
@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tengen.run import machine_line
 from tests.unit.serve.chromium import Chromium, find_chromium
