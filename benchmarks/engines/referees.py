@@ -142,8 +142,12 @@ def play_all(
         make_table: Makes what plays, for each of ``--jobs`` threads.
         good: Ends that are nobody's fault; others are told on stderr.
     """
-    known = args.out.read_text().splitlines() if args.out.exists() else []
-    lines = {line["game"]: line for line in map(json.loads, known)}
+    known = args.out.read_bytes() if args.out.exists() else b""
+    # A referee that was killed while it wrote left part of a line: its game is played.
+    whole = known[: known.rfind(b"\n") + 1]
+    if whole != known:
+        args.out.write_bytes(whole)
+    lines = {line["game"]: line for line in map(json.loads, whole.splitlines())}
     todo = iter(
         index
         for index in range(args.games)

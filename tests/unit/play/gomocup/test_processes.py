@@ -47,9 +47,14 @@ def test_whole_games_by_the_referee(run, tmp_path, referee, monkeypatch, capsys)
     assert set(counts) <= {"five", "draw"}, table
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert {line["opening"] for line in lines} == {"empty", "board", "swap2"}
-    # They are not played again.
+    # They are not played again, but for one that a kill left half written.
+    kept = out.read_text()
+    out.write_text(kept[:-20])
     referee.main()
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["games"] == 5
+    again = [json.loads(line) for line in out.read_text().splitlines()]
+    assert again[:4] == lines[:4]
+    assert [line["game"] for line in again] == [line["game"] for line in lines]
 
 
 def test_the_referee_has_rules(referee):
