@@ -13,7 +13,7 @@ from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import write_config
-from tengen.roles.learners import command
+from tengen.roles.learning import command
 from tengen.run import RunDirectory
 
 TWO = "launch.roles.learn.count=2"

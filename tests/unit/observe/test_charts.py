@@ -13,7 +13,7 @@ from tengen.observe.charts import Charts
 from tengen.observe.event_tail import EventTail
 from tengen.observe.points import PointMaker
 from tengen.observe.wandb_run import check_wandb
-from tengen.roles.role_log import RoleLog
+from tengen.roles.alone.role_log import RoleLog
 from tests.unit.observe.curve_events import acted, learned, make_run
 
 

@@ -118,7 +118,7 @@ def test_a_checkpoint_without_counts_is_exported(
         extra = {name: v for name, v in saved.extra.items() if name != "data"}
         return saved._replace(extra=extra)
 
-    monkeypatch.setattr("tengen.roles.export.read_model", read_earlier)
+    monkeypatch.setattr("tengen.roles.learning.export.read_model", read_earlier)
     take_turn("export", config, run)
     origin = load_model(run.candidates.entry(0)).meta.origin
     assert origin == ModelOrigin(run=str(run.path), seed=5, checkpoint=0)

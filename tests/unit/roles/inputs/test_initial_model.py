@@ -18,10 +18,10 @@ from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles.config import RunConfig, read_config, write_config
-from tengen.roles.export import ExportRole
-from tengen.roles.gate import GateRole
-from tengen.roles.initial_model import fitting_model
-from tengen.roles.learn import LearnRole
+from tengen.roles.inputs.initial_model import fitting_model
+from tengen.roles.judging.gate import GateRole
+from tengen.roles.learning.export import ExportRole
+from tengen.roles.learning.learn import LearnRole
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 

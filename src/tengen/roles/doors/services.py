@@ -11,7 +11,7 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.mirror import RUN
 from tengen.roles.config import RunConfig
-from tengen.roles.launch_config import LaunchConfig
+from tengen.roles.config.launch import LaunchConfig
 from tengen.run import (
     RunDirectory,
     read_endpoint,

@@ -16,7 +16,7 @@ from tengen.recipes.minigo import minigo_small
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.roles.selfplay import threads_play
 from tengen.run import RunDirectory
-from tests.unit.roles.test_model_switch import Model
+from tests.unit.roles.selfplay.test_model_switch import Model
 
 GAMES = 14
 SETTINGS = (

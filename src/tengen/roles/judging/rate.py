@@ -8,8 +8,8 @@ from tengen.errors import RunError
 from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
-from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.inputs.book import run_book
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 

@@ -63,7 +63,7 @@ def num_steps(turns: Turns) -> int:
 def test_a_turn_that_another_follows_puts_off_its_checkpoint(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learn._SAVE_S", 1e6)
+    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
@@ -89,7 +89,7 @@ def test_a_turn_that_another_follows_puts_off_its_checkpoint(
 def test_the_role_that_is_closed_saves(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learn._SAVE_S", 1e6)
+    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(4):
         turns.take()
@@ -103,7 +103,7 @@ def test_the_role_that_is_closed_saves(
 def test_what_cannot_be_saved_at_the_end_is_told(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learn._SAVE_S", 1e6)
+    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
@@ -118,7 +118,7 @@ def test_what_cannot_be_saved_at_the_end_is_told(
 def test_a_learner_that_failed_saves_nothing(
     tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.roles.learn._SAVE_S", 1e6)
+    monkeypatch.setattr("tengen.roles.learning.learn._SAVE_S", 1e6)
     turns = begun(tmp_path / "run", config)
     for _ in range(3):
         turns.take()
@@ -153,7 +153,7 @@ def test_what_is_learned_is_the_same_as_by_models(
     for name in ("memory", "models"):
         with monkeypatch.context() as patch:
             if name == "models":
-                patch.setattr("tengen.roles.learn.needs_graph", lambda _: True)
+                patch.setattr("tengen.roles.learning.learn.needs_graph", lambda _: True)
             turns = begun(tmp_path / name, config)
             for _ in range(6):
                 turns.take()

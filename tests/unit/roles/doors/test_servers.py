@@ -66,8 +66,8 @@ def test_a_server_of_another_host_is_found_at_its_own_address(
     launch = dataclasses.replace(
         config().launch,
         listen="0.0.0.0:7000",
-        certificate_file=str(Path(__file__).parents[1] / "store/tls_certificate.pem"),
-        key_file=str(Path(__file__).parents[1] / "store/tls_key.pem"),
+        certificate_file=str(Path(__file__).parents[2] / "store/tls_certificate.pem"),
+        key_file=str(Path(__file__).parents[2] / "store/tls_key.pem"),
     )
     for host, index in (("first", 0), ("second", 1)):
         monkeypatch.setattr("platform.node", lambda host=host: host)

@@ -23,8 +23,8 @@ from tengen.roles import (
     read_config,
     write_config,
 )
-from tengen.roles.full_disk import FullDiskPause
-from tengen.roles.role_log import RoleLog
+from tengen.roles.alone.full_disk import FullDiskPause
+from tengen.roles.alone.role_log import RoleLog
 from tengen.run import RunDirectory
 from tests.unit.conftest import HashBackend, HashRunner
 

@@ -13,13 +13,13 @@ from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
 from tengen.mirror import Mirror
+from tengen.roles.alone.full_disk import FullDiskPause
+from tengen.roles.alone.role_log import RoleLog
 from tengen.roles.config import RunConfig, read_config
-from tengen.roles.connecting import mirrored
 from tengen.roles.devices import with_devices
 from tengen.roles.doors import Connect
-from tengen.roles.full_disk import FullDiskPause
+from tengen.roles.doors.connecting import mirrored
 from tengen.roles.role import Report, Role, RoleContext, make_role
-from tengen.roles.role_log import RoleLog
 from tengen.roles.stopping import StopListener
 from tengen.run import (
     RunDirectory,

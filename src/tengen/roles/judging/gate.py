@@ -30,8 +30,8 @@ from tengen.evaluation.match import MAX_SEED
 from tengen.inference import open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
-from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.inputs.book import run_book
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
 

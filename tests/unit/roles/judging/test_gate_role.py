@@ -13,7 +13,8 @@ from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, MatchGate, PlayedGame, SprtGate
 from tengen.evaluation.match import MAX_SEED
 from tengen.recipes import make_config
-from tengen.roles import gate, write_config
+from tengen.roles import write_config
+from tengen.roles.judging import gate
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, move_directory
 from tengen.search import SearchConfig

@@ -14,8 +14,9 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation import TargetConfig, play_match
 from tengen.evaluation.targets import terms
 from tengen.recipes import make_config
-from tengen.roles import clock, target, write_config
+from tengen.roles import clock, write_config
 from tengen.roles.clock import begin_clock, note_call
+from tengen.roles.judging import target
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, publish_json
 
