@@ -22,8 +22,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tengen.roles.actor.counts import read_actor_counts
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import read_actor_counts
 
 NUM_ACTORS, NUM_ENVS, UNROLL, EPOCHS, BATCH = 2, 8, 128, 4, 256
 TURN = NUM_ACTORS * NUM_ENVS * UNROLL
