@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.evaluation.records import read_records
+from tengen.evaluation.ratings.records import read_records
 from tengen.experience import SegmentReader
 from tengen.overrides import override
 from tengen.recipes import make_config

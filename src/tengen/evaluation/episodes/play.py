@@ -19,8 +19,8 @@ import numpy as np
 from tengen.actors import EnvironmentRows, Policy, clip_actions
 from tengen.config import check
 from tengen.envs import Env
-from tengen.evaluation.acting import Acting, Draws
-from tengen.evaluation.mean_interval import mean_interval
+from tengen.evaluation.episodes.acting import Acting, Draws
+from tengen.evaluation.episodes.mean_interval import mean_interval
 from tengen.inference import Backend
 
 __all__ = ["MAX_STEPS", "EpisodesReport", "play_episodes"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tengen.config import from_dict, to_dict
 from tengen.evaluation.elo import Tally
-from tengen.evaluation.ratings import Pairing
+from tengen.evaluation.ratings.fit import Pairing
 from tengen.run import RunDirectory, publish_json, read_object, storage_error
 from tengen.search import PlayConfig
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tengen.envs import Arrays, Env, EnvSpec, FilmedEnv, Step
 from tengen.errors import UsageError, os_reason
-from tengen.evaluation.film_formats import (
+from tengen.evaluation.episodes.film_formats import (
     MAX_PICTURES_PER_S,
     Film,
     FilmFormat,

@@ -5,7 +5,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
-from tengen.evaluation.ratings import PRIOR_DRAWS, Link
+from tengen.evaluation.ratings.fit import PRIOR_DRAWS, Link
 
 
 def pairing(a, b, wins, draws, losses):

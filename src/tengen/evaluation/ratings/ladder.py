@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
-from tengen.evaluation.anchors import (
+from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
+from tengen.evaluation.named_players import fixed_player
+from tengen.evaluation.players import ModelPlayer
+from tengen.evaluation.ratings.anchors import (
     Anchor,
     fixed_players,
     measure_anchors,
@@ -19,11 +22,8 @@ from tengen.evaluation.anchors import (
     rate_anchors,
     shipped_pairings,
 )
-from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
-from tengen.evaluation.named_players import fixed_player
-from tengen.evaluation.players import ModelPlayer
-from tengen.evaluation.ratings import Link, Pairing, Rating, fit_ratings
-from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.evaluation.ratings.fit import Link, Pairing, Rating, fit_ratings
+from tengen.evaluation.ratings.records import MatchRecord, publish_record, read_records
 from tengen.games import Book, Game
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig

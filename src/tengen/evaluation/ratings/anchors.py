@@ -25,8 +25,8 @@ from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import play_match, stopped_by
 from tengen.evaluation.named_players import fixed_player, open_player
 from tengen.evaluation.players import MatchPlayer, MctsPlayer, ModelPlayer, RandomPlayer
-from tengen.evaluation.ratings import Pairing, fit_ratings
-from tengen.evaluation.records import MatchRecord, publish_record, read_records
+from tengen.evaluation.ratings.fit import Pairing, fit_ratings
+from tengen.evaluation.ratings.records import MatchRecord, publish_record, read_records
 from tengen.games import Game
 from tengen.models import KATAGO
 from tengen.run import RunDirectory, file_sha256
@@ -219,6 +219,10 @@ def measure_anchors(
 @cache
 def _shipped() -> dict[str, list[tuple[str, str, int, int, int]]]:
     """Returns ``task -> [a, b, wins_a, draws, wins_b]`` of ``anchors.json``."""
-    text = resources.files("tengen.evaluation").joinpath("anchors.json").read_text()
+    text = (
+        resources.files("tengen.evaluation.ratings")
+        .joinpath("anchors.json")
+        .read_text()
+    )
     content: dict[str, Any] = json.loads(text)
     return {task: [tuple(row) for row in rows] for task, rows in content.items()}

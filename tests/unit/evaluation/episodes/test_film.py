@@ -16,8 +16,9 @@ import pytest
 from tengen import envs, games
 from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
-from tengen.evaluation import Films, film_formats
-from tengen.evaluation.film_formats import Gif, Mp4, choose_format, find_ffmpeg
+from tengen.evaluation import Films
+from tengen.evaluation.episodes import film_formats
+from tengen.evaluation.episodes.film_formats import Gif, Mp4, choose_format, find_ffmpeg
 
 TASK = "tests.environments:Shown"  # nine steps an episode, 60 a second
 

@@ -4,7 +4,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import MatchRecord, Pairing, Tally, read_records
-from tengen.evaluation.records import publish_record
+from tengen.evaluation.ratings.records import publish_record
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 

@@ -20,9 +20,9 @@ from tengen.evaluation import (
     run_ratings,
     shipped_pairings,
 )
-from tengen.evaluation.anchors import fixed_players, rate_anchors
-from tengen.evaluation.ladder import nearest_anchor
-from tengen.evaluation.records import MatchRecord, publish_record
+from tengen.evaluation.ratings.anchors import fixed_players, rate_anchors
+from tengen.evaluation.ratings.ladder import nearest_anchor
+from tengen.evaluation.ratings.records import MatchRecord, publish_record
 from tengen.games import Book
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig, SearchConfig
@@ -39,7 +39,7 @@ def run(tmp_path):
 @pytest.fixture
 def unknown(monkeypatch):
     """Makes every game one without a shipped table."""
-    monkeypatch.setattr("tengen.evaluation.anchors._shipped", dict)
+    monkeypatch.setattr("tengen.evaluation.ratings.anchors._shipped", dict)
 
 
 def test_a_ladder_begins_with_random():
@@ -187,7 +187,7 @@ def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     ]
     assert strong.elo > 300
     met.clear()
-    monkeypatch.setattr("tengen.evaluation.ladder.play_match", always(0))
+    monkeypatch.setattr("tengen.evaluation.ratings.ladder.play_match", always(0))
     weak = rate_generation(run, 2, player, game, config)
     assert met[0] == ("model", "mcts:30")
     assert met[-1] == ("model", "random")
