@@ -90,7 +90,7 @@ COMMANDS = (
     ),
     Command("status", "tengen.observe.status:status", "say where a run is"),
     Command(
-        "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
+        "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
     ),
     Command("report", "tengen.report.command:report", "write a run as one HTML page"),
     Command(

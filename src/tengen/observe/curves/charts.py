@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 from tengen.config import from_dict
 from tengen.errors import TengenWarning
-from tengen.observe.config import ObserveConfig
+from tengen.observe.curves.config import ObserveConfig
+from tengen.observe.curves.points import Point, PointMaker, has_actors
+from tengen.observe.curves.tensorboard_file import TensorBoardFile, has_tensorboard
+from tengen.observe.curves.wandb_run import WandbRun, check_wandb
 from tengen.observe.event_tail import EventTail
-from tengen.observe.points import Point, PointMaker, has_actors
-from tengen.observe.tensorboard_file import TensorBoardFile, has_tensorboard
-from tengen.observe.wandb_run import WandbRun, check_wandb
 from tengen.run import RunDirectory
 
 __all__ = ["Charts", "Drawer", "open_charts"]

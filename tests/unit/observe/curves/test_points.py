@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tengen.observe.points import Point, PointMaker, has_actors
-from tests.unit.observe.curve_events import acted, learned
+from tengen.observe.curves.points import Point, PointMaker, has_actors
+from tests.unit.observe.curves.curve_events import acted, learned
 
 # As a run of PPO wrote them, but for the numbers.
 PPO = {

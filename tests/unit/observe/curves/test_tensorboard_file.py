@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tengen.observe.points import Point
-from tengen.observe.tensorboard_file import TensorBoardFile
+from tengen.observe.curves.points import Point
+from tengen.observe.curves.tensorboard_file import TensorBoardFile
 
 pytest.importorskip("tensorboard")
 
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
 
 
 def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.observe.tensorboard_file._MOST_BYTES", 1000)
+    monkeypatch.setattr("tengen.observe.curves.tensorboard_file._MOST_BYTES", 1000)
     clock, folder = Clock(), tmp_path / "tensorboard"
     folder.write_text("in the way")
     file = TensorBoardFile(folder, clock)
@@ -135,7 +135,7 @@ def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path, monkeypa
 
 def test_importing_it_imports_no_tensorboard():
     code = (
-        "import sys, tengen.observe, tengen.observe.tensorboard_file as file\n"
+        "import sys, tengen.observe, tengen.observe.curves.tensorboard_file as file\n"
         "assert file.has_tensorboard()\n"
         "assert not {'tensorboard', 'google.protobuf'} & set(sys.modules)"
     )

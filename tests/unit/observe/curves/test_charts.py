@@ -9,12 +9,12 @@ import pytest
 
 from tengen.errors import TengenWarning, UsageError
 from tengen.observe import EventWriter, ObserveConfig, open_charts
-from tengen.observe.charts import Charts
+from tengen.observe.curves.charts import Charts
+from tengen.observe.curves.points import PointMaker
+from tengen.observe.curves.wandb_run import check_wandb
 from tengen.observe.event_tail import EventTail
-from tengen.observe.points import PointMaker
-from tengen.observe.wandb_run import check_wandb
 from tengen.roles.alone.role_log import RoleLog
-from tests.unit.observe.curve_events import acted, learned, make_run
+from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
 
 class Drawer:
@@ -69,8 +69,8 @@ def wandb(monkeypatch):
 def no_packages(monkeypatch):
     """A machine that has neither package, whatever this one has."""
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
-    monkeypatch.setattr("tengen.observe.charts.has_tensorboard", lambda: False)
-    monkeypatch.setattr("tengen.observe.wandb_run.find_spec", lambda name: None)
+    monkeypatch.setattr("tengen.observe.curves.charts.has_tensorboard", lambda: False)
+    monkeypatch.setattr("tengen.observe.curves.wandb_run.find_spec", lambda name: None)
 
 
 def charts_of(drawers, tail=None):

@@ -10,8 +10,8 @@ import pytest
 
 from tengen.cli import main
 from tengen.observe.cpu_time import CpuClock, tree_cpu_s, tree_memory_bytes
-from tengen.observe.curve_table import COLUMNS, read_curve, to_csv
-from tests.unit.observe.curve_events import acted, learned, make_run
+from tengen.observe.curves.table import COLUMNS, read_curve, to_csv
+from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
 
 def put(run, name, *events):

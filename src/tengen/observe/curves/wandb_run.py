@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from tengen.config import check
-from tengen.observe.config import ObserveConfig
-from tengen.observe.points import Point
+from tengen.observe.curves.config import ObserveConfig
+from tengen.observe.curves.points import Point
 from tengen.run import RunDirectory, publish_file
 
 __all__ = ["WandbRun", "check_wandb"]

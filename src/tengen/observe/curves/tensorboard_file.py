@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tengen.observe.points import Point
+from tengen.observe.curves.points import Point
 
 __all__ = ["TensorBoardFile", "has_tensorboard"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.config import check
-from tengen.observe.curve_table import read_curve, to_csv
+from tengen.observe.curves.table import read_curve, to_csv
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import RunDirectory, publish_file
 

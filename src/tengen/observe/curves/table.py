@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from tengen.observe.curves.points import has_actors, is_number
 from tengen.observe.events import read_events
-from tengen.observe.points import has_actors, is_number
 from tengen.run import RunDirectory
 
 __all__ = ["COLUMNS", "Row", "is_of_learner", "read_curve", "to_csv"]
