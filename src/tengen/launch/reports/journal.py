@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tengen.launch.players import num_flying
-from tengen.launch.servers import Servers
+from tengen.launch.reports.players import num_flying
+from tengen.launch.reports.servers import Servers
 from tengen.observe import (
     EventWriter,
     Progress,

@@ -13,9 +13,9 @@ from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
+from tengen.launch.at_once.workers import with_cores, workers_at_once
 from tengen.launch.budget import Spending
-from tengen.launch.players import Players
-from tengen.launch.workers import with_cores, workers_at_once
+from tengen.launch.reports.players import Players
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
@@ -69,7 +69,7 @@ class ManyPlayers:
 def test_all_of_them_play_the_budget_and_no_generation_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, games: int, turns: int
 ) -> None:
-    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     made = config("launch.roles.selfplay.count=3")
     write_config(run, made)

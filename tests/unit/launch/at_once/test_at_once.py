@@ -13,7 +13,7 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
-from tengen.launch.workers import workers_at_once
+from tengen.launch.at_once.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
@@ -34,7 +34,7 @@ ACTORS = "launch.roles.actor.count=3"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.launch.closing import closing_workers
-from tengen.launch.crew import Crew
-from tengen.launch.workers import workers_at_once
+from tengen.launch.at_once.closing import closing_workers
+from tengen.launch.at_once.crew import Crew
+from tengen.launch.at_once.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import read_config, write_config

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.actors import Actors
+from tengen.launch.reports.actors import Actors
 
 
 def test_the_rates_are_those_of_all_actors() -> None:

@@ -5,13 +5,14 @@ More of those that act may come and go while the call goes on, as ``run.json`` s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
 
 from tengen.errors import TengenError
+from tengen.launch.at_once.workers import Worker
 from tengen.launch.launcher import Handle, Launcher
-from tengen.launch.workers import Worker
 from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
 from tengen.run import RunDirectory, lock_holder
 
@@ -21,10 +22,11 @@ __all__ = ["Crew"]
 _MOST_GROWTH = 4
 """Times the actors that inference was sized for. It takes no more rows than of eight
 times as many, those of actors that died a moment ago among them."""
+_KILL_S = 10.0
 
 
 class Crew:
-    """Used by the thread of the call; ``handles`` by any thread.
+    """Used by the thread of the call; ``handles`` and ``kill_soon`` by any thread.
 
     Args:
         launcher: Starts the processes.
@@ -49,6 +51,7 @@ class Crew:
         self._run = run
         schedule = config.agent.schedule(config)
         self._acting = schedule.acting
+        self._is_served = bool(schedule.serving)
         # What serves actors is sized for these; nothing is for self-play.
         self._sized = config.launch.of(self._acting).count if schedule.serving else 0
         self._looked: tuple[int, int] = self._stamp()
@@ -154,6 +157,46 @@ class Crew:
             self.handle(worker).stop()
             self.handle(worker).close()
         self.workers = []
+
+    def join(self) -> None:
+        """Waits for the threads that still work, once every process is to stop.
+
+        These are of further learners; one that does not end is killed.
+        """
+        for worker in self.workers:
+            thread = self.threads.get(worker.name)
+            if thread is None:
+                continue
+            thread.join(_KILL_S)
+            if thread.is_alive():
+                # A learner that follows has nothing to save.
+                self.handle(worker).kill()
+                thread.join()
+
+    def kill_soon(self, workers: Sequence[Worker]) -> None:
+        """Ends actors that do not end by themselves, as where an environment hangs.
+
+        They have nothing to save. Does not block.
+
+        Args:
+            workers: That are to end; others than actors are left alone.
+        """
+        for worker in workers:
+            if self.is_actor(worker):
+                timer = threading.Timer(_KILL_S, self.handle(worker).kill)
+                timer.daemon = True
+                timer.start()
+
+    def close_actors(self) -> None:
+        """Closes the processes that have nothing to save, whatever they say."""
+        for worker in self.workers:
+            if self.is_actor(worker):
+                with contextlib.suppress(TengenError):
+                    self.handle(worker).close()
+
+    def is_actor(self, worker: Worker) -> bool:
+        """Returns whether a process steps environments and does nothing else."""
+        return self._is_served and worker.roles == (self._acting,)
 
     def begin(self, workers: Sequence[Worker]) -> list[Worker]:
         """Begins further processes, and returns them.

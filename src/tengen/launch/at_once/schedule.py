@@ -22,22 +22,20 @@ the same run: who is how fast decides.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.errors import TengenError
+from tengen.launch.at_once.closing import Closing, closing_workers
+from tengen.launch.at_once.crew import Crew
+from tengen.launch.at_once.turn_reports import TurnReports
+from tengen.launch.at_once.waiting import Waiting
+from tengen.launch.at_once.workers import Worker, workers_at_once
 from tengen.launch.budget import Budget, Spending
-from tengen.launch.closing import Closing, closing_workers
-from tengen.launch.crew import Crew
-from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Launcher, close_all
-from tengen.launch.turn_reports import TurnReports
-from tengen.launch.waiting import Waiting
-from tengen.launch.workers import Worker, workers_at_once
+from tengen.launch.reports.journal import RunJournal
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
@@ -54,7 +52,6 @@ __all__ = ["run_at_once"]
 
 _POLL_S = 0.5
 _IDLE_S = 0.05
-_KILL_S = 10.0
 
 
 def run_at_once(
@@ -100,7 +97,7 @@ def run_at_once(
         loop.end()
         for handle in crew.handles():
             handle.stop()
-        loop.kill_soon(crew.workers)
+        crew.kill_soon(crew.workers)
 
     stop.tell(end)
     try:
@@ -111,9 +108,9 @@ def run_at_once(
             loop.finish()
     finally:
         end()
-        loop.join()
+        crew.join()
         try:
-            loop.close_actors()
+            crew.close_actors()
             close_all(crew.handles())
         finally:
             remove_services(run)
@@ -164,28 +161,13 @@ class _AtOnce:
         ending = [one for one in crew.workers if self._error or self._is_ending(one)]
         for worker in ending:
             crew.handle(worker).stop()
-        self.kill_soon(ending)
+        crew.kill_soon(ending)
         following = {one.name for one in crew.workers if one.is_follower}
         for name, thread in crew.threads.items():
             if name not in following:
                 thread.join()
         if self._error is not None:
             raise self._error
-
-    def join(self) -> None:
-        """Waits for the threads that still work, once every process is to stop.
-
-        These are of further learners; one that does not end is killed.
-        """
-        for worker in self._crew.workers:
-            thread = self._crew.threads.get(worker.name)
-            if thread is None:
-                continue
-            thread.join(_KILL_S)
-            if thread.is_alive():
-                # A learner that follows has nothing to save.
-                self._crew.handle(worker).kill()
-                thread.join()
 
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a model of it.
@@ -226,7 +208,7 @@ class _AtOnce:
         for worker in before:
             if worker.is_follower:
                 self._crew.handle(worker).stop()
-        self.join()
+        self._crew.join()
         self._crew.end_all()
         with self._lock:
             for worker in before:
@@ -239,29 +221,6 @@ class _AtOnce:
         self._is_over.set()
         self._closing.end()
         self._is_learned.set()
-
-    def kill_soon(self, workers: Sequence[Worker]) -> None:
-        """Ends actors that do not end by themselves, as where an environment hangs.
-
-        They have nothing to save.
-        """
-        for worker in workers:
-            if self._is_actor(worker):
-                timer = threading.Timer(_KILL_S, self._crew.handle(worker).kill)
-                timer.daemon = True
-                timer.start()
-
-    def close_actors(self) -> None:
-        """Closes the processes that have nothing to save, whatever they say."""
-        for worker in self._crew.workers:
-            if self._is_actor(worker):
-                with contextlib.suppress(TengenError):
-                    self._crew.handle(worker).close()
-
-    def _is_actor(self, worker: Worker) -> bool:
-        """Returns whether a process steps environments and does nothing else."""
-        schedule = self._schedule
-        return bool(schedule.serving) and worker.roles == (schedule.acting,)
 
     def _is_ending(self, worker: Worker) -> bool:
         """Returns whether a process ends its turn when the budget is spent.
@@ -290,7 +249,7 @@ class _AtOnce:
                 self._crew.forget(worker)
         except Exception as error:
             with self._lock:
-                if self._is_over.is_set() and self._is_actor(worker):
+                if self._is_over.is_set() and self._crew.is_actor(worker):
                     # What it is connected to ends too, in any order, and it has nothing
                     # to save.
                     self._journal.ended_late(worker.name, str(error))
@@ -311,7 +270,7 @@ class _AtOnce:
                     self._waiting.forget(worker)
                 outgrown = self._crew.outgrown(count)
                 self._journal.scaled(self._schedule.acting, count, refused, outgrown)
-        self.kill_soon(leaving)
+        self._crew.kill_soon(leaving)
         self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:

@@ -19,7 +19,7 @@ from tengen.launch.ranks.table import (
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
-from tests.unit.launch.fake_ranks import info
+from tests.unit.launch.ranks.fake_ranks import info
 
 LEARNING = [("learn", 0), ("export", 0), ("gate", 0), ("rate", 0)]
 

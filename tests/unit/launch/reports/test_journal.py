@@ -1,7 +1,7 @@
 import pytest
 
 from tengen.launch import RunJournal
-from tengen.launch.servers import Servers
+from tengen.launch.reports.servers import Servers
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.events import read_gate
 from tengen.observe.view import plain_line

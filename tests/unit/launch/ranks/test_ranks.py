@@ -15,6 +15,7 @@ import pytest
 from tengen.cli import main
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget, mpi
+from tengen.launch.at_once.workers import Worker
 from tengen.launch.process import RoleProcess
 from tengen.launch.ranks import post as post_module
 from tengen.launch.ranks import runner as runner_module
@@ -22,7 +23,6 @@ from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.post import Post
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import Placed, filled, place
-from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place, read_hosts
 from tengen.observe.status import read_status
 from tengen.overrides import override
@@ -30,7 +30,7 @@ from tengen.recipes import make_config
 from tengen.roles import RoleResources, StopListener, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import wait_for
-from tests.unit.launch.fake_ranks import FakeWires, info
+from tests.unit.launch.ranks.fake_ranks import FakeWires, info
 
 # A role that answers each turn with what it was told, and ends on "stop". Where it
 # finds a mine it dies, once.
