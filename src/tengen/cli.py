@@ -112,7 +112,7 @@ COMMANDS = (
     ),
     Command(
         "game check",
-        "tengen.games.check_command:game_check",
+        "tengen.games.check.command:game_check",
         "check your own game, or one of OpenSpiel",
     ),
     Command(
