@@ -175,7 +175,7 @@ def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     player = type("P", (), {"name": "model"})()
     game = games.make("tictactoe")
     for module in ("anchors", "ladder"):
-        monkeypatch.setattr(f"tengen.evaluation.{module}.play_match", always(1))
+        monkeypatch.setattr(f"tengen.evaluation.ratings.{module}.play_match", always(1))
     strong = rate_generation(run, 1, player, game, config)
     # The first rung is measured at once, the second when the model is beyond it.
     assert met == [

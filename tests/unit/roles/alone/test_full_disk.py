@@ -15,14 +15,8 @@ import pytest
 from tengen.errors import DiskFullError
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
-    command,
-    full_disk,
-    make_role,
-    read_config,
-    write_config,
-)
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.alone import command, full_disk
 from tengen.roles.alone.full_disk import FullDiskPause
 from tengen.roles.alone.role_log import RoleLog
 from tengen.run import RunDirectory
