@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tengen.errors import UsageError, refusal
-from tengen.observe.curve_table import COLUMNS, read_curve
+from tengen.observe.curves.table import COLUMNS, read_curve
 from tengen.run import RunDirectory
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]

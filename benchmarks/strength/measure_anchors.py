@@ -2,7 +2,8 @@
 
     python benchmarks/strength/measure_anchors.py gomoku/9 connect4 --games 200
 
-prints each result and replaces its row of ``src/tengen/evaluation/anchors.json``:
+prints each result and replaces its row of
+``src/tengen/evaluation/ratings/anchors.json``:
 ``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder, where
 the stronger ones are too slow for as many games. The results are a function of the
 command line and the core alone.
@@ -16,12 +17,12 @@ import json
 from pathlib import Path
 
 from tengen import games
-from tengen.evaluation.ladder import LadderConfig
 from tengen.evaluation.match import play_match
 from tengen.evaluation.named_players import fixed_player
+from tengen.evaluation.ratings.ladder import LadderConfig
 from tengen.run import available_cores
 
-TABLE = Path(__file__).parents[2] / "src/tengen/evaluation/anchors.json"
+TABLE = Path(__file__).parents[2] / "src/tengen/evaluation/ratings/anchors.json"
 
 
 def main() -> None:

@@ -27,12 +27,12 @@ from scripts.bundle_player import write_manifest
 
 from tengen import bundled, load
 from tengen.bundled.players import FOLDER
-from tengen.evaluation.anchors import shipped_pairings
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.match import play_match
 from tengen.evaluation.named_players import fixed_player, open_player
 from tengen.evaluation.players import MatchPlayer, ModelPlayer
-from tengen.evaluation.ratings import Pairing, fit_ratings
+from tengen.evaluation.ratings.anchors import shipped_pairings
+from tengen.evaluation.ratings.fit import Pairing, fit_ratings
 from tengen.games import open_game
 from tengen.search import Level
 from tests.oracle.connect4_solver import optimal_moves, random_positions

@@ -90,7 +90,7 @@ COMMANDS = (
     ),
     Command("status", "tengen.observe.status:status", "say where a run is"),
     Command(
-        "curves", "tengen.observe.curve_command:curves", "write a run's curve as CSV"
+        "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
     ),
     Command("report", "tengen.report.command:report", "write a run as one HTML page"),
     Command(
@@ -112,7 +112,7 @@ COMMANDS = (
     ),
     Command(
         "game check",
-        "tengen.games.check_command:game_check",
+        "tengen.games.check.command:game_check",
         "check your own game, or one of OpenSpiel",
     ),
     Command(
@@ -142,14 +142,20 @@ COMMANDS = (
         "tengen.roles.serving.command:inference",
         "one role: answer the actors",
     ),
-    Command("shuffle", "tengen.roles.command:shuffle", "one role: draw batches ahead"),
+    Command(
+        "shuffle", "tengen.roles.alone.command:shuffle", "one role: draw batches ahead"
+    ),
     Command(
         "learn",
-        "tengen.roles.learners.command:learn",
+        "tengen.roles.learning.command:learn",
         "one role: learn from experience",
     ),
-    Command("export", "tengen.roles.command:export", "one role: export candidates"),
-    Command("gate", "tengen.roles.command:gate", "one role: accept or reject models"),
+    Command(
+        "export", "tengen.roles.alone.command:export", "one role: export candidates"
+    ),
+    Command(
+        "gate", "tengen.roles.alone.command:gate", "one role: accept or reject models"
+    ),
     Command("store", "tengen.roles.store.command:store", "serve a store of experience"),
     Command("store top", "tengen.roles.store.top:store_top", "say what a store does"),
     Command(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tengen.observe.curve_table import read_curve
+from tengen.observe.curves.table import read_curve
 from tengen.run import RunDirectory
 from tests.faults.test_actor_kills import process_of, turns
 from tests.integration.runs import events, run_command, start_command, wait_for

@@ -31,7 +31,7 @@ from tengen.minigo.records import read_examples, side_of
 from tengen.minigo.rows import ImportedRows, write_rows
 from tengen.minigo.weights import read_weights
 from tengen.models import load_model
-from tengen.observe.curve_table import read_curve
+from tengen.observe.curves.table import read_curve
 from tengen.observe.status import read_status
 from tengen.overrides import override
 from tengen.recipes.resolve import new_config

@@ -32,7 +32,7 @@ def test_ppo_learns_from_what_older_policies_did(
 ) -> None:
     pytest.importorskip("gymnasium")
     # The actor takes models alone, as one of another process does.
-    monkeypatch.setattr("tengen.roles.learn.needs_graph", lambda _: True)
+    monkeypatch.setattr("tengen.roles.learning.learn.needs_graph", lambda _: True)
     config = dataclasses.replace(make_config("CartPole-v1", "ppo", None), seed=1)
     config = override(config, [f"agent.max_lag={MAX_LAG}"])
     run = RunDirectory.create_or_resume(tmp_path / "run")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +22,7 @@ from tengen.actors import (
 )
 from tengen.agents.agent import Agent, Schedule, StoreWay
 from tengen.agents.default_nets import net_for
+from tengen.agents.environment_table import check_table, table_of, with_room_ahead
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
@@ -41,7 +40,7 @@ from tengen.experience import (
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.store import Column, Store
+from tengen.store import Store
 from tengen.tensors import Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -244,7 +243,7 @@ class EnvironmentAgent(Agent):
             config.inference.precision,
             f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
         )
-        self._check_room(config)
+        check_table(self, config)
 
     def check_task(self, config: RunConfig) -> None:
         """See ``Agent.check_task``: the network must have what the agent asks for."""
@@ -254,7 +253,7 @@ class EnvironmentAgent(Agent):
         """See ``Agent.signature``."""
         spec = envs.env_spec(task)
         return Signature(
-            inputs=self._inputs(spec), outputs=self.outputs_of(spec.actions)
+            inputs=self.inputs_of(spec), outputs=self.outputs_of(spec.actions)
         )
 
     def schedule(self, config: RunConfig) -> Schedule:
@@ -279,7 +278,7 @@ class EnvironmentAgent(Agent):
     ) -> StepTable:
         """See ``Agent.open_experience``."""
         return StepTable(
-            *self._table_of(config, run),
+            *table_of(self, config, run),
             config.seed,
             state,
             num_slots=self.actor.num_envs * config.launch.of("actor").count,
@@ -299,7 +298,7 @@ class EnvironmentAgent(Agent):
                 found.address, token=found.token, fingerprint=found.fingerprint
             )
 
-        _, columns, layout, table = self._table_of(config, run)
+        _, columns, layout, table = table_of(self, config, run)
         return StepPart(connect, columns, layout, table)
 
     def plan_table(
@@ -311,7 +310,7 @@ class EnvironmentAgent(Agent):
             UsageError: It does not fit the memory or the disk.
         """
         return plan_steps(
-            *self._table_of(config, run),
+            *table_of(self, config, run),
             num_slots=self.actor.num_envs * config.launch.of("actor").count,
             batch_size=config.learner.batch_size,
             directory=directory,
@@ -323,30 +322,9 @@ class EnvironmentAgent(Agent):
         """See ``Agent.check_room``."""
         return self.plan_table(config, run, directory).room.line
 
-    def _table_of(
-        self, config: RunConfig, run: RunDirectory
-    ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-        """Returns where a run's steps are, their columns, their items and the rest."""
-        spec = envs.env_spec(config.task)
-        tensors = step_tensors(
-            self._inputs(spec), spec.actions, self.own_tensors(spec.actions)
-        )
-        columns = {
-            name: Column(dtype=tensor.dtype, shape=tensor.shape)
-            for name, tensor in tensors.items()
-        }
-        layout = self.layout(self.net_signature(config).state)
-        return run.experience / "steps", columns, layout, self.table_config(config)
-
     def table_config(self, config: RunConfig) -> ReplayConfig:
         """Returns the table of a run, with what its config leaves open."""
-        store = config.store
-        assert isinstance(store, ReplayConfig)
-        if store.is_queue or store.max_ahead:
-            return store
-        num_actors = config.launch.of("actor").count
-        ahead = max(2 * num_actors * self._items_of_turn(), self._least_ahead(config))
-        return dataclasses.replace(store, max_ahead=ahead)
+        return with_room_ahead(self, config)
 
     def net_signature(self, config: RunConfig) -> Signature:
         """Returns the signature of the run's network, its state included."""
@@ -364,7 +342,7 @@ class EnvironmentAgent(Agent):
             **self.own_tensors(spec.actions),
             **self.priority_tensors(spec.actions),
         }
-        tensors = step_tensors(self._inputs(spec), spec.actions, own)
+        tensors = step_tensors(self.inputs_of(spec), spec.actions, own)
         return StepBlock(
             tensors,
             num_envs,
@@ -383,42 +361,10 @@ class EnvironmentAgent(Agent):
         turn_steps = self.actor.turn_steps
         return -(-turn_steps // layout.block_steps(turn_steps))
 
-    def _inputs(self, spec: EnvSpec) -> dict[str, TensorSpec]:
+    def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:
+        """Returns what the network is told."""
         last = {
             LAST_ACTION: TensorSpec(shape=(encoded_length(spec.actions),)),
             LAST_REWARD: TensorSpec(),
         }
         return {**spec.observations, **(last if self.sees_last_step else {})}
-
-    def _items_of_turn(self) -> int:
-        """Returns the items of an actor's turn, at most."""
-        layout = self.layout({})
-        # At most: items of period 1 do not begin with a reset.
-        items_of_slot = self.turn_blocks(layout) * (
-            layout.block_steps(self.actor.turn_steps) // layout.period
-        )
-        return self.actor.num_envs * items_of_slot
-
-    def _least_ahead(self, config: RunConfig) -> int:
-        """Returns the items that a batch takes, and a turn's that came before it."""
-        assert isinstance(config.store, ReplayConfig)
-        per_batch = config.learner.batch_size / config.store.samples_per_item
-        return math.ceil(per_batch) + self._items_of_turn()
-
-    def _check_room(self, config: RunConfig) -> None:
-        """Where actor and learner take turns, a full table would block both."""
-        assert isinstance(config.store, ReplayConfig)
-        name, given = "max_items", config.store.max_items
-        needed = self._items_of_turn() + config.learner.batch_size - 1
-        what = "a turn's items and what a batch leaves"
-        if not config.store.is_queue:
-            name, given = "max_ahead", config.store.max_ahead
-            needed, what = self._least_ahead(config), "a turn's items and a batch's"
-            if given == 0:
-                return
-        check(
-            given >= needed,
-            f"store.{name}",
-            given,
-            f"must be at least {needed}, {what}; raise it",
-        )

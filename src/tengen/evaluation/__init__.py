@@ -7,12 +7,11 @@ published. ``play_episodes`` is for environments. Importing this imports no torc
 
 from __future__ import annotations
 
-from tengen.evaluation.acting import Acting, ActingMode
-from tengen.evaluation.anchors import Anchor, measure_anchors, shipped_pairings
 from tengen.evaluation.elo import Tally, elo_of_score, expected_score
 from tengen.evaluation.engines.side import EngineReport
-from tengen.evaluation.episodes import MAX_STEPS, EpisodesReport, play_episodes
-from tengen.evaluation.film import MAX_FILMS, FilmFile, Films
+from tengen.evaluation.episodes.acting import Acting, ActingMode
+from tengen.evaluation.episodes.film import MAX_FILMS, FilmFile, Films
+from tengen.evaluation.episodes.play import MAX_STEPS, EpisodesReport, play_episodes
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -25,7 +24,6 @@ from tengen.evaluation.gate import (
     judge,
 )
 from tengen.evaluation.kept_games import games_jsonl, write_games
-from tengen.evaluation.ladder import LadderConfig, rate_generation, run_ratings
 from tengen.evaluation.match import (
     MatchReport,
     MatchStopped,
@@ -44,8 +42,10 @@ from tengen.evaluation.players import (
     ModelPlayer,
     RandomPlayer,
 )
-from tengen.evaluation.ratings import Pairing, Rating, fit_ratings
-from tengen.evaluation.records import (
+from tengen.evaluation.ratings.anchors import Anchor, measure_anchors, shipped_pairings
+from tengen.evaluation.ratings.fit import Pairing, Rating, fit_ratings
+from tengen.evaluation.ratings.ladder import LadderConfig, rate_generation, run_ratings
+from tengen.evaluation.ratings.records import (
     MatchRecord,
     publish_record,
     read_record,

@@ -15,7 +15,7 @@ from typing import Any
 from tengen import roles
 from tengen.errors import TengenWarning, UsageError, did_you_mean
 from tengen.launch.budget import Budget
-from tengen.launch.journal import RunJournal
+from tengen.launch.reports.journal import RunJournal
 from tengen.roles import RunConfig
 from tengen.run import RunDirectory
 

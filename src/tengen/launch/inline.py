@@ -29,9 +29,9 @@ from tengen.agents import Schedule
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
-from tengen.launch.journal import RunJournal
 from tengen.launch.launcher import Handle, close_all
 from tengen.launch.process import ProcessLauncher
+from tengen.launch.reports.journal import RunJournal
 from tengen.roles import (
     TRAIN_WRITER,
     RoleResources,

@@ -12,8 +12,8 @@ import contextlib
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.forked import ForkingLauncher, can_fork
-from tengen.launch.journal import RunJournal
 from tengen.launch.process import ProcessLauncher
+from tengen.launch.reports.journal import RunJournal
 from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory
 

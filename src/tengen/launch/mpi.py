@@ -35,7 +35,6 @@ from tengen import __version__
 from tengen.errors import RunError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
-from tengen.launch.journal import RunJournal
 from tengen.launch.process import (
     Child,
     RoleProcess,
@@ -50,6 +49,7 @@ from tengen.launch.ranks.mpi_wire import MpiWire, load_mpi
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.launch.reports.journal import RunJournal
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
     RoleResources,

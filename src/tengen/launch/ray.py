@@ -37,6 +37,7 @@ from ray.util.scheduling_strategies import (
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
+from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Budget
 from tengen.launch.cluster.child import RayChild
 from tengen.launch.cluster.closing import closing, closing_at_home
@@ -55,10 +56,9 @@ from tengen.launch.cluster.travelling import (
     probe_function,
     search_path,
 )
-from tengen.launch.journal import RunJournal
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
-from tengen.launch.workers import Worker
+from tengen.launch.reports.journal import RunJournal
 from tengen.mirror import MIRROR_ROLES
 from tengen.observe import HostsLog, Place
 from tengen.roles import (

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-import zlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +20,7 @@ from torch import Tensor
 
 from tengen.errors import RunError
 from tengen.experience import Experience
+from tengen.learners.ahead import BatchAhead
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
@@ -32,10 +31,9 @@ from tengen.learners.shards import (
     joined_priorities,
     preferred_dtype,
 )
-from tengen.learners.states import LearnerState, below, check_same_tensors
+from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
 from tengen.nets import Net
-from tengen.nets.modules.centre import without_mean
 from tengen.store import Batch
 
 if TYPE_CHECKING:
@@ -108,6 +106,7 @@ class Learner:
         dtype = preferred_dtype(config.precision, self._device)
         update.place(self._device, dtype)
         self.optimizer = Optimizer(config.optimizer, net, update.parameters())
+        self._trained = Trained(self.net, self.optimizer, update)
         self.num_samples = 0
         self.remaining: float | None = None
         self.asked: float | None = None
@@ -119,8 +118,7 @@ class Learner:
         self.group: Group = ALONE
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
-        self._sampler = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
-        self._next_batch: Future[Batch] | None = None
+        self._ahead = BatchAhead(self._sample)
 
     def __enter__(self) -> Learner:
         return self
@@ -169,17 +167,15 @@ class Learner:
         """
         left = num_steps
         while left > 0:
-            if self._team is not None and self._next_batch is None:
+            if self._team is not None and not self._ahead.is_under_way:
                 self._team.settle(self)
             start_s = time.perf_counter()
-            future = self._next_batch or self._sampler.submit(self._sample)
-            self._next_batch = None
-            batch = future.result()
+            batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
             # The team changes where no batch is under way.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
-                self._next_batch = self._sampler.submit(self._sample)
+                self._ahead.begin()
             sampled_s = time.perf_counter()
             num_before = self.optimizer.num_steps
             try:
@@ -190,15 +186,14 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            if self._next_batch is not None:
-                # Drawn by the priorities before these, however long the draw takes.
-                wait([self._next_batch])
+            # Drawn by the priorities before these, however long the draw takes.
+            self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
             metrics["train_s"] = time.perf_counter() - sampled_s
             left -= 1
             yield metrics
-            if self._next_batch is None and is_stopping:
+            if is_stopping and not self._ahead.is_under_way:
                 return
 
     def follow(self, batch: Batch) -> dict[str, float]:
@@ -244,11 +239,7 @@ class Learner:
             GroupLost: See ``Group``.
             RunError: They have not.
         """
-        own = 0
-        for state in (self.net.state_dict(), self.optimizer.average.state_dict()):
-            for tensor in state.values():
-                own = zlib.crc32(tensor.contiguous().cpu().numpy(), own)
-        each = self.group.gather([float(own)])[:, 0]
+        each = self.group.gather([float(self._trained.checksum())])[:, 0]
         for rank, found in enumerate(each.tolist()):
             if found != each[0]:
                 raise RunError(
@@ -283,9 +274,7 @@ class Learner:
             RunError: ``steps`` was left early, so a batch is in flight.
         """
         self._check_idle()
-        tensors = {"generator": torch.get_rng_state()}
-        for prefix, state in self._parts().items():
-            tensors.update({f"{prefix}.{name}": state[name] for name in state})
+        tensors = {"generator": torch.get_rng_state(), **self._trained.tensors()}
         return LearnerState(
             tensors, self.num_steps, self.optimizer.num_steps, self.num_samples
         )
@@ -297,20 +286,7 @@ class Learner:
             RunError: A tensor is missing, unknown or has another shape; nothing was
                 changed.
         """
-        moments = below("optimizer.", state.tensors)
-        given = {}
-        for prefix, own in self._parts().items():
-            if prefix == "optimizer":
-                continue
-            # Checkpoints of earlier versions lack what came later.
-            later = self._update.later_state if prefix == "agent" else ()
-            absent = {name: own[name] for name in later} | without_mean(own)
-            given[prefix] = absent | below(f"{prefix}.", state.tensors)
-            check_same_tensors(prefix, own, given[prefix])
-        self.net.load_state_dict(given["net"])
-        self.optimizer.average.load_state_dict(given["average"])
-        self.optimizer.load_state(moments, state.num_optimizer_steps)
-        self._update.load_state(given["agent"])
+        self._trained.load(state)
         self._steps_before = state.num_steps - state.num_optimizer_steps
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
@@ -318,16 +294,8 @@ class Learner:
 
     def close(self) -> None:
         """Ends the threads. Blocks until a sample in flight has returned."""
-        self._sampler.shutdown()
+        self._ahead.close()
         self._shards.close()
-
-    def _parts(self) -> dict[str, dict[str, Tensor]]:
-        return {
-            "net": self.net.state_dict(),
-            "average": self.optimizer.average.state_dict(),
-            "optimizer": self.optimizer.state(),
-            "agent": self._update.state(),
-        }
 
     @property
     def _num_parts(self) -> int:
@@ -344,7 +312,7 @@ class Learner:
         )
 
     def _check_idle(self) -> None:
-        if self._next_batch is not None:
+        if self._ahead.is_under_way:
             raise RunError(
                 "state (a batch is in flight) cannot be taken between steps; "
                 "finish the steps that were asked for"
@@ -380,10 +348,9 @@ class Learner:
         self.num_lost += 1
         self._team.lost(error, num_applied)
         batch.ack()
-        if self._next_batch is None:
+        if not self._ahead.is_under_way:
             return 1
-        ahead, self._next_batch = self._next_batch, None
-        ahead.result().ack()
+        self._ahead.take().ack()
         return 2
 
     def _train_within_memory(

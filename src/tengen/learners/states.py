@@ -1,8 +1,9 @@
-"""A learner's state: by name, and as bytes to make another learner equal to it."""
+"""A learner's state: what it is made of, and as bytes to make another one equal."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -11,11 +12,14 @@ import safetensors.torch
 from torch import Tensor
 
 from tengen.errors import RunError
+from tengen.learners.optimizer import Optimizer
+from tengen.learners.update import Update
+from tengen.nets import Net
+from tengen.nets.modules.centre import without_mean
 
 __all__ = [
     "LearnerState",
-    "below",
-    "check_same_tensors",
+    "Trained",
     "packed_state",
     "unpacked_state",
 ]
@@ -35,6 +39,67 @@ class LearnerState(NamedTuple):
     """Those since the optimizer began, anew after a network has grown."""
     num_samples: int
     """Rows learnt from."""
+
+
+class Trained:
+    """What a step changes, and its state is made of. Not thread-safe.
+
+    Args:
+        net: The network in training.
+        optimizer: Its optimizer, which has the averaged network.
+        update: What the agent keeps besides.
+    """
+
+    def __init__(self, net: Net, optimizer: Optimizer, update: Update) -> None:
+        self._net = net
+        self._optimizer = optimizer
+        self._update = update
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns the state by name; the tensors are shared, not copied."""
+        return {
+            f"{prefix}.{name}": tensor
+            for prefix, part in self._parts().items()
+            for name, tensor in part.items()
+        }
+
+    def load(self, state: LearnerState) -> None:
+        """Takes back what ``tensors`` returned, of a state; changes nothing else.
+
+        Raises:
+            RunError: A tensor is missing, unknown or has another shape; nothing was
+                changed.
+        """
+        given = {}
+        for prefix, own in self._parts().items():
+            if prefix == "optimizer":
+                continue
+            # Checkpoints of earlier versions lack what came later.
+            later = self._update.later_state if prefix == "agent" else ()
+            absent = {name: own[name] for name in later} | without_mean(own)
+            given[prefix] = absent | _below(f"{prefix}.", state.tensors)
+            _check_same_tensors(prefix, own, given[prefix])
+        moments = _below("optimizer.", state.tensors)
+        self._net.load_state_dict(given["net"])
+        self._optimizer.average.load_state_dict(given["average"])
+        self._optimizer.load_state(moments, state.num_optimizer_steps)
+        self._update.load_state(given["agent"])
+
+    def checksum(self) -> int:
+        """Returns the CRC-32 of the weights and of the averaged ones."""
+        found = 0
+        for part in (self._net.state_dict(), self._optimizer.average.state_dict()):
+            for tensor in part.values():
+                found = zlib.crc32(tensor.contiguous().cpu().numpy(), found)
+        return found
+
+    def _parts(self) -> dict[str, dict[str, Tensor]]:
+        return {
+            "net": self._net.state_dict(),
+            "average": self._optimizer.average.state_dict(),
+            "optimizer": self._optimizer.state(),
+            "agent": self._update.state(),
+        }
 
 
 def packed_state(state: LearnerState) -> bytes:
@@ -64,7 +129,7 @@ def unpacked_state(data: bytes) -> LearnerState:
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)
 
 
-def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Returns the tensors whose names begin with a prefix, without it."""
     return {
         name.removeprefix(prefix): tensor
@@ -73,7 +138,7 @@ def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def check_same_tensors(
+def _check_same_tensors(
     what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
 ) -> None:
     """Makes sure that tensors have the names and shapes of those in their place.

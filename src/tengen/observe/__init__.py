@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tengen.observe.busy import BusyTimes
-from tengen.observe.charts import open_charts
-from tengen.observe.config import ObserveConfig
+from tengen.observe.curves.charts import open_charts
+from tengen.observe.curves.config import ObserveConfig
 from tengen.observe.environment_verdict import (
     StageTimes,
     environment_verdict,

@@ -31,9 +31,9 @@ from tengen.observe import (
     open_charts,
     read_progress,
 )
+from tengen.observe.curves.wandb_run import check_wandb
 from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.roles import needed_roles
-from tengen.observe.wandb_run import check_wandb
 from tengen.recipes.finale import final_match, match_line
 from tengen.recipes.growth import grows_by_recipe
 from tengen.recipes.registry import make_config, recipe_of

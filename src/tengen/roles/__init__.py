@@ -1,11 +1,14 @@
-"""What one process does; roles meet only through the run directory."""
+"""What one process does; roles meet only through the run directory.
+
+The turns of a role are in ``actor``, ``selfplay``, ``serving``, ``learning`` or
+``judging``. ``config`` is what all of them read, ``inputs`` what it names outside the
+run, ``doors`` how hosts without the run directory reach them. ``alone`` runs a role by
+itself; ``store`` has the commands of a store by itself.
+"""
 
 from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
-from tengen.roles.book import checked_book, keep_book, run_book
-from tengen.roles.checked_imported import checked_imported
-from tengen.roles.checked_target import checked_target
 from tengen.roles.clock import note_call
 from tengen.roles.config import (
     RUN_LOCK,
@@ -16,14 +19,17 @@ from tengen.roles.config import (
     stages_schema,
     write_config,
 )
-from tengen.roles.connecting import mirrored
+from tengen.roles.config.launch import LaunchConfig, RoleResources
 from tengen.roles.devices import check_devices, gpus_named, move_run, with_devices
 from tengen.roles.doors import TOKEN_VARIABLE, Connect, check_doors, connect_to
+from tengen.roles.doors.connecting import mirrored
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
-from tengen.roles.initial_model import checked_initial_model
-from tengen.roles.launch_config import LaunchConfig, RoleResources
-from tengen.roles.learn_from import checked_source, with_games
+from tengen.roles.inputs.book import checked_book, keep_book, run_book
+from tengen.roles.inputs.imported import checked_imported
+from tengen.roles.inputs.initial_model import checked_initial_model
+from tengen.roles.inputs.learn_from import checked_source, with_games
+from tengen.roles.inputs.target import checked_target
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.spent import RunSpent, read_spent, record_spent
 from tengen.roles.stopping import StopListener

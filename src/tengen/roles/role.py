@@ -19,7 +19,7 @@ from tengen.experience import Experience
 from tengen.mirror import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
-from tengen.roles.learn_from import with_games
+from tengen.roles.inputs.learn_from import with_games
 from tengen.run import RunDirectory
 
 if TYPE_CHECKING:
@@ -145,15 +145,15 @@ def _die(reason: str) -> NoReturn:
 
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
-    "eval": "tengen.roles.target:EvalRole",
-    "export": "tengen.roles.export:ExportRole",
-    "follow": "tengen.roles.learners.follow:FollowRole",
-    "gate": "tengen.roles.gate:GateRole",
+    "eval": "tengen.roles.judging.target:EvalRole",
+    "export": "tengen.roles.learning.export:ExportRole",
+    "follow": "tengen.roles.learning.follow:FollowRole",
+    "gate": "tengen.roles.judging.gate:GateRole",
     "inference": "tengen.roles.serving.role:InferenceRole",
-    "learn": "tengen.roles.learn:LearnRole",
-    "rate": "tengen.roles.rate:RateRole",
+    "learn": "tengen.roles.learning.learn:LearnRole",
+    "rate": "tengen.roles.judging.rate:RateRole",
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
-    "shuffle": "tengen.roles.shuffle:ShuffleRole",
+    "shuffle": "tengen.roles.learning.shuffle:ShuffleRole",
 }
 """Name -> ``module:class``; each is imported when it is made."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tengen.observe.curve_table import is_of_learner
+from tengen.observe.curves.points import Point, PointMaker, has_actors, is_number
+from tengen.observe.curves.table import is_of_learner
 from tengen.observe.event_tail import EventFiles
-from tengen.observe.points import Point, PointMaker, has_actors, is_number
 from tengen.run import RunDirectory
 
 __all__ = ["Curve", "History"]

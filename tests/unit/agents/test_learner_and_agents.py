@@ -17,7 +17,7 @@ from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Upda
 from tengen.nets import Net
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, write_config
-from tengen.roles.learn import LearnRole
+from tengen.roles.learning.learn import LearnRole
 from tengen.run import RunDirectory
 from tengen.store import Batch
 from tests.unit.agents.agent_fakes import TableNet, Tensors
@@ -172,8 +172,10 @@ def test_a_target_is_made_on_the_device_of_the_learner(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr("tengen.roles.learn.Learner", Recorder)
-    monkeypatch.setattr("tengen.roles.learn.learner_device", lambda config: "meta")
+    monkeypatch.setattr("tengen.roles.learning.learn.Learner", Recorder)
+    monkeypatch.setattr(
+        "tengen.roles.learning.learn.learner_device", lambda config: "meta"
+    )
     config = make_config("CartPole-v1", "dqn", None)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, config)

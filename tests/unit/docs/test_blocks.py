@@ -19,7 +19,7 @@ from tengen.recipes import train as real_train
 from tengen.roles import write_config
 from tengen.run import RunDirectory
 from tests.unit.docs.pages import PAGES, ROOT, Block, blocks_of, name_of
-from tests.unit.observe.curve_events import learned
+from tests.unit.observe.curves.curve_events import learned
 from tests.unit.report.conftest import put_events
 
 NOT_RUN = "# Not run by the tests: "

@@ -14,7 +14,7 @@ from tengen.evaluation import (
     measure_anchors,
     read_records,
 )
-from tengen.evaluation.anchors import fixed_players, opened_anchor
+from tengen.evaluation.ratings.anchors import fixed_players, opened_anchor
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.evaluation.targets.opponent import (
     checked_opponent,

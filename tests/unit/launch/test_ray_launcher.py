@@ -13,7 +13,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget, fit
-from tengen.launch.workers import Worker, workers_at_once
+from tengen.launch.at_once.workers import Worker, workers_at_once
 from tengen.observe import read_hosts
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -30,7 +30,7 @@ Cluster = Callable[..., FakeCluster]
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr("tengen.launch.at_once._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
     return lambda **hosts: FakeCluster(monkeypatch, **hosts)
 
 

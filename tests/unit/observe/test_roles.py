@@ -11,7 +11,7 @@ import pytest
 from tengen.cli import main
 from tengen.observe import read_events
 from tengen.observe.roles import read_roles
-from tengen.roles.role_log import RoleLog
+from tengen.roles.alone.role_log import RoleLog
 from tengen.run import RunDirectory
 from tengen.run.lock import WriterLock
 

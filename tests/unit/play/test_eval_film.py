@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tengen import cli
-from tengen.evaluation.film_formats import Gif
+from tengen.evaluation.episodes.film_formats import Gif
 
 pytest.importorskip("gymnasium")
 pytest.importorskip("PIL")
@@ -23,7 +23,7 @@ MODULE = "tests.environments"
 @pytest.fixture(autouse=True)
 def gif(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has all machines write the same."""
-    monkeypatch.setattr("tengen.evaluation.film.choose_format", Gif)
+    monkeypatch.setattr("tengen.evaluation.episodes.film.choose_format", Gif)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from tengen.evaluation import MatchRecord, games_jsonl, publish_record
 from tengen.evaluation.played_game import PlayedGame
 from tengen.run import RunDirectory, publish_file
-from tests.unit.observe.curve_events import acted, learned, make_run
+from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
 WON = (4, 0, 8, 1, 2, 3, 5)
 DRAWN = (4, 0, 8, 2, 1, 7, 6, 5, 3)

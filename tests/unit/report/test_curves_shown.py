@@ -9,7 +9,7 @@ import pytest
 from tengen.errors import UsageError
 from tengen.report import curves
 from tengen.run import RunDirectory
-from tests.unit.observe.curve_events import learned, make_run
+from tests.unit.observe.curves.curve_events import learned, make_run
 from tests.unit.report.conftest import put_events
 
 LOSSES = (math.nan, math.inf, 0.5)

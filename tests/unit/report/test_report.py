@@ -18,7 +18,7 @@ from tengen.evaluation.kept_games import write_games
 from tengen.evaluation.played_game import PlayedGame
 from tengen.report import write_report
 from tengen.run import RunDirectory, publish_directory
-from tests.unit.observe.curve_events import learned, make_run
+from tests.unit.observe.curves.curve_events import learned, make_run
 from tests.unit.report.conftest import LOST, keep_games, match_of, put_events
 
 PageOf = Callable[[Path], Any]

@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
     write_config(run, config)
     acted = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tengen.roles.gate._NUM_KEPT", 2)
+        patch.setattr("tengen.roles.judging.gate._NUM_KEPT", 2)
         for _ in range(2):
             context = RoleContext()
             roles = {name: make_role(name, config, run, context) for name in NAMES}

@@ -16,11 +16,11 @@ from tengen.recipes import make_config
 from tengen.roles import (
     RUN_LOCK,
     RoleContext,
-    export,
     make_role,
     read_config,
     write_config,
 )
+from tengen.roles.learning import export
 from tengen.roles.role import Role
 from tengen.run import NumberedFolder, RunDirectory, WriterLock
 

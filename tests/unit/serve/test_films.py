@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tengen import cli
-from tengen.evaluation.film_formats import Gif, Mp4, find_ffmpeg
+from tengen.evaluation.episodes.film_formats import Gif, Mp4, find_ffmpeg
 from tests.unit.serve.made_runs import write_environment_events
 from tests.unit.serve.served import serving
 
@@ -19,7 +19,9 @@ def film(publish_agent, tmp_path, monkeypatch):
     pytest.importorskip("PIL")
 
     def make(choose_format):
-        monkeypatch.setattr("tengen.evaluation.film.choose_format", choose_format)
+        monkeypatch.setattr(
+            "tengen.evaluation.episodes.film.choose_format", choose_format
+        )
         task = "atari/Breakout/classic"
         run = publish_agent(tmp_path / "run", task)
         run.write_run({"config": {"task": task}, "roles": ["actor", "learn"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,12 @@ from tengen.experience.divided import Divided
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.leases import Leases
 from tengen.experience.limiter import SamplesPerInsert
-from tengen.experience.rows.derived_rows import DerivedRows
-from tengen.experience.rows.validation import is_validation, select_games
 from tengen.experience.rows.window_draw import WindowDraw, WindowPass
+from tengen.experience.rows.window_segments import (
+    MetSegments,
+    WindowSegments,
+    segments_of_state,
+)
 from tengen.experience.window_config import WindowConfig
 from tengen.store.batch import Batch
 
@@ -64,24 +66,16 @@ class GameWindow:
         self.game = game
         self.config = config
         self._seed = seed
-        self._known: set[tuple[str, int]] = set()
-        self._manifest = Manifest(experience)
-        # Rows of each segment that are learned from.
-        self._segment_rows: list[int] = []
-        # Where the segments that are held end, in rows and in validation rows.
-        self._ends: deque[tuple[int, int]] = deque()
         self._leases: Leases[WindowDraw] = Leases()
         # The pass that goes on, where rows are drawn without replacement.
         self._pass: WindowPass | None = None
-        self._limiter = SamplesPerInsert(config.limiter)
         # Segments that the learners know which draw their parts of a batch.
         self._num_shared = 0
-        held: list[SegmentEntry] = []
-        skipped = (0, 0)
+        met = MetSegments(Manifest(experience), [], [])
         level = 0.0
         if state is not None:
             try:
-                held, skipped = self._take_back(state)
+                met = self._take_back(experience, state)
                 level = float(state["limiter_level"])
             # Another version, or another program, wrote the state.
             except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -89,13 +83,12 @@ class GameWindow:
                     f"window's state ({type(error).__name__} in it) is damaged; "
                     f"go on from an earlier one"
                 ) from error
-        self.rows = DerivedRows(game, auxiliary, skipped[0])
-        self.validation_rows = DerivedRows(game, auxiliary, skipped[1])
-        for entry in held:
-            self._load(entry)
-        if state is not None:
-            # What was loaded has filled the bucket once before.
-            self._limiter = SamplesPerInsert(config.limiter, level)
+        self._segments = WindowSegments(game, config, auxiliary, met)
+        self._manifest = self._segments.manifest
+        self.rows = self._segments.rows
+        self.validation_rows = self._segments.validation_rows
+        # What is held already has filled the bucket once before.
+        self._limiter = SamplesPerInsert(config.limiter, level)
 
     @property
     def num_rows(self) -> int:
@@ -166,7 +159,7 @@ class GameWindow:
             over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
             float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
             1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
-            (`tengen.learners.AlphaZeroLoss`) where they were asked for.
+            (`tengen.agents.alphazero_update`) where they were asked for.
 
         Raises:
             RunError: There are not enough rows, or they were used often enough.
@@ -315,7 +308,7 @@ class GameWindow:
         place = lent[0].place if lent else self._pass
         return {
             "manifest": self._manifest.to_dict(),
-            "segment_rows": list(self._segment_rows),
+            "segment_rows": list(self._segments.num_learned),
             "num_batches": self._leases.num_returned,
             "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
             "pass": None if place is None else list(place),
@@ -327,13 +320,12 @@ class GameWindow:
             "num_games": self.num_games,
             "num_rows": self.num_rows,
             "window_rows": self.window_rows,
-            "window_bytes": self.rows.num_bytes + self.validation_rows.num_bytes,
+            "window_bytes": self._segments.num_bytes,
         }
 
     def close(self) -> None:
         """Frees the games that are held. A second call does nothing."""
-        self.rows.drop_before(self.rows.num_rows)
-        self.validation_rows.drop_before(self.validation_rows.num_rows)
+        self._segments.close()
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
         """Where so many rows come next: in the pass that goes on, or in a new one.
@@ -356,93 +348,15 @@ class GameWindow:
             return place
         return WindowPass(self._leases.next, first_row, size, 0)
 
-    def _take_back(
-        self, state: Mapping[str, Any]
-    ) -> tuple[list[SegmentEntry], tuple[int, int]]:
-        """Takes a state, but for the rows.
-
-        Returns:
-            The segments that the window reaches, and how many rows and validation rows
-            come before them.
-        """
-        self._manifest = Manifest.from_dict(
-            self._manifest.experience, state["manifest"]
-        )
+    def _take_back(self, experience: Path, state: Mapping[str, Any]) -> MetSegments:
+        """Takes a state, but for the rows; returns the segments that it has."""
         self._leases = Leases(state["num_batches"])
         # Older states have none.
         if (place := state.get("pass")) is not None:
             self._pass = WindowPass(*map(int, place))
-        aside = self._manifest.set_aside()
-        segment_rows = [
-            rows for i, rows in enumerate(state["segment_rows"]) if i not in aside
-        ]
-        entries = list(self._manifest)
-        num_rows = sum(segment_rows)
-        first = num_rows - self.config.window_rows(num_rows)
-        end = num_validation = 0
-        for index, entry in enumerate(entries):
-            num_learned = segment_rows[index]
-            if end + num_learned > first:
-                return entries[index:], (end, num_validation)
-            end += num_learned
-            num_validation += entry.num_rows - num_learned
-            self._known.add((f"{entry.writer}/{entry.incarnation}", entry.generation))
-            self._segment_rows.append(num_learned)
-        return [], (end, num_validation)
+        return segments_of_state(experience, self.config, state)
 
     def _load(self, entry: SegmentEntry) -> None:
-        with entry.open(self._manifest.experience) as reader:
-            if reader.meta["game"] != self.game:
-                raise UsageError(
-                    f"segment ({reader.path}) must be of {self.game}, not of "
-                    f"{reader.meta['game']}; choose another --out"
-                )
-            try:
-                columns = reader.game_columns()
-                self._insert(
-                    f"{entry.writer}/{entry.incarnation}", entry.generation, columns
-                )
-            except RunError as error:
-                raise RunError(
-                    f"segment ({reader.path}) is refused: {error}"
-                ) from error
-
-    def _insert(
-        self, writer: str, sequence: int, columns: Mapping[str, NDArray[Any]]
-    ) -> bool:
-        """Adds the games of one segment.
-
-        Args:
-            writer: ``<writer>/<incarnation>``.
-            sequence: The generation.
-            columns: As ``SegmentReader.game_columns``.
-
-        Returns:
-            Whether it was new.
-
-        Raises:
-            RunError: A move is illegal or a result wrong: not games of this game.
-        """
-        if (writer, sequence) in self._known:
-            return False
-        if self.config.validation_share > 0:
-            kept = is_validation(
-                sequence, columns["game_index"], self.config.validation_share
-            )
-            self.validation_rows.add(select_games(columns, kept))
-            columns = select_games(columns, ~kept)
-        num_new = self.rows.add(columns)
-        self._known.add((writer, sequence))
-        self._segment_rows.append(num_new)
-        self._ends.append((self.rows.num_rows, self.validation_rows.num_rows))
-        self._limiter.insert(num_new)
-        self._drop_old()
-        return True
-
-    def _drop_old(self) -> None:
-        """Frees what the window has left behind, of both kinds of rows."""
-        first = self.num_rows - self.window_rows
-        while self._ends and self._ends[0][0] <= first:
-            end, validation_end = self._ends.popleft()
-            self.rows.drop_before(end)
-            self.validation_rows.drop_before(validation_end)
+        num_new = self._segments.load(entry)
+        if num_new is not None:
+            self._limiter.insert(num_new)

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from tengen.errors import UsageError
-from tengen.launch.closing import closing_name, is_replaced
+from tengen.launch.at_once.closing import closing_name, is_replaced
+from tengen.launch.at_once.workers import Worker
 from tengen.launch.cluster.nodes import Node
 from tengen.launch.cluster.table import Asked
-from tengen.launch.workers import Worker
 from tengen.roles import RunConfig
 
 __all__ = ["closing", "closing_at_home"]

@@ -16,8 +16,13 @@ from dataclasses import dataclass
 
 from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
+from tengen.launch.at_once.workers import (
+    Worker,
+    with_cores,
+    with_count,
+    workers_at_once,
+)
 from tengen.launch.cluster.nodes import Node, listed
-from tengen.launch.workers import Worker, with_cores, with_count, workers_at_once
 from tengen.roles import RunConfig
 
 __all__ = ["Asked", "check_fits", "filled", "is_together", "table_of"]

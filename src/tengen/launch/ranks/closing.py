@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tengen.launch.closing import closing_name
+from tengen.launch.at_once.closing import closing_name
+from tengen.launch.at_once.workers import Worker
 from tengen.launch.ranks.table import Placed, RankInfo
-from tengen.launch.workers import Worker
 from tengen.roles import RunConfig
 
 __all__ = ["closing"]

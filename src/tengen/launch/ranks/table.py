@@ -16,7 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen.errors import UsageError
-from tengen.launch.workers import Worker, with_cores, with_count, workers_at_once
+from tengen.launch.at_once.workers import (
+    Worker,
+    with_cores,
+    with_count,
+    workers_at_once,
+)
 from tengen.roles import RunConfig
 
 __all__ = ["Placed", "RankInfo", "check_alike", "filled", "place"]

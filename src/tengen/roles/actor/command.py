@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tengen.roles import command, connecting
+from tengen.roles.alone import command
+from tengen.roles.doors import connecting
 
 __all__ = ["actor", "add_arguments"]
 

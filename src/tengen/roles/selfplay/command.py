@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from tengen.config import check_range
-from tengen.roles import command, connecting
+from tengen.roles.alone import command
+from tengen.roles.doors import connecting
 
 __all__ = ["add_arguments", "selfplay"]
 

@@ -27,9 +27,9 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.models import load_model
-from tengen.roles.book import run_book
 from tengen.roles.config import RunConfig, newest_inference, read_config
 from tengen.roles.devices import check_evaluating
+from tengen.roles.inputs.book import run_book
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.forks import fork_sources

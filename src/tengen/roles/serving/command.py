@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tengen.roles import command
+from tengen.roles.alone import command
 
 __all__ = ["add_arguments", "inference"]
 

@@ -1,0 +1,1 @@
+"""What an agent scores in an environment: whole episodes, and films of them."""

@@ -1,0 +1,228 @@
+"""Anchors: players that never change, whose ratings fix the scale of a game.
+
+A ladder begins with ``random``, rated 0, and climbs by ``mcts:N`` and, in Go, by
+networks of KataGo's, ``katago:FILE``; neighbours play each other. What a game's
+neighbours scored is shipped for some games, measured by
+``benchmarks/strength/measure_anchors.py``; for others a run measures it once and keeps
+it in ``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only
+roughly: its error is not in a model's.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tengen.errors import UsageError
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.match import play_match, stopped_by
+from tengen.evaluation.named_players import fixed_player, open_player
+from tengen.evaluation.players import MatchPlayer, MctsPlayer, ModelPlayer, RandomPlayer
+from tengen.evaluation.ratings.fit import Pairing, fit_ratings
+from tengen.evaluation.ratings.records import MatchRecord, publish_record, read_records
+from tengen.games import Game
+from tengen.models import KATAGO
+from tengen.run import RunDirectory, file_sha256
+
+__all__ = [
+    "Anchor",
+    "FixedPlayer",
+    "KatagoAnchor",
+    "fixed_players",
+    "measure_anchors",
+    "opened_anchor",
+    "rate_anchors",
+    "shipped_pairings",
+]
+
+
+@dataclass(frozen=True)
+class KatagoAnchor:
+    """``katago:FILE``: a network of KataGo's, searched; opened when it plays."""
+
+    word: str
+    """As in the ladder."""
+    num_simulations: int
+    """Simulations a move, at least 1."""
+
+    @functools.cached_property
+    def name(self) -> str:
+        """What its results are kept under: file and simulations make it who it is.
+
+        The word itself where the file cannot be read: nobody has met it then.
+        """
+        try:
+            digest = file_sha256(Path(self.word.removeprefix(KATAGO)))
+        except OSError:
+            return self.word
+        return f"{KATAGO}{digest[:12]}:{self.num_simulations}"
+
+
+FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
+"""A player that never changes."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One rung of the ladder."""
+
+    player: FixedPlayer
+    """Who plays."""
+    elo: float
+    """Its rating; random is 0."""
+
+
+def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedPlayer]:
+    """Returns the players of a ladder's words, weakest first. Reads no file.
+
+    Args:
+        words: ``random``, ``mcts:N`` or ``katago:FILE``.
+        num_simulations: Simulations a move of those that are networks.
+
+    Raises:
+        UsageError: A word is no fixed player, or the first is not ``random``.
+    """
+    players: list[FixedPlayer] = []
+    for word in words:
+        player: FixedPlayer | None
+        if word.startswith(KATAGO) and word != KATAGO:
+            player = KatagoAnchor(word, num_simulations)
+        else:
+            player = fixed_player(word)
+        if player is None:
+            raise UsageError(
+                f"anchor ({word}) must be random, mcts:N or katago:FILE; name players "
+                f"that never change"
+            )
+        players.append(player)
+    if not players or players[0].name != "random":
+        raise UsageError("anchors must begin with random, whose rating is 0; add it")
+    return players
+
+
+def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPlayer:
+    """Returns an anchor as a player of a match. Blocks while a network is compiled.
+
+    Raises:
+        UsageError: A network's file cannot be used, or does not play the game.
+        RunError: The backend refuses it.
+    """
+    if not isinstance(player, KatagoAnchor):
+        return player
+    opened = open_player(player.word, num_threads=num_threads)
+    assert isinstance(opened, ModelPlayer)
+    return opened.playing(game.name)
+
+
+def shipped_pairings(task: str) -> list[Pairing]:
+    """Returns what neighbours of a known game's ladder scored; empty for others."""
+    return [
+        Pairing(a, b, Tally(wins_a, draws, wins_b))
+        for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
+    ]
+
+
+def rate_anchors(
+    players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
+) -> list[Anchor]:
+    """Returns the ladder as far up as neighbours have met.
+
+    Args:
+        players: Weakest first, from ``random``.
+        pairings: Any results; those of two other players are passed over.
+    """
+    known = list(pairings)
+    met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
+    num_rated = 1
+    for below, above in itertools.pairwise(players):
+        if frozenset((below.name, above.name)) not in met:
+            break
+        num_rated += 1
+    rated = players[:num_rated]
+    names = {player.name for player in rated}
+    among = [p for p in known if p.a in names and p.b in names]
+    ratings = fit_ratings(among, {"random": 0.0})
+    return [Anchor(player, ratings[player.name].elo) for player in rated]
+
+
+def measure_anchors(
+    run: RunDirectory,
+    game: Game,
+    players: Sequence[FixedPlayer],
+    *,
+    num_games: int = 20,
+    num_simulations: int = 64,
+    num_threads: int = 1,
+    opening_plies: int = 2,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[Anchor]:
+    """Returns the ladder; neighbours that never met play first and are recorded.
+
+    Blocks while they play. The results are a function of the game and the players,
+    so that every run measures the same ladder.
+
+    Args:
+        run: Where results are kept, as ``anchor-<name>-<n>.json``.
+        game: The game.
+        players: Weakest first, from ``random``.
+        num_games: Games of two neighbours.
+        num_simulations: Simulations a move of networks among them, as they were made
+            for.
+        num_threads: Threads that play.
+        opening_plies: Random plies that each game begins with.
+        stop: Asked ten times a second; True ends it.
+
+    Raises:
+        MatchStopped: ``stop`` ended a match, which is not recorded.
+        RunError: The disk refuses.
+    """
+    pairings = shipped_pairings(game.name)
+    records = [r for r in read_records(run) if r.task == game.name]
+    pairings += [record.to_pairing() for record in records]
+    met = {frozenset((p.a, p.b)) for p in pairings if p.tally.num_games}
+    for below, above in itertools.pairwise(players):
+        if frozenset((below.name, above.name)) in met:
+            continue
+        tally = play_match(
+            game,
+            opened_anchor(above, game, num_threads),
+            opened_anchor(below, game, num_threads),
+            num_games=num_games,
+            num_simulations=num_simulations,
+            num_threads=num_threads,
+            opening_plies=opening_plies,
+            watch=stopped_by(stop),
+        ).tally
+        record = MatchRecord(
+            task=game.name,
+            a=above.name,
+            b=below.name,
+            wins_a=tally.wins,
+            draws=tally.draws,
+            wins_b=tally.losses,
+            num_simulations=0,
+            opening_plies=opening_plies,
+            seed=0,
+        )
+        publish_record(run, "anchor-" + above.name.replace(":", ""), record)
+        pairings.append(record.to_pairing())
+    return rate_anchors(players, pairings)
+
+
+@cache
+def _shipped() -> dict[str, list[tuple[str, str, int, int, int]]]:
+    """Returns ``task -> [a, b, wins_a, draws, wins_b]`` of ``anchors.json``."""
+    text = (
+        resources.files("tengen.evaluation.ratings")
+        .joinpath("anchors.json")
+        .read_text()
+    )
+    content: dict[str, Any] = json.loads(text)
+    return {task: [tuple(row) for row in rows] for task, rows in content.items()}

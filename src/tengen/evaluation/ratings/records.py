@@ -1,0 +1,118 @@
+"""Results of matches in ``RUN/eval``: one immutable file each, read in order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tengen.config import from_dict, to_dict
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.ratings.fit import Pairing
+from tengen.run import RunDirectory, publish_json, read_object, storage_error
+from tengen.search import PlayConfig
+
+__all__ = [
+    "RECORD_SCHEMA",
+    "MatchRecord",
+    "publish_record",
+    "read_record",
+    "read_records",
+]
+
+RECORD_SCHEMA = 3
+"""The version of records written here, and the newest that is read."""
+
+_FILE = re.compile(r"(.+)-(\d+)\.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchRecord:
+    """The result of one match."""
+
+    schema: int = RECORD_SCHEMA
+    """Version of the record."""
+    task: str
+    """The game."""
+    a: str
+    """One player: ``random``, ``mcts:N`` or a model's number, six digits."""
+    b: str
+    """The other."""
+    wins_a: int
+    """Games that A won."""
+    draws: int
+    """Games drawn."""
+    wins_b: int
+    """Games that B won."""
+    num_simulations: int
+    """Simulations a move of the players that are models."""
+    play: PlayConfig = field(default_factory=PlayConfig)
+    """How these play; records of schema 1 have none, and are of the usual one."""
+    opening_plies: int
+    """Random plies that the games began with."""
+    book: str = ""
+    """The digest of the book whose openings came before these; empty for none."""
+    seed: int
+    """Of the match."""
+
+    def to_pairing(self) -> Pairing:
+        """Returns the part that ratings are made of."""
+        return Pairing(self.a, self.b, Tally(self.wins_a, self.draws, self.wins_b))
+
+
+def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
+    """Writes ``RUN/eval/<name>-<n>.json`` with the next n, from 1.
+
+    Blocks until it is durable. Only one process may write records of a name.
+
+    Returns:
+        The file.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    try:
+        run.eval.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(run.eval, error) from error
+    taken = [number for found, number, _ in _files(run) if found == name]
+    path = run.eval / f"{name}-{max(taken, default=0) + 1}.json"
+    publish_json(path, to_dict(record))
+    return path
+
+
+def read_records(run: RunDirectory) -> list[MatchRecord]:
+    """Returns every record of a run, by name and then by number.
+
+    Raises:
+        UsageError: One is of a newer schema.
+        RunError: One is damaged.
+    """
+    return [read_record(path) for _, _, path in sorted(_files(run))]
+
+
+def _files(run: RunDirectory) -> list[tuple[str, int, Path]]:
+    if not run.eval.is_dir():
+        return []
+    matched = ((_FILE.fullmatch(path.name), path) for path in run.eval.iterdir())
+    return [
+        (match[1], int(match[2]), path)
+        for match, path in matched
+        if match is not None and not match[1].startswith(".")
+    ]
+
+
+def read_record(path: Path) -> MatchRecord:
+    """Returns one record.
+
+    Raises:
+        UsageError: It is of a newer schema.
+        RunError: It is damaged.
+    """
+    content = read_object(
+        path,
+        "match record",
+        schema=RECORD_SCHEMA,
+        advice="remove it, its games are played again",
+    )
+    return from_dict(MatchRecord, content, where=str(path))

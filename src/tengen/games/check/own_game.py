@@ -1,0 +1,250 @@
+"""Checks a game of one's own by playing it, and says which method is wrong."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from tengen.errors import UsageError
+from tengen.games.check.facts import GameFacts
+from tengen.games.check.verified_game import VerifiedGame, is_int
+from tengen.games.protocol import OwnGame, Planes
+
+__all__ = ["check_own_game", "check_position"]
+
+_METHODS = (
+    "initial_state",
+    "to_play",
+    "legal_actions",
+    "apply",
+    "is_terminal",
+    "returns",
+    "observation",
+    "to_string",
+)
+_SYMMETRY_METHODS = ("transform_action", "transform_planes")
+
+
+def check_own_game(
+    own: OwnGame[Any], name: str = "", num_games: int = 10, seed: int = 0
+) -> GameFacts:
+    """Plays random games and verifies every method of a game.
+
+    Args:
+        own: The game; see `tengen.games.OwnGame` for what must hold.
+        name: What messages call it; its class where empty.
+        num_games: How many games to play.
+        seed: Of the random moves; the same seed plays the same games.
+
+    Returns:
+        What was seen of the games.
+
+    Raises:
+        UsageError: A method is missing, raised, or broke the protocol; names the
+            method and the value.
+    """
+    check = _Check(own, name or type(own).__name__)
+    check.declarations()
+    for game_index in range(num_games):
+        check.random_game(random.Random(f"{seed} {game_index}"))
+    return check.facts
+
+
+def check_position(
+    own: OwnGame[Any], state: Any, ply: int, shape: tuple[int, ...]
+) -> None:
+    """Verifies what a game answers of one position.
+
+    Args:
+        own: The game.
+        state: The position.
+        ply: Moves made so far.
+        shape: Of the planes, as in the initial position.
+
+    Raises:
+        UsageError: As `check_own_game`.
+    """
+    check = _Check(own, type(own).__name__, shape)
+    check.position(state, ply)
+
+
+class _Check:
+    """The checks: of what is declared, of positions, and of whole games."""
+
+    def __init__(
+        self,
+        own: OwnGame[Any],
+        name: str,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self._own: Any = own
+        self._name = name
+        self._game = VerifiedGame(own, name, shape)
+        self.facts = GameFacts()
+
+    def declarations(self) -> None:
+        """Checks what is fixed: methods, counts, layout."""
+        if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
+            raise UsageError(
+                f"{self._name} must be a game, with the methods of "
+                f"tengen.games.OwnGame, or an environment, a gymnasium.Env with reset "
+                f"and step; it has neither"
+            )
+        for method in _METHODS:
+            self._game.require_method(method)
+        for count in ("num_actions", "max_plies"):
+            self._game.count(count, self._game.attribute(count, None))
+        num_symmetries = self._game.attribute("num_symmetries", 1)
+        self._num_symmetries = self._game.count("num_symmetries", num_symmetries)
+        if self._num_symmetries > 1:
+            for method in _SYMMETRY_METHODS:
+                self._game.require_method(method)
+            self._actions_are_permuted()
+        planes = self._game.observation(self._game.call("initial_state"))
+        self._layout_fits(planes)
+        self._planes_are_permuted(planes.shape)
+
+    def position(self, state: Any, ply: int) -> None:
+        """Checks one position."""
+        self._game.ply = ply
+        self._game.snapshot(state)
+        if not self._game.terminal(state) and ply >= self._own.max_plies:
+            self._game.fail("is_terminal", False, "must be True", "raise max_plies")
+
+    def random_game(self, rng: random.Random) -> None:
+        """Plays one game, and beside it the same game under one symmetry."""
+        symmetry = rng.randrange(self._num_symmetries)
+        self._game.ply = 0
+        state = self._game.call("initial_state")
+        turned = self._game.call("initial_state")
+        while True:
+            self._same_under_symmetry(state, turned, symmetry)
+            if self._game.terminal(state):
+                break
+            if self._game.ply >= self._own.max_plies:
+                self._game.fail("is_terminal", False, "must be True", "raise max_plies")
+            action = rng.choice(self._game.legal(state))
+            before = self._game.snapshot(state)
+            child = self._game.call("apply", state, action)
+            if self._game.snapshot(state) != before:
+                self._game.fail(
+                    "apply",
+                    f"action {action}",
+                    "must not change the state that it is given",
+                    "return a changed copy",
+                )
+            if symmetry:
+                turned_action = self._game.call("transform_action", action, symmetry)
+                turned = self._game.call("apply", turned, turned_action)
+            else:
+                turned = child
+            state = child
+            self._game.ply += 1
+        self.facts.finish(self._game.ply, self._game.returns(state)[0])
+
+    def _layout_fits(self, planes: Planes) -> None:
+        layout = self._game.attribute("policy_layout", "flat")
+        _, height, width = planes.shape
+        wanted = {
+            "cells": height * width,
+            "cells_and_pass": height * width + 1,
+            "columns": width,
+            "flat": self._own.num_actions,
+        }
+        if layout not in wanted:
+            raise UsageError(
+                f"{self._name}.policy_layout ({layout!r}) must be one of "
+                f"{', '.join(wanted)}; use flat if unsure"
+            )
+        if self._own.num_actions != wanted[layout]:
+            raise UsageError(
+                f"{self._name}.policy_layout ({layout!r}) must have "
+                f"{wanted[layout]} actions on planes {planes.shape}, and num_actions "
+                f"is {self._own.num_actions}; use flat if actions are no cells"
+            )
+
+    def _actions_are_permuted(self) -> None:
+        every = list(range(self._own.num_actions))
+        for symmetry in range(self._num_symmetries):
+            image = [self._game.call("transform_action", a, symmetry) for a in every]
+            if not all(map(is_int, image)) or sorted(image) != every:
+                self._game.fail(
+                    "transform_action",
+                    f"symmetry {symmetry}",
+                    "must take every action to another one in range",
+                    "no two actions may share an image",
+                )
+            if symmetry == 0 and image != every:
+                self._game.fail(
+                    "transform_action",
+                    "symmetry 0",
+                    "must leave every action as it is",
+                    "number the identity 0",
+                )
+
+    def _planes_are_permuted(self, shape: tuple[int, ...]) -> None:
+        entries = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        for symmetry in range(1, self._num_symmetries):
+            moved = self._game.planes(
+                "transform_planes",
+                self._game.call("transform_planes", entries, symmetry),
+            )
+            if not np.array_equal(np.sort(moved, axis=None), entries.ravel()):
+                self._game.fail(
+                    "transform_planes",
+                    f"symmetry {symmetry}",
+                    "must only move the entries of the planes",
+                    "turn and mirror them, or declare fewer symmetries",
+                )
+
+    def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
+        """Checks a position, and that its transformed twin is its transform."""
+        snapshot = self._game.snapshot(state)
+        if snapshot != self._game.snapshot(state):
+            self._game.fail(
+                "observation",
+                "asked twice",
+                "must depend on the state only, as all methods must",
+                "keep nothing in the game between calls",
+            )
+        player, terminal, legal, _, planes, _ = snapshot
+        if not terminal:
+            self.facts.see(self._game.ply, player, legal, planes)
+        if self._num_symmetries == 1:
+            return
+        label = f"symmetry {symmetry}"
+        planes = self._game.planes(
+            "transform_planes",
+            self._game.call(
+                "transform_planes", self._game.observation(state), symmetry
+            ),
+        )
+        if not np.array_equal(planes, self._game.observation(turned)):
+            self._game.fail(
+                "transform_planes",
+                label,
+                "must give the planes of the game with transformed actions",
+                "see transform_action, or declare fewer symmetries",
+            )
+        player, terminal, legal, returns, _, _ = self._game.snapshot(turned)
+        if legal is not None and snapshot[2] is not None:
+            image = [
+                self._game.call("transform_action", action, symmetry)
+                for action in snapshot[2]
+            ]
+            same = tuple(sorted(image)) == legal
+        else:
+            same = snapshot[2] is legal
+        if not same or (player, terminal, returns) != (
+            snapshot[0],
+            snapshot[1],
+            snapshot[3],
+        ):
+            self._game.fail(
+                "transform_action",
+                label,
+                "must lead to a game with the same rules and result",
+                "declare fewer symmetries",
+            )

@@ -1,0 +1,205 @@
+"""A game of one's own, asked method by method; each answer is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tengen.errors import UsageError
+from tengen.games.protocol import OwnGame, Planes
+from tengen.games.raised import RAISED, call_method, raised
+
+__all__ = ["VerifiedGame", "is_int"]
+
+# Actions and plies are stored as 16 bits.
+_MAX_COUNT = 65535
+
+
+class VerifiedGame:
+    """A game whose answers are verified, each as it is given.
+
+    Every method raises UsageError where a method of the game is missing, raises or
+    breaks the protocol; the message names it, the value and the ply.
+
+    Args:
+        own: The game.
+        name: What messages call it.
+        shape: Of the planes; None takes that of the first.
+
+    Attributes:
+        ply: Moves made so far, for messages; the caller keeps it up to date.
+    """
+
+    def __init__(
+        self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
+    ) -> None:
+        self._own: Any = own
+        self._name = name
+        self.ply = 0
+        self._shape = shape
+
+    def require_method(self, method: str) -> None:
+        """Makes sure that the game has a method."""
+        if not callable(self.attribute(method, None)):
+            raise UsageError(
+                f"{self._name}.{method} (missing) must be a method; "
+                "see tengen.games.OwnGame for what it returns"
+            )
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """Returns an attribute, or what stands for it where there is none."""
+        try:
+            return getattr(self._own, name, default)
+        except RAISED as error:
+            raise raised(f"{self._name}.{name} (attribute)", error) from error
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Returns what a method of the game returns, as it is."""
+        return call_method(self._name, self._own, self.ply, method, *args)
+
+    def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
+        """Says that a method answers wrongly, how it must, and what to do."""
+        text = value if isinstance(value, str) else repr(value)
+        raise UsageError(
+            f"{self._name}.{method} ({' '.join(text.split())}) {rule} "
+            f"at ply {self.ply}; {advice}"
+        )
+
+    def count(self, name: str, value: Any) -> int:
+        """Returns an attribute that counts something, 1 to 65535."""
+        if not is_int(value) or not 1 <= value <= _MAX_COUNT:
+            raise UsageError(
+                f"{self._name}.{name} ({value!r}) must be an integer, 1 to "
+                f"{_MAX_COUNT}; set it in the class"
+            )
+        return int(value)
+
+    def terminal(self, state: Any) -> bool:
+        """Returns whether the game is finished."""
+        terminal = self.call("is_terminal", state)
+        if not isinstance(terminal, bool | np.bool_):
+            self.fail("is_terminal", terminal, "must be a bool", "return bool(...)")
+        return bool(terminal)
+
+    def legal(self, state: Any) -> list[int]:
+        """Returns the legal actions, increasing and in range, at least one."""
+        actions = self.call("legal_actions", state)
+        if not isinstance(actions, Sequence | np.ndarray) or not all(
+            map(is_int, actions)
+        ):
+            self.fail("legal_actions", actions, "must be integers", "return a list")
+        legal = [int(action) for action in actions]
+        if not legal:
+            self.fail(
+                "legal_actions",
+                actions,
+                "must not be empty before the game is finished",
+                "end the game in is_terminal, or add a pass",
+            )
+        if sorted(set(legal)) != legal:
+            self.fail(
+                "legal_actions", legal, "must be increasing", "return sorted(actions)"
+            )
+        if legal[0] < 0 or legal[-1] >= self._own.num_actions:
+            self.fail(
+                "legal_actions",
+                legal,
+                f"must be 0 to {self._own.num_actions - 1}",
+                "raise num_actions or number the actions from 0",
+            )
+        return legal
+
+    def to_play(self, state: Any) -> int:
+        """Returns the side to move, 0 or 1."""
+        player = self.call("to_play", state)
+        if not is_int(player) or player not in (0, 1):
+            self.fail("to_play", player, "must be 0 or 1", "0 moves first")
+        return int(player)
+
+    def returns(self, state: Any) -> tuple[float, float]:
+        """Returns what both players get: a win, a draw or a loss."""
+        value = self.call("returns", state)
+        try:
+            first, second = (float(result) for result in value)
+        except (TypeError, ValueError):
+            self.fail("returns", value, "must be two numbers", "return (first, second)")
+        if (first, second) not in ((1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)):
+            self.fail(
+                "returns",
+                value,
+                "must be (1, -1), (-1, 1) or (0, 0)",
+                "the game is zero-sum; 0 is a draw",
+            )
+        return first, second
+
+    def observation(self, state: Any) -> Planes:
+        """Returns the planes of a position, ``[C, H, W] float32``."""
+        planes = self.planes("observation", self.call("observation", state))
+        if not planes[0].any():
+            self.fail(
+                "observation",
+                "plane 0 is all 0",
+                "must be 1 on the board in plane 0",
+                "put np.ones((H, W)) before the others",
+            )
+        return planes
+
+    def planes(self, method: str, planes: Any) -> Planes:
+        """Returns planes that a method gave, of the shape of all others."""
+        if not isinstance(planes, np.ndarray):
+            self.fail(
+                method,
+                f"a {type(planes).__name__}",
+                "must be a numpy array",
+                "return np.stack([...]) of the planes",
+            )
+        if planes.ndim != 3 or 0 in planes.shape:
+            self.fail(
+                method,
+                f"shape {planes.shape}",
+                "must be [C, H, W]",
+                "stack planes of H x W",
+            )
+        if planes.dtype != np.float32:
+            self.fail(
+                method,
+                f"dtype {planes.dtype}",
+                "must be float32",
+                "add .astype(np.float32)",
+            )
+        if self._shape is None:
+            self._shape = planes.shape
+        if planes.shape != self._shape:
+            self.fail(
+                method,
+                f"shape {planes.shape}",
+                f"must be {self._shape}, as in the initial state",
+                "give every position the same planes",
+            )
+        if not np.isfinite(planes).all():
+            self.fail(
+                method, "nan or inf", "must be finite", "check the planes' values"
+            )
+        return planes
+
+    def snapshot(self, state: Any) -> tuple[Any, ...]:
+        """Returns all that the protocol shows of a position, compared by value."""
+        text = self.call("to_string", state)
+        if not isinstance(text, str):
+            self.fail("to_string", text, "must be a str", "return the board as text")
+        terminal = self.terminal(state)
+        return (
+            self.to_play(state),
+            terminal,
+            None if terminal else tuple(self.legal(state)),
+            self.returns(state) if terminal else None,
+            self.observation(state).tobytes(),
+            text,
+        )
+
+
+def is_int(value: Any) -> bool:
+    """Returns whether a value is an integer, Python's or numpy's, and no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

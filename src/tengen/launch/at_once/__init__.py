@@ -1,0 +1,7 @@
+"""The schedule where all roles work at once, and the processes that it has."""
+
+from __future__ import annotations
+
+from tengen.launch.at_once.schedule import run_at_once
+
+__all__ = ["run_at_once"]

@@ -1,0 +1,254 @@
+"""The processes of a call where all roles work at once, and their threads.
+
+More of those that act may come and go while the call goes on, as ``run.json`` says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from tengen.errors import TengenError
+from tengen.launch.at_once.workers import Worker
+from tengen.launch.launcher import Handle, Launcher
+from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
+from tengen.run import RunDirectory, lock_holder
+
+__all__ = ["Crew"]
+
+
+_MOST_GROWTH = 4
+"""Times the actors that inference was sized for. It takes no more rows than of eight
+times as many, those of actors that died a moment ago among them."""
+_KILL_S = 10.0
+
+
+class Crew:
+    """Used by the thread of the call; ``handles`` and ``kill_soon`` by any thread.
+
+    Args:
+        launcher: Starts the processes.
+        config: The run's.
+        run: The run.
+        workers: The processes to begin with.
+
+    Attributes:
+        workers: Those that work, in order; one that leaves is gone at once.
+        threads: By name; of those that left too.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        config: RunConfig,
+        run: RunDirectory,
+        workers: Sequence[Worker],
+    ) -> None:
+        self._launcher = launcher
+        self._config = config
+        self._run = run
+        schedule = config.agent.schedule(config)
+        self._acting = schedule.acting
+        self._is_served = bool(schedule.serving)
+        # What serves actors is sized for these; nothing is for self-play.
+        self._sized = config.launch.of(self._acting).count if schedule.serving else 0
+        self._looked: tuple[int, int] = self._stamp()
+        self._lock = threading.Lock()
+        self._handles: dict[str, Handle] = {}
+        self._left: set[str] = set()
+        self.workers: list[Worker] = []
+        self.threads: dict[str, threading.Thread] = {}
+        for worker in workers:
+            self._begin(worker)
+
+    def handle(self, worker: Worker) -> Handle:
+        """Returns the handle of a process, whether it works or has left."""
+        with self._lock:
+            return self._handles[worker.name]
+
+    def handles(self) -> list[Handle]:
+        """Returns the handles of all."""
+        with self._lock:
+            return list(self._handles.values())
+
+    def has_left(self, worker: Worker) -> bool:
+        """Returns whether a process is to take no more turns."""
+        with self._lock:
+            return worker.name in self._left
+
+    def start_threads(self, serve: Callable[[Worker], None]) -> None:
+        """Starts a thread for each process that has none."""
+        for worker in self.workers:
+            if worker.name not in self.threads:
+                thread = threading.Thread(
+                    target=serve, args=(worker,), name=worker.name
+                )
+                self.threads[worker.name] = thread
+                thread.start()
+
+    def follow_config(self) -> tuple[int, list[Worker], str]:
+        """Has as many processes act as ``run.json`` says now.
+
+        Returns:
+            How many they are now, those that are to leave, and why there are not as
+            many as wanted, empty where there are.
+
+        Raises:
+            RunError: ``run.json`` is damaged.
+        """
+        acting = [one for one in self.workers if one.roles == (self._acting,)]
+        stamp = self._stamp()
+        if not acting or stamp == self._looked:
+            return len(acting), [], ""
+        self._looked = stamp
+        wanted = read_config(self._run).launch.of(self._acting).count
+        refused = ""
+        known = {one.index for one in acting}
+        for index in range(wanted):
+            if index in known:
+                continue
+            if self._sized and index >= _MOST_GROWTH * self._sized:
+                refused = (
+                    f"launch.roles.{self._acting}.count ({wanted}) must be at most "
+                    f"{_MOST_GROWTH * self._sized} in this call, {_MOST_GROWTH} times "
+                    f"the {self._sized} that it began with; start the command again"
+                )
+                break
+            name = f"{self._acting}-{index}"
+            leaving_thread = self.threads.get(name)
+            if leaving_thread is not None and leaving_thread.is_alive():
+                # It left a moment ago, and has its lock still: the next time.
+                self._looked = (0, 0)
+                continue
+            worker = Worker(
+                name=name,
+                roles=(self._acting,),
+                index=index,
+                num_threads=acting[0].num_threads,
+            )
+            refused = self._held_by(index)
+            if refused:
+                break
+            try:
+                self._begin(worker)
+            except TengenError as error:
+                refused = str(error)
+                break
+        leaving = [one for one in acting if one.index >= wanted]
+        with self._lock:
+            self._left |= {one.name for one in leaving}
+        self.workers = [one for one in self.workers if one not in leaving]
+        for worker in leaving:
+            self.handle(worker).stop()
+        count = sum(one.roles == (self._acting,) for one in self.workers)
+        return count, leaving, refused
+
+    def end_all(self) -> None:
+        """Closes every process: what acts first, which may ask the learner to save.
+
+        Raises:
+            RunError: One could not save.
+        """
+        for worker in sorted(
+            self.workers, key=lambda one: one.roles != (self._acting,)
+        ):
+            self.handle(worker).stop()
+            self.handle(worker).close()
+        self.workers = []
+
+    def join(self) -> None:
+        """Waits for the threads that still work, once every process is to stop.
+
+        These are of further learners; one that does not end is killed.
+        """
+        for worker in self.workers:
+            thread = self.threads.get(worker.name)
+            if thread is None:
+                continue
+            thread.join(_KILL_S)
+            if thread.is_alive():
+                # A learner that follows has nothing to save.
+                self.handle(worker).kill()
+                thread.join()
+
+    def kill_soon(self, workers: Sequence[Worker]) -> None:
+        """Ends actors that do not end by themselves, as where an environment hangs.
+
+        They have nothing to save. Does not block.
+
+        Args:
+            workers: That are to end; others than actors are left alone.
+        """
+        for worker in workers:
+            if self.is_actor(worker):
+                timer = threading.Timer(_KILL_S, self.handle(worker).kill)
+                timer.daemon = True
+                timer.start()
+
+    def close_actors(self) -> None:
+        """Closes the processes that have nothing to save, whatever they say."""
+        for worker in self.workers:
+            if self.is_actor(worker):
+                with contextlib.suppress(TengenError):
+                    self.handle(worker).close()
+
+    def is_actor(self, worker: Worker) -> bool:
+        """Returns whether a process steps environments and does nothing else."""
+        return self._is_served and worker.roles == (self._acting,)
+
+    def begin(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Begins further processes, and returns them.
+
+        Args:
+            workers: None of them is there yet.
+
+        Raises:
+            TengenError: There is no place for one.
+        """
+        for worker in workers:
+            self._begin(worker)
+        return list(workers)
+
+    def outgrown(self, count: int) -> str:
+        """Returns what is not sized for so many processes that act, or nothing."""
+        if not 0 < self._sized < count:
+            return ""
+        return (
+            f"inference's batches and a queue's memory are those of {self._sized}; "
+            f"start the command again to size them anew"
+        )
+
+    def _held_by(self, index: int) -> str:
+        """Returns who plays as the writer that a new process would be, or nothing."""
+        if self._acting != "selfplay":
+            return ""
+        folder = writer_directory(self._run, TRAIN_WRITER + index)
+        holder = lock_holder(folder / "lock")
+        if holder is None:
+            return ""
+        return f"{folder.name} is played by process {holder}; stop that one first"
+
+    def forget(self, worker: Worker) -> None:
+        """Closes a process that has left, by the thread that gave it its turns."""
+        self.handle(worker).close()
+
+    def _begin(self, worker: Worker) -> None:
+        handle = self._launcher.start(
+            worker.roles,
+            worker.num_threads,
+            self._config.launch.of(worker.given_as),
+            worker.index,
+        )
+        with self._lock:
+            self._handles[worker.name] = handle
+            # It may have left before, and is wanted again.
+            self._left.discard(worker.name)
+        self.threads.pop(worker.name, None)
+        self.workers.append(worker)
+
+    def _stamp(self) -> tuple[int, int]:
+        """Returns what differs once ``run.json`` was written again."""
+        found = os.stat(self._run.path / "run.json")
+        return found.st_ino, found.st_mtime_ns

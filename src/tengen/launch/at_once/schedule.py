@@ -1,0 +1,384 @@
+"""The schedule of launchers whose roles all work at once, each in a process of its own.
+
+::
+
+    a thread a process:
+        while the call goes on:
+            take a turn of each of its roles; where none had anything to do, wait
+    then:
+        end acting; learn, export and gate what is there, in turn, until the run has
+        all its models; where it has these and a target, end all that is there, and
+        have processes of another role play the models against it, at once
+
+A call of a run that had all its models before begins with the last of these.
+
+Self-play has a process for each role, several where ``selfplay`` is given several.
+Environments have one for learning, one for inference and one for each actor; actors
+have no network (see ``roles.actor``). Self-play goes on with models that are published
+meanwhile, in the middle of a game. A process that dies is started again and its turn is
+redone; one that dies again and again ends the run and is named. A seed does not give
+the same run: who is how fast decides.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tengen.agents import Schedule
+from tengen.launch.at_once.closing import Closing, closing_workers
+from tengen.launch.at_once.crew import Crew
+from tengen.launch.at_once.turn_reports import TurnReports
+from tengen.launch.at_once.waiting import Waiting
+from tengen.launch.at_once.workers import Worker, workers_at_once
+from tengen.launch.budget import Budget, Spending
+from tengen.launch.launcher import Launcher, close_all
+from tengen.launch.reports.journal import RunJournal
+from tengen.roles import (
+    TRAIN_WRITER,
+    RunConfig,
+    StopListener,
+    read_config,
+    read_spent,
+    record_spent,
+    sealed_generation,
+    writer_directory,
+)
+from tengen.run import RunDirectory, remove_services
+
+__all__ = ["run_at_once"]
+
+_POLL_S = 0.5
+_IDLE_S = 0.05
+
+
+def run_at_once(
+    launcher: Launcher,
+    config: RunConfig,
+    run: RunDirectory,
+    budget: Budget,
+    journal: RunJournal,
+    stop: StopListener,
+    *,
+    num_threads: int,
+    closing: Callable[[Sequence[Worker]], Sequence[Worker]] | None = None,
+) -> None:
+    """Trains until the budget is spent or ``stop`` hears something. Blocks.
+
+    Args:
+        launcher: Starts the processes.
+        config: The run's config; its task is what the user typed.
+        run: The run; the caller holds its ``train`` lock.
+        budget: Of this call.
+        journal: Takes every report.
+        stop: Ends the turns that are going on, with everything saved.
+        num_threads: Cores to use; see ``workers_at_once`` for who has how many.
+        closing: Returns the processes of the closing role, given those that worked,
+            once these have ended; None: those that ``closing_workers`` returns.
+
+    Raises:
+        UsageError: A role refused its config or its files.
+        RunError: A role failed or died again and again.
+    """
+    workers = workers_at_once(config, num_threads)
+    # What is damaged is refused before a process starts.
+    spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
+    crew = Crew(launcher, config, run, workers)
+    if closing is None:
+
+        def closing(workers: Sequence[Worker]) -> Sequence[Worker]:
+            return closing_workers(config, workers, num_threads)
+
+    loop = _AtOnce(config, run, spending, journal, crew, closing)
+
+    def end() -> None:
+        loop.end()
+        for handle in crew.handles():
+            handle.stop()
+        crew.kill_soon(crew.workers)
+
+    stop.tell(end)
+    try:
+        # What learns would go on and make a model too many.
+        if not spending.is_trained():
+            loop.run()
+        if not stop.event.is_set():
+            loop.finish()
+    finally:
+        end()
+        crew.join()
+        try:
+            crew.close_actors()
+            close_all(crew.handles())
+        finally:
+            remove_services(run)
+            record_spent(run, spending.core_minutes)
+
+
+class _AtOnce:
+    """A thread a process; ``run`` and ``finish`` are for the caller's thread."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        spending: Spending,
+        journal: RunJournal,
+        crew: Crew,
+        closing: Callable[[Sequence[Worker]], Sequence[Worker]],
+    ) -> None:
+        self._config = config
+        self._schedule: Schedule = config.agent.schedule(config)
+        self._run = run
+        self._journal = journal
+        self._crew = crew
+        self._is_over = threading.Event()
+        # Further learners have turns for as long as the first one learns.
+        self._is_learned = threading.Event()
+        self._closing = Closing(self._schedule.closing, self._turn)
+        self._closing_workers = closing
+        # Of all below, which no thread keeps while a turn goes on.
+        self._lock = threading.Lock()
+        self._error: Exception | None = None
+        self._spending = spending
+        self._waiting = Waiting(self._schedule, config.launch)
+        self._reports = TurnReports(self._schedule, spending, journal, crew.workers)
+        self._is_chosen = False
+        self._begun: set[str] = set()
+
+    def run(self) -> None:
+        """Works until the budget is spent, something stops it, or a role fails."""
+        crew = self._crew
+        crew.start_threads(self._serve)
+        while not self._is_over.wait(_POLL_S):
+            with self._lock:
+                if self._spending.is_over(self._reports.publishing_s):
+                    self._is_over.set()
+                self._tell_who_waits()
+            self._scale()
+        ending = [one for one in crew.workers if self._error or self._is_ending(one)]
+        for worker in ending:
+            crew.handle(worker).stop()
+        crew.kill_soon(ending)
+        following = {one.name for one in crew.workers if one.is_follower}
+        for name, thread in crew.threads.items():
+            if name not in following:
+                thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def finish(self) -> None:
+        """Learns from the last games while there is time, and makes a model of it.
+
+        Once the run has all its models it does not, but closes the run.
+
+        Raises:
+            UsageError: The closing role refused its config or files.
+            RunError: A role that the run needs has no room in the cluster, or failed.
+        """
+        if not self._spending.is_trained():
+            with self._lock:
+                self._waiting.check_end(self._crew.workers)
+        for role in self._schedule.learning:
+            worker = next(one for one in self._crew.workers if role in one.roles)
+            # A turn may make the last model: what is left then is for no model.
+            while not self._spending.is_trained():
+                report = self._turn(worker, role)
+                is_late = self._spending.is_late(self._reports.publishing_s)
+                if report is None or report.get("stopped"):
+                    break
+                if role == "learn" and is_late:
+                    break
+        if self._spending.is_trained():
+            self._close()
+
+    def _close(self) -> None:
+        """Ends training, and has the closing role take turns until nothing is left.
+
+        Raises:
+            UsageError: The role refused its config or files.
+            RunError: It failed.
+        """
+        if not self._schedule.closing or self._closing.is_over:
+            return
+        before = list(self._crew.workers)
+        self._is_learned.set()
+        for worker in before:
+            if worker.is_follower:
+                self._crew.handle(worker).stop()
+        self._crew.join()
+        self._crew.end_all()
+        with self._lock:
+            for worker in before:
+                self._waiting.forget(worker)
+        workers = self._crew.begin(self._closing_workers(before))
+        self._closing.run(workers)
+
+    def end(self) -> None:
+        """Has every role take no other turn. From any thread; does not block."""
+        self._is_over.set()
+        self._closing.end()
+        self._is_learned.set()
+
+    def _is_ending(self, worker: Worker) -> bool:
+        """Returns whether a process ends its turn when the budget is spent.
+
+        In minutes the learner does too: what it has learned by then makes the model.
+        """
+        schedule = self._schedule
+        if worker.roles[0] in (schedule.acting, schedule.rating):
+            return True
+        is_late = self._spending.is_late(self._reports.publishing_s)
+        return is_late and worker.roles in (("shuffle",), ("learn",))
+
+    def _serve(self, worker: Worker) -> None:
+        idle_s = _IDLE_S if self._schedule.serving else _POLL_S
+        is_over = self._is_learned if worker.is_follower else self._is_over
+        try:
+            while not is_over.is_set() and not self._crew.has_left(worker):
+                reports = [
+                    self._turn(worker, role)
+                    for role in worker.roles
+                    if not is_over.is_set() and self._is_wanted(worker, role)
+                ]
+                if all(report is None for report in reports):
+                    is_over.wait(idle_s)
+            if self._crew.has_left(worker):
+                self._crew.forget(worker)
+        except Exception as error:
+            with self._lock:
+                if self._is_over.is_set() and self._crew.is_actor(worker):
+                    # What it is connected to ends too, in any order, and it has nothing
+                    # to save.
+                    self._journal.ended_late(worker.name, str(error))
+                else:
+                    self._error = self._error or error
+                    # Every process is stopped, and none waits for another.
+                    self._is_learned.set()
+            self._is_over.set()
+
+    def _scale(self) -> None:
+        """Has as many processes act as ``run.json`` says now; see ``tengen scale``."""
+        before = len(self._crew.workers)
+        count, leaving, refused = self._crew.follow_config()
+        if len(self._crew.workers) != before or refused:
+            with self._lock:
+                self._reports.count(count, leaving)
+                for worker in leaving:
+                    self._waiting.forget(worker)
+                outgrown = self._crew.outgrown(count)
+                self._journal.scaled(self._schedule.acting, count, refused, outgrown)
+        self._crew.kill_soon(leaving)
+        self._crew.start_threads(self._serve)
+
+    def _is_wanted(self, worker: Worker, role: str) -> bool:
+        """Returns whether a role takes a turn now; one of acting has then begun."""
+        if role in self._schedule.learning and self._spending.is_trained():
+            return False  # what came of it would be a model too many
+        if role in ("shuffle", "learn", "export", "follow"):
+            return True
+        # Export completes the config, which the others read once.
+        if not self._is_chosen and read_config(self._run).inference.has_auto:
+            return False
+        self._is_chosen = True
+        with self._lock:
+            if role == self._schedule.acting:
+                serving = self._schedule.serving
+                if serving and not {"learn", serving} <= self._begun:
+                    return False  # what actors connect to is not there yet
+                # Checked before each turn, not in the loop that looks now and then, so
+                # that no generation too many begins.
+                if self._spending.is_over(self._reports.publishing_s):
+                    self._is_over.set()
+                if self._is_over.is_set() or self._spending.is_taken():
+                    return False
+                # At once: no other process may take the same games of the budget.
+                num_games = self._schedule.games_per_turn
+                self._spending.begin_turn(worker.name, num_games)
+                return True
+            rating = self._config.agent.rating
+            if role != self._schedule.rating or rating is None:
+                return True
+            return self._reports.rated_s < rating.time_share * self._spending.elapsed_s
+
+    def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
+        is_acting = role == self._schedule.acting
+        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
+        sealed = sealed_generation(writer_directory(self._run, writer))
+        with self._lock:
+            details: dict[str, Any] = {
+                **self._spending.outlook(),
+                "sealed": sealed,
+                "follow_models": True,
+                "frames_left": self._spending.frames_left(),
+            }
+            if not worker.is_follower:
+                self._reports.begin(worker, role)
+        start_s = time.monotonic()
+
+        def on_progress(report: dict[str, Any]) -> None:
+            # The learner that leads tells what all learners do.
+            if worker.is_follower:
+                return
+            self._note_room(worker, report.get("waiting_s"))
+            with self._lock:
+                self._reports.progress(worker, role, report, self._crew.workers)
+
+        def on_death(role: str, how: str) -> None:
+            with self._lock:
+                self._journal.death("learn" if worker.is_follower else role, how)
+
+        report = None
+        try:
+            handle = self._crew.handle(worker)
+            report = handle.turn(role, on_progress, on_death, details)
+            if worker.is_follower:
+                return report
+        finally:
+            with self._lock:
+                if not worker.is_follower:
+                    self._reports.end(worker, role, report)
+        with self._lock:
+            if report is None or not report.keys() <= {"stopped"}:
+                self._waiting.note(worker, None)
+            if report is not None or role != self._schedule.serving:
+                self._begun.add(role)
+            if report is not None and not report.keys() <= {"stopped"}:
+                seconds = time.monotonic() - start_s
+                self._reports.take(worker, role, report, seconds, self._crew.workers)
+            elif is_acting:
+                self._spending.drop_turn(worker.name)
+        return report
+
+    def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
+        """Takes for how long a process has waited for room, or None: it has room.
+
+        Raises:
+            RunError: The run needs it, and it has waited for too long.
+        """
+        with self._lock:
+            self._waiting.note(worker, waiting_s)
+            if self._is_over.is_set():
+                # The loop that tells of all at once has ended.
+                self._tell_who_waits()
+            if waiting_s is None:
+                return
+            if worker.roles == (self._schedule.acting,):
+                # Others may play what it was to play: it may never have room.
+                self._spending.drop_turn(worker.name)
+            # The closing role comes after the time.
+            is_closing = worker.roles == (self._schedule.closing,)
+            is_late = not is_closing and self._spending.is_late()
+            is_needless = is_late or self._closing.leaves(worker)
+            if not is_needless:
+                self._waiting.check(self._crew.workers)
+        if is_needless:
+            # The time is spent, or others did it all: it waits for room no more.
+            self._crew.handle(worker).stop()
+
+    def _tell_who_waits(self) -> None:
+        """Shows it where it is new; the caller has the lock."""
+        if (names := self._waiting.news()) is not None:
+            self._journal.waiting(names)

@@ -1,0 +1,120 @@
+"""Which processes of a call wait for room in a cluster, and for how long they may.
+
+A cluster begins a process once it has room for it, which may be never: for a run that
+is too large for it, or once a host was lost. A role without which the run comes to
+nothing is waited for so long and no longer; so are all that act, where none has room,
+and all of the closing role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tengen.agents import Schedule
+from tengen.errors import RunError
+from tengen.launch.at_once.workers import Worker
+from tengen.roles import LaunchConfig
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """Used by one thread at a time.
+
+    Args:
+        schedule: The run's.
+        launch: The run's, which says how long a needed role may wait.
+    """
+
+    def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
+        self._needed = {*schedule.learning, schedule.serving}
+        # Of each any one does, while the others wait.
+        self._shared = ((schedule.acting,), (schedule.closing,))
+        self._most_minutes = launch.wait_minutes
+        # By process: since when, in seconds before it said so last.
+        self._seconds: dict[str, float] = {}
+        self._had_room: set[str] = set()
+        self._told: list[str] = []
+
+    def note(self, worker: Worker, seconds: float | None) -> None:
+        """Takes that a process waits, or has room.
+
+        Args:
+            worker: The process.
+            seconds: For how long it has waited; None: it has room.
+        """
+        if seconds is not None:
+            self._seconds[worker.name] = seconds
+            return
+        self._seconds.pop(worker.name, None)
+        self._had_room.add(worker.name)
+
+    def forget(self, worker: Worker) -> None:
+        """Takes that a process has left."""
+        self._seconds.pop(worker.name, None)
+
+    def news(self) -> list[str] | None:
+        """Returns the names of those that wait; None where it has returned these."""
+        names = list(self._seconds)
+        if names == self._told:
+            return None
+        self._told = names
+        return names
+
+    def check(self, workers: Sequence[Worker]) -> None:
+        """Makes sure that the run can go on.
+
+        Args:
+            workers: All that are to work.
+
+        Raises:
+            RunError: A role that it needs has waited for too long.
+        """
+        needed = self._needed_of(workers)
+        spans = [
+            self._seconds[one.name] for one in needed if one.roles not in self._shared
+        ]
+        for roles in self._shared:
+            sharing = [self._seconds[one.name] for one in needed if one.roles == roles]
+            if sharing:
+                # Since when nobody works: before, some may have waited for long.
+                spans.append(min(sharing))
+        if max(spans, default=0.0) >= 60 * self._most_minutes:
+            raise RunError(
+                f"role ({_names(needed)}) has had no room in the cluster for "
+                f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
+                f"or raise launch.wait_minutes, and the same command goes on"
+            )
+
+    def check_end(self, workers: Sequence[Worker]) -> None:
+        """Makes sure at the end of the budget that nothing was missing.
+
+        Args:
+            workers: As for ``check``.
+
+        Raises:
+            RunError: A role that the run needs waits, perhaps since the start.
+        """
+        needed = self._needed_of(workers)
+        if needed:
+            had_room = any(one.name in self._had_room for one in needed)
+            raise RunError(
+                f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
+                f"in the cluster when the budget was spent; see ray status, ask for "
+                f"less or add hosts, and the same command goes on"
+            )
+
+    def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Returns those that wait and without which the run comes to nothing."""
+        waiting = [one for one in workers if one.name in self._seconds]
+        needed = [one for one in waiting if self._needed & {*one.roles}]
+        for roles in self._shared:
+            sharing = [one for one in workers if one.roles == roles]
+            # While one of them works, the others may wait.
+            if all(one in waiting for one in sharing):
+                needed += sharing
+        return needed
+
+
+def _names(workers: Sequence[Worker]) -> str:
+    return ", ".join(one.name for one in workers)

@@ -1,0 +1,379 @@
+"""From the roles' reports to one Progress: for the view, ``status`` and the events."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tengen.launch.reports.players import num_flying
+from tengen.launch.reports.servers import Servers
+from tengen.observe import (
+    EventWriter,
+    Progress,
+    Shares,
+    StageTimes,
+    View,
+    at_once_verdict,
+    environment_verdict,
+    room_verdict,
+    verdict,
+    waiting_verdict,
+)
+from tengen.observe.cpu_time import CpuClock
+
+__all__ = ["RunJournal"]
+
+_WAIT = "wait"
+
+
+class RunJournal:
+    """Takes every report of a call, in order. Used by one thread at a time.
+
+    Args:
+        view: Shows progress.
+        events: Keeps every report and, after each generation, the progress.
+        acting: The role that acts, for the verdict.
+        seconds_left: Returns the seconds left of the budget, None without one.
+        last: The progress of the call before, to go on counting from.
+        lighter: Of ``observe.lighter_learning``, for the verdict on environments.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        events: EventWriter,
+        *,
+        acting: str,
+        seconds_left: Callable[[], float | None],
+        last: Progress | None,
+        lighter: str = "",
+    ) -> None:
+        self._view = view
+        self._events = events
+        self._acting = acting
+        self._seconds_left = seconds_left
+        self._start_s = time.monotonic()
+        self._cpu = CpuClock()
+        self._state = dataclasses.replace(
+            last or Progress(generation=0, elapsed_s=0.0),
+            stage="starting",
+            verdict="",
+            cpu_s=None,
+        )
+        self._lighter = lighter
+        # The first turn of acting, and the frames left after it.
+        self._frames_first: tuple[float, int] | None = None
+        self._frames_left: int | None = None
+        self._spans: dict[str, float] = {}
+        self._servers = Servers()
+        self._busy: dict[str, float] = {}
+        self._has_learned = False
+        self._lacks = ""
+        # Processes without room in the cluster.
+        self._waiting: list[str] = []
+        # Those that the learner counts, and by generation those that are sealed since;
+        # of the one being played come on top.
+        self._games = self._state.num_games or 0
+        self._unlearned: dict[int, int] = {}
+        # Of this call; a run that goes on shows at first what it had before.
+        self.mean_return: float | None = None
+
+    @property
+    def progress_now(self) -> Progress:
+        """The newest state."""
+        return self._stamped(self._state)
+
+    @property
+    def unlearned(self) -> str:
+        """What the learner lacks, where it has made no step in this call; else ""."""
+        if self._has_learned:
+            return ""
+        if self._in_environments and not self._lacks:
+            return "no item of experience became whole; play more"
+        return self._lacks
+
+    def progress(self, report: Mapping[str, Any]) -> None:
+        """Takes counts from within a turn and shows them; cheap."""
+        if "gate" in report:
+            self._events.write("gate", **report["gate"])
+        changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
+        if "num_games" in report:
+            changes["num_games"] = self._num_sealed + num_flying(report)
+        if report.get("seconds") and "num_evaluations" in report:
+            rate = report["num_evaluations"] / report["seconds"]
+            changes["evaluations_per_s"] = rate
+        if "loss" in report:
+            changes["loss"] = report["loss"]
+        self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
+
+    def death(self, role: str, how: str) -> None:
+        """Shows and keeps that a role's process died and is started again.
+
+        Args:
+            role: Whose turn it was.
+            how: A signal or an exit code, in words.
+        """
+        self._events.write("death", role=role, how=how)
+        self._view.message(f"role ({role}) died, {how}; it is started again")
+
+    def waiting(self, names: Sequence[str]) -> None:
+        """Shows and keeps which processes wait for room in the cluster.
+
+        Args:
+            names: Theirs; none where all have room now.
+        """
+        self._waiting = list(names)
+        self._events.write("waiting", names=self._waiting)
+        told = room_verdict(self._waiting) if names else ""
+        self._view.message(told or "every process has room in the cluster now")
+        # Those that wait may be whose turns end a generation.
+        self._state = dataclasses.replace(self._state, verdict=told)
+        self._events.write("progress", **self.progress_now.to_dict())
+
+    def ended_late(self, name: str, why: str) -> None:
+        """Keeps how a process that acts failed once the call was to end.
+
+        Args:
+            name: The process.
+            why: What it said.
+        """
+        self._events.write("late", name=name, why=why)
+
+    def scaled(self, role: str, count: int, refused: str, outgrown: str = "") -> None:
+        """Shows and keeps that a role has more processes now, or fewer.
+
+        Args:
+            role: Which.
+            count: How many it has.
+            refused: Why it has not as many as wanted; empty where it has.
+            outgrown: What is not sized for so many; empty where all is.
+        """
+        self._events.write("scaled", role=role, count=count, refused=refused)
+        parts = (f"role ({role}) has {count} processes now", refused, outgrown)
+        self._view.message("; ".join(part for part in parts if part))
+
+    def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:
+        """Takes a turn's report and writes it as an event; ``told`` in it is shown."""
+        self._events.write("turn", role=role, turn_s=round(seconds, 3), **report)
+        for gap in report.get("journal_gaps", ()):
+            self._view.message(gap)
+        self._spans[role] = self._spans.get(role, 0.0) + seconds
+        for name in ("warning", "told"):
+            if name in report:
+                self._view.message(report[name])
+        changes: dict[str, Any] = {}
+        if role in ("selfplay", "actor") and "num_evaluations" in report:
+            changes = self._after_playing(report, seconds)
+        elif role == "learn":
+            changes = self._after_learning(report)
+        elif role == "inference":
+            changes = self._after_serving(report)
+        elif role == "rate" and "rating" in report:
+            changes = {
+                "rating": report["rating"],
+                "rating_error": report["rating_error"],
+            }
+        self._state = dataclasses.replace(self._state, **changes)
+        self._view.update(self.progress_now)
+
+    def frames_left(self, num_frames: int | None) -> None:
+        """Takes what is left of a budget of frames after a turn of acting."""
+        self._frames_left = num_frames
+        if num_frames is not None and self._frames_first is None:
+            self._frames_first = time.monotonic(), num_frames
+
+    def waited(self, seconds: float) -> None:
+        """Takes the time in which there were no new games of another run."""
+        self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
+
+    def end_generation(self, busy: Mapping[str, float] | None = None) -> None:
+        """Shows and keeps the generation that was played and learned from.
+
+        Args:
+            busy: Where all roles work at once, the share of the time in which each
+                does, in [0, 1]; None where they take turns.
+        """
+        spans, self._spans = self._spans, {}
+        if busy is not None:
+            # Parts of generations may be learned from long before the first one ends.
+            has_played = not self._acting or bool(self._busy)
+            if "learn" not in busy or not (has_played or self._has_learned):
+                return  # nothing was learned, or played, in this call
+            told = room_verdict(self._waiting)
+            if has_played:
+                told = told or self._at_once_verdict(busy)
+            if self._in_environments:
+                waits = self._busy["answers"] + self._busy["room"]
+                self._waits(1.0 - waits, busy["learn"])
+            if self._state.num_games is not None:  # of environments there are none
+                self._state = dataclasses.replace(
+                    self._state, num_games=self._num_sealed
+                )
+        elif spans.keys() & {"selfplay", "actor", _WAIT}:
+            told = self._verdict(spans)
+            if self._in_environments:
+                total_s = max(1e-9, sum(spans.values()))
+                acted_s, learned_s = spans.get(self._acting, 0), spans.get("learn", 0)
+                self._waits(acted_s / total_s, learned_s / total_s)
+        else:
+            return  # the first turns of a call, which start processes
+        self._state = dataclasses.replace(self._state, stage="", verdict=told)
+        now = dataclasses.replace(self.progress_now, cpu_s=self._cpu.read())
+        self._events.write("progress", **now.to_dict())
+        self._view.generation(now)
+
+    @property
+    def _in_environments(self) -> bool:
+        return "simulation" in self._busy
+
+    def _waits(self, acting: float, learning: float) -> None:
+        """Takes in which share of the time actors and learner work."""
+        self._state = dataclasses.replace(
+            self._state,
+            actor_wait_share=max(0.0, 1.0 - acting),
+            learner_wait_share=max(0.0, 1.0 - learning),
+        )
+
+    def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes what a server told: inference alone knows how full batches are."""
+        self._servers.take(report)
+        return {
+            "batch_fill": self._servers.batch_fill,
+            "inference_wait_share": self._servers.wait_share,
+            "servers": self._servers.each,
+        }
+
+    def _after_playing(
+        self, report: Mapping[str, Any], seconds: float
+    ) -> dict[str, Any]:
+        self._busy = {
+            "inference": report["inference_busy"],
+            "tree": report["tree_busy"],
+            "fill": report["batch_rows"] / max(1, report["batch_capacity"]),
+        }
+        if "simulation_busy" in report:
+            self._busy |= {
+                "simulation": report["simulation_busy"],
+                "answers": report["answer_wait"],
+                "room": report["room_wait"],
+            }
+        changes = {
+            "rows_per_s": report.get(
+                "rows_per_s", report["num_rows"] / max(seconds, 1e-9)
+            ),
+            "evaluations_per_s": report.get(
+                "evaluations_per_s", report["num_evaluations"] / max(seconds, 1e-9)
+            ),
+            "cache_hit_share": report.get("cache_hit_share"),
+            "simulation_share": self._busy.get("simulation"),
+        }
+        # Where inference is a role of its own, an actor knows of its own rows alone.
+        if self._servers.busy is None:
+            changes["batch_fill"] = self._busy["fill"]
+        if "num_games" in report:
+            is_stopped = bool(report.get("stopped"))
+            flying = num_flying(report) if is_stopped else 0
+            flying = report.get("num_flying", flying)
+            # Where roles work at once the learner may have counted it by now.
+            if not is_stopped and report["generation"] > self._state.generation:
+                self._unlearned[report["generation"]] = report["num_games"]
+            changes["num_games"] = self._num_sealed + flying
+        if report.get("mean_return") is not None:
+            changes["mean_return"] = self.mean_return = report["mean_return"]
+        return changes
+
+    def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes the run's totals from the learner's table.
+
+        It counts what is durable, whichever process made it and however often processes
+        were killed.
+        """
+        table = report.get("table", {})
+        names = ("num_games", "num_rows", "num_episodes")
+        changes = {name: table[name] for name in names if name in table}
+        if "num_games" in changes:
+            self._games = changes["num_games"]
+            learned = report.get("generation", 0)
+            for generation in [g for g in self._unlearned if g <= learned]:
+                del self._unlearned[generation]
+            changes["num_games"] = self._num_sealed
+        if "generation" in report:
+            changes["generation"] = report["generation"]
+        self._lacks = report.get("lacks", "")
+        if report.get("num_steps"):
+            self._has_learned = True
+            changes["loss"] = report.get("loss")
+            changes["num_steps"] = report.get("total_steps")
+            changes["lag_steps"] = report.get("lag_steps")
+            changes["num_learners"] = report.get("num_learners")
+        return changes
+
+    @property
+    def _num_sealed(self) -> int:
+        return self._games + sum(self._unlearned.values())
+
+    def _at_once_verdict(self, busy: Mapping[str, float]) -> str:
+        if not self._acting:
+            return waiting_verdict(busy["learn"], 1.0 - busy["learn"])
+        if self._in_environments:
+            times = StageTimes(
+                simulation=self._busy["simulation"],
+                answers=self._busy["answers"],
+                room=self._busy["room"],
+                inference=self._servers.busy,
+                learning=busy["learn"],
+            )
+            return environment_verdict(times, busy, self._lighter)
+        shares = Shares(
+            playing=busy.get(self._acting, 0.0),
+            learning=busy["learn"],
+            inference_busy=self._busy["inference"],
+            tree_busy=self._busy["tree"],
+            batch_fill=self._busy["fill"],
+        )
+        return at_once_verdict(self._acting, shares, busy)
+
+    def _verdict(self, spans: Mapping[str, float]) -> str:
+        playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
+        total_s = max(1e-9, sum(spans.values()))
+        if _WAIT in spans:
+            return waiting_verdict(
+                spans.get("learn", 0.0) / total_s, spans[_WAIT] / total_s
+            )
+        return verdict(
+            self._acting,
+            Shares(
+                playing=playing_s / total_s,
+                learning=(spans.get("shuffle", 0.0) + spans.get("learn", 0.0))
+                / total_s,
+                inference_busy=self._busy["inference"],
+                tree_busy=self._busy["tree"],
+                batch_fill=self._busy["fill"],
+                gate=spans.get("gate", 0.0) / total_s,
+                rating=spans.get("rate", 0.0) / total_s,
+            ),
+            self._lighter,
+        )
+
+    def _stamped(self, state: Progress) -> Progress:
+        return dataclasses.replace(
+            state,
+            elapsed_s=round(time.monotonic() - self._start_s, 2),
+            eta_s=self._eta_s(),
+        )
+
+    def _eta_s(self) -> float | None:
+        """Returns the seconds until the budget ends, of two the one that ends first.
+
+        Frames come as fast as they did on the mean of this call.
+        """
+        ends = [self._seconds_left()]
+        if self._frames_first is not None and self._frames_left is not None:
+            first_s, first = self._frames_first
+            done = first - self._frames_left
+            if done > 0:
+                each_s = (time.monotonic() - first_s) / done
+                ends.append(self._frames_left * each_s)
+        return min((end for end in ends if end is not None), default=None)

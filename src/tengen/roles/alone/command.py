@@ -1,0 +1,260 @@
+"""``tengen selfplay|actor|inference|learn|... RUN``: one role alone, or one turn."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check_range
+from tengen.errors import DiskFullError, RunError
+from tengen.games import add_task_argument, check_typed
+from tengen.mirror import Mirror
+from tengen.roles.alone.full_disk import FullDiskPause
+from tengen.roles.alone.role_log import RoleLog
+from tengen.roles.config import RunConfig, read_config
+from tengen.roles.devices import with_devices
+from tengen.roles.doors import Connect
+from tengen.roles.doors.connecting import mirrored
+from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.roles.stopping import StopListener
+from tengen.run import (
+    RunDirectory,
+    check_no_mirror,
+    remove_leftovers,
+    usable_threads,
+)
+
+__all__ = [
+    "add_arguments",
+    "add_index",
+    "check_index",
+    "export",
+    "gate",
+    "serve",
+    "shuffle",
+]
+
+_POLL_S = 0.5
+_INTERRUPTED = 130
+_OWN_FOLDERS = {
+    "shuffle": ("shuffled",),
+    "learn": ("checkpoints",),
+    "export": ("candidates", "templates"),
+}
+"""Where a role alone publishes, under its lock."""
+_LEAST_ROOM_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments that every role has."""
+    parser.add_argument("run", type=Path, help="a run directory")
+    parser.add_argument("--once", action="store_true", help="one turn, then end")
+    parser.add_argument("--threads", type=int, help="cores to use (all)")
+    parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
+    add_task_argument(parser)
+
+
+def add_index(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declares ``--index`` of a role that a run has several of.
+
+    Args:
+        parser: The command's.
+        what: Which of them it says, a phrase.
+    """
+    parser.add_argument("--index", type=int, default=0, help=f"{what} (0)")
+
+
+def check_index(args: argparse.Namespace, role: str) -> None:
+    """Makes sure that a run has a process of so high an index.
+
+    Args:
+        args: As ``add_arguments`` and ``add_index`` declare them.
+        role: Whose number of processes counts, as ``launch.roles`` has it.
+
+    Raises:
+        UsageError: It has none, ``--threads`` is out of its range, or the folder is a
+            mirror.
+    """
+    usable_threads(args.threads)  # as every role, before it looks at the run
+    run = RunDirectory.open(args.run)
+    check_no_mirror(run)  # whose run.json is another host's
+    count = read_config(run).launch.of(role).count
+    check_range("index", args.index, 0, count - 1, f"raise launch.roles.{role}.count")
+
+
+def shuffle(args: argparse.Namespace) -> dict[str, Any]:
+    """Draws batches for the learner into files."""
+    return serve("shuffle", args)
+
+
+def export(args: argparse.Namespace) -> dict[str, Any]:
+    """Exports checkpoints."""
+    return serve("export", args)
+
+
+def gate(args: argparse.Namespace) -> dict[str, Any]:
+    """Accepts or rejects candidates."""
+    return serve("gate", args)
+
+
+def serve(
+    name: str,
+    args: argparse.Namespace,
+    num_games: int | None = None,
+    index: int = 0,
+    connect: Connect | None = None,
+) -> dict[str, Any]:
+    """Takes turns until the STOP file, a signal or, with ``--once``, one turn.
+
+    Args:
+        name: The role.
+        args: As ``add_arguments`` declares them.
+        num_games: Ends after the turn with which so many games were played.
+        index: Which of several actors, learners or inference servers it is, from 0.
+        connect: Where the run is, of a role that works on a mirror of it; None: in the
+            folder that was typed.
+
+    Raises:
+        UsageError: The run's task is a program, or another, than was typed; the role is
+            refused; or the folder is a mirror, and ``connect`` is None.
+        TengenError: The mirror has failed, so that nobody hears of what the role makes.
+        RunError: With ``--once``, there was nothing to do, and what it lacked; the run
+            is asked to stop; or the role failed.
+    """
+    num_threads = usable_threads(args.threads)
+    if connect is None:
+        check_no_mirror(RunDirectory(args.run))
+    stop = threading.Event()
+    # Self-play by itself is whatever writer is free.
+    place = None if name == "selfplay" else index
+    with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
+        return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
+
+
+def _serve(
+    name: str,
+    args: argparse.Namespace,
+    num_threads: int,
+    num_games: int | None,
+    index: int,
+    connect: Connect | None,
+    mirror: Mirror | None,
+    stop: threading.Event,
+) -> dict[str, Any]:
+    run = RunDirectory.open(args.run)
+    if run.stop_requested():
+        raise RunError(
+            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+        )
+    check_typed(read_config(run).task, args.task, run.path)
+    number = None if mirror is None else mirror.place.events
+    log = RoleLog(name, run, num_threads, number)
+    report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
+    reason = "failed"
+    with StopListener(run, stop) as listener:
+        pause = FullDiskPause(run.path, listener.event, log.say)
+        context = RoleContext(
+            num_threads=num_threads,
+            stop=listener.event,
+            progress=log.busy,
+            follow_models=not args.once,
+            say=log.say,
+            write=pause,
+            index=index,
+            connect=connect,
+            mirror=mirror,
+            at_once=True,
+        )
+        worker = _Worker(name, run, context, args.devices)
+        num_played = 0
+        try:
+            while not listener.event.is_set():
+                start_s = time.monotonic()
+                try:
+                    last = worker.turn()
+                except DiskFullError as refusal:
+                    # What it holds in memory may be half done: it is made anew.
+                    worker.close()
+                    pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
+                    continue
+                if last is not None and last.keys() <= {"stopped"}:
+                    continue  # the stop came before there was anything to report
+                if last is not None and not worker.waits_for:
+                    report["num_turns"] += 1
+                    report["last"] = dict(last)
+                    log.turn(last, time.monotonic() - start_s)
+                    num_played += _num_played(last)
+                elif args.once and not listener.event.is_set():
+                    raise RunError(worker.waits_for)
+                else:
+                    log.idle(worker.waits_for)
+                    listener.event.wait(_POLL_S)
+                if args.once or (num_games is not None and num_played >= num_games):
+                    break
+            if mirror is not None:
+                mirror.check()
+            reason = listener.reason or "done"
+        finally:
+            worker.close()
+            log.close(reason)
+    if num_games is not None:
+        report["num_games"] = num_played
+    return report | {"exit_code": _INTERRUPTED if reason == "interrupted" else 0}
+
+
+class _Worker:
+    """A role that is made anew whenever ``run.json`` says something else."""
+
+    def __init__(
+        self, name: str, run: RunDirectory, context: RoleContext, devices: str | None
+    ) -> None:
+        self._devices = devices
+        self._name = name
+        self._run = run
+        self._context = context
+        self._made: tuple[RunConfig, Role] | None = None
+
+    def turn(self) -> Report | None:
+        config = with_devices(read_config(self._run), self._devices)
+        if self._made is None or self._made[0] != config:
+            self.close()
+            role = make_role(self._name, config, self._run, self._context)
+            self._made = config, role
+            # It has its lock: nobody else publishes there, on whatever host.
+            for folder in _OWN_FOLDERS.get(self._name, ()):
+                remove_leftovers(self._run.path / folder, of_other_hosts=True)
+        return self._made[1].turn()
+
+    @property
+    def waits_for(self) -> str:
+        return "" if self._made is None else self._made[1].waits_for
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made[1].close()
+            self._made = None
+
+
+def _print_of(name: str) -> Callable[[str], None]:
+    """Returns what prints a mirror's lines among the role's."""
+
+    def say(text: str) -> None:
+        print(f"{name}: {text}", flush=True)
+
+    return say
+
+
+def _num_played(report: Report) -> int:
+    return int(report.get("num_games", 0)) - int(report.get("num_recovered", 0))
+
+
+def _room_bytes(run: RunDirectory) -> int:
+    """Returns the room to wait for: a checkpoint or a model, and some."""
+    newest = run.checkpoints.latest()
+    folder = run.checkpoints.entry(newest or 0)
+    files = [path for path in folder.glob("*") if path.is_file()]
+    return max(_LEAST_ROOM_BYTES, 2 * sum(path.stat().st_size for path in files))

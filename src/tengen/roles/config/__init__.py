@@ -1,0 +1,32 @@
+"""The config of a run, its file, and which of it may change."""
+
+from __future__ import annotations
+
+from tengen.roles.config.changes import change_config, config_changes
+from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig, RoleResources
+from tengen.roles.config.run_config import RunConfig
+from tengen.roles.config.run_file import (
+    RUN_LOCK,
+    newest_inference,
+    open_inference,
+    read_config,
+    record_inference,
+    stages_schema,
+    write_config,
+)
+
+__all__ = [
+    "MOST_SERVERS",
+    "RUN_LOCK",
+    "LaunchConfig",
+    "RoleResources",
+    "RunConfig",
+    "change_config",
+    "config_changes",
+    "newest_inference",
+    "open_inference",
+    "read_config",
+    "record_inference",
+    "stages_schema",
+    "write_config",
+]

@@ -1,0 +1,148 @@
+"""``run.json``: a run's config, and what was measured for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tengen.config import from_dict, to_dict
+from tengen.inference import Choice, InferenceConfig
+from tengen.nets import NetConfig
+from tengen.roles.config.old import upgraded
+from tengen.roles.config.run_config import RunConfig
+from tengen.run import SCHEMA, RunDirectory
+
+__all__ = [
+    "RUN_LOCK",
+    "newest_inference",
+    "open_inference",
+    "read_config",
+    "record_inference",
+    "stages_schema",
+    "write_config",
+]
+
+# What a choice says of itself, as the config does.
+_CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
+
+RUN_LOCK = "run.json"
+"""The lock of whoever reads ``run.json``, changes it and writes it."""
+
+
+def write_config(
+    run: RunDirectory, config: RunConfig, *, keeps_asked: bool = True
+) -> None:
+    """Publishes ``run.json``.
+
+    Args:
+        run: The run.
+        config: Its config from now on.
+        keeps_asked: Whether what was measured may be measured again for another
+            network; not where somebody chose, be it the same.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    measured = {} if run.is_new else run.read_run().get("measured", {})
+    if not keeps_asked and "inference" in measured:
+        record = dict(measured["inference"])
+        record.pop("asked", None)
+        measured = {**measured, "inference": record}
+    _write(run, config, measured, SCHEMA)
+
+
+def stages_schema(content: Mapping[str, Any]) -> int:
+    """Returns the schema of ``run.json`` whose stages a run has.
+
+    Roles of a later version write the file too, and leave these as they are.
+
+    Args:
+        content: Of ``run.json``.
+    """
+    return int(content.get("stages_schema", content["schema"]))
+
+
+def read_config(run: RunDirectory) -> RunConfig:
+    """Returns the config in ``run.json``.
+
+    Raises:
+        UsageError: It is of a newer schema or has keys that this code does not know.
+        RunError: It is damaged.
+    """
+    where = str(run.path / "run.json")
+    return from_dict(RunConfig, upgraded(run.read_run()["config"], where), where)
+
+
+def record_inference(
+    run: RunDirectory, choice: Choice, asked: InferenceConfig, net: NetConfig
+) -> RunConfig:
+    """Writes what was chosen by measurement into ``run.json``, once for a network.
+
+    Args:
+        run: The run.
+        choice: What was measured.
+        asked: What it was chosen for, with what was left open; see ``open_inference``.
+        net: The network.
+
+    Returns:
+        The config with it.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    with run.lock(RUN_LOCK, wait=True):
+        content = run.read_run()
+        config = dataclasses.replace(read_config(run), inference=choice.config)
+        record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
+        measured = {**content.get("measured", {}), "inference": record}
+        _write(run, config, measured, stages_schema(content))
+    return config
+
+
+def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
+    """Returns what was left open, where it is to be measured again for a network.
+
+    None where the choice is this network's, where nothing was chosen, or where somebody
+    has set another one since. A run of an earlier version does not say what it was
+    chosen for, and keeps it.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    record = run.read_run().get("measured", {}).get("inference", {})
+    if "asked" not in record or record.get("net") == to_dict(net):
+        return None
+    inference = read_config(run).inference
+    if any(record.get(name) != getattr(inference, name) for name in _CHOSEN):
+        return None
+    where = str(run.path / "run.json")
+    return from_dict(InferenceConfig, record["asked"], where)
+
+
+def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
+    """Returns what a role evaluates with now: export chooses for each new network.
+
+    Args:
+        run: The run.
+        config: As the role was made with, whose devices stay.
+
+    Raises:
+        RunError: ``run.json`` is damaged.
+    """
+    now = read_config(run).inference
+    return dataclasses.replace(now, devices=config.inference.devices)
+
+
+def _write(
+    run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
+) -> None:
+    # Whoever only looks at a run knows its roles from here, and imports no agent.
+    run.write_run(
+        {
+            "config": to_dict(config),
+            "measured": measured,
+            "stages_schema": stages,
+            "roles": list(config.agent.schedule(config).needed),
+        }
+    )

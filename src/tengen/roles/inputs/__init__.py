@@ -1,0 +1,1 @@
+"""What a run's config names outside the run: looked at before anything starts."""

@@ -1,0 +1,1 @@
+"""Roles that play a run's models: the gate, ratings, games against a target."""

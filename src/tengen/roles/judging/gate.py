@@ -1,0 +1,244 @@
+"""Role ``gate``: one turn decides on a candidate, the newest where a match is played.
+
+A gate that plays may be slower than the learner. It is not to judge what newer
+candidates have overtaken, so it passes those over, as KataGo's gatekeeper does.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tengen import games
+from tengen.config import to_dict
+from tengen.errors import RunError
+from tengen.evaluation import (
+    AcceptAllGate,
+    GateResults,
+    GateVerdict,
+    MatchGate,
+    MatchJournal,
+    MatchStopped,
+    ModelPlayer,
+    PlayedGate,
+    SprtGate,
+    judge,
+    write_games,
+)
+from tengen.evaluation.match import MAX_SEED
+from tengen.inference import open_backend, search_outputs
+from tengen.models import accept, load_model, reject
+from tengen.models.load import read_meta
+from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.inputs.book import run_book
+from tengen.roles.role import Report, RoleContext
+from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
+
+__all__ = ["GateRole"]
+
+_NUM_KEPT = 20
+"""Models that stay where no experience names them: those that made unrolls, which are
+removed once they were learned from, and those that were rejected and made none. Games
+stay, and so do the models that played them."""
+
+_EVENT_EVERY_S = 10.0
+"""How often a match is told of outside the view."""
+
+_NO_CANDIDATE = "there is no candidate; run tengen export first"
+
+
+class GateRole:
+    """Accepts or rejects candidates by rename; see ``Role``.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads and stop.
+
+    Raises:
+        UsageError: Another process is the gate of this run.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._lock = run.lock("gate")
+        self._wanted = config.agent.signature(config.task)
+        gate = config.agent.gate
+        uses_book = isinstance(gate, PlayedGate) and gate.book
+        self._book = run_book(config, run) if uses_book else None
+        self._remove_matches()
+
+    def turn(self) -> Report | None:
+        """Decides on one candidate; None where there is none.
+
+        Where a match is played it is the one whose match has begun, else the newest,
+        and all older ones are passed over, into ``rejected``. An ``AcceptAllGate``
+        takes the oldest: all pass, at the cost of a rename.
+        """
+        numbers = self._run.candidates.numbers()
+        self.waits_for = "" if numbers else _NO_CANDIDATE
+        if not numbers:
+            return None
+        gate = self._config.agent.gate
+        plays = not isinstance(gate, AcceptAllGate)
+        candidate = self._begun_or_newest(numbers) if plays else numbers[0]
+        report: dict[str, Any] = {"candidate": candidate}
+        champion = self._run.models.latest()
+        is_accepted = True
+        if champion is not None and not isinstance(gate, AcceptAllGate):
+            # Before its match begins: a damaged candidate must not keep the gate.
+            players = (
+                self._player(self._run.candidates, candidate),
+                self._player(self._run.models, champion),
+            )
+            journal = self._journal(gate, candidate, champion)
+            if journal.gaps:
+                report["journal_gaps"] = [str(gap) for gap in journal.gaps]
+            report |= {"champion": champion, "num_recovered": len(journal.played)}
+            try:
+                verdict = self._judge(gate, candidate, players, journal)
+            except MatchStopped:
+                # The candidate waits; its match goes on with the games that it has.
+                return {**report, "stopped": True}
+            finally:
+                journal.close()
+            report |= verdict.results.to_json()
+            is_accepted = verdict.is_accepted
+            self._publish_games(candidate, champion, verdict)
+        # Before the candidate moves: after a kill the same one is decided on again.
+        passed_over = [n for n in self._run.candidates.numbers() if n < candidate]
+        for number in passed_over:
+            reject(self._run, number)
+        if passed_over:
+            report["passed_over"] = ", ".join(f"{n:06d}" for n in passed_over)
+        if is_accepted:
+            accept(self._run, candidate)
+        else:
+            reject(self._run, candidate)
+        self._run.rejected.retire(_NUM_KEPT)
+        if not self._config.agent.keeps_models:
+            self._run.models.retire(_NUM_KEPT)
+        MatchJournal.remove(self._match_folder(candidate))
+        return {**report, "accepted": is_accepted}
+
+    def close(self) -> None:
+        """Lets another process be the gate."""
+        self._lock.release()
+
+    def _judge(
+        self,
+        gate: MatchGate | SprtGate,
+        candidate: int,
+        players: tuple[ModelPlayer, ModelPlayer],
+        journal: MatchJournal,
+    ) -> GateVerdict:
+        told_s = -_EVENT_EVERY_S
+
+        def progress(results: GateResults) -> None:
+            nonlocal told_s
+            found = results.to_json()
+            report: dict[str, Any] = {"stage": f"gate, {found['summary']}"}
+            if time.monotonic() - told_s >= _EVENT_EVERY_S:
+                told_s = time.monotonic()
+                report["gate"] = {"candidate": candidate, **found}
+            self._context.progress(report)
+
+        return judge(
+            gate,
+            games.open_game(self._config.task),
+            *players,
+            seed=self._seed(candidate),
+            num_threads=self._context.num_threads,
+            book=self._book,
+            played=journal.played,
+            keep=journal.keep,
+            progress=progress,
+            stop=self._context.stop.is_set,
+        )
+
+    def _seed(self, candidate: int) -> int:
+        return (self._config.seed + candidate) % (MAX_SEED + 1)
+
+    def _player(self, folder: NumberedFolder, number: int) -> ModelPlayer:
+        model = load_model(
+            folder.entry(number), self._config.task, self._wanted, error=RunError
+        )
+        play = self._config.agent.play
+        backend = open_backend(
+            model.path,
+            newest_inference(self._run, self._config),
+            self._context.num_threads,
+            outputs=search_outputs(scores=play.search.score_weight > 0),
+        )
+        return ModelPlayer(f"{number:06d}", self._config.task, backend, play)
+
+    def _sha256(self, folder: NumberedFolder, number: int) -> dict[str, str]:
+        return read_meta(folder.entry(number), error=RunError).sha256
+
+    def _match_folder(self, candidate: int) -> Path:
+        return self._run.eval / f"gate-{candidate:06d}"
+
+    def _begun_or_newest(self, numbers: list[int]) -> int:
+        """Returns the candidate whose match was stopped or killed, else the newest.
+
+        That match goes on, whatever came since: a gate that is stopped more often than
+        it decides would begin anew for ever.
+        """
+        begun = [number for number in numbers if self._match_folder(number).exists()]
+        return max(begun or numbers)
+
+    def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
+        """Returns the journal of a match; the games do not depend on who may pass."""
+        key = {
+            "task": self._config.task,
+            "candidate": candidate,
+            "champion": champion,
+            # A number may come again, for one that was taken out by hand.
+            "sha256": [
+                self._sha256(self._run.candidates, candidate),
+                self._sha256(self._run.models, champion),
+            ],
+            "seed": self._seed(candidate),
+            "num_simulations": gate.num_simulations,
+            "opening_plies": gate.opening_plies,
+            "book": "" if self._book is None else self._book.digest,
+            "inference": to_dict(newest_inference(self._run, self._config)),
+        }
+        return MatchJournal(self._match_folder(candidate), key)
+
+    def _remove_matches(self) -> None:
+        """Removes what a kill left of matches whose candidates were decided on."""
+        waiting = {self._match_folder(n) for n in self._run.candidates.numbers()}
+        for folder in self._run.eval.glob("gate-*"):
+            if folder not in waiting:
+                MatchJournal.remove(folder)
+
+    def _publish_games(
+        self, candidate: int, champion: int, verdict: GateVerdict
+    ) -> None:
+        """Keeps the games of a verdict in ``RUN/games/gate``, and the newest of all."""
+        num_kept = verdict.results.gate.matches_kept
+        if num_kept == 0:
+            return
+        folder = NumberedFolder(self._run.games / "gate")
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(folder.path, error) from error
+        remove_leftovers(folder.path)
+        # A kill may have come between this and the candidate's move.
+        if not folder.entry(candidate).exists():
+            names = (f"{candidate:06d}", f"{champion:06d}")
+            folder.publish(
+                candidate,
+                lambda path: write_games(
+                    path, self._config.task, *names, verdict.games
+                ),
+            )
+        folder.retire(num_kept)

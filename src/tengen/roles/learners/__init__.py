@@ -1,1 +1,0 @@
-"""Several learners of one run: one leads, the others follow it."""

@@ -1,0 +1,1 @@
+"""Roles that learn: batches drawn ahead, steps by one or several, models exported."""

@@ -1,0 +1,380 @@
+"""Role ``learn``: one turn learns from what arrived, then checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tengen.agents import History
+from tengen.experience import NUM_VALIDATION_ROWS
+from tengen.inference import needs_graph
+from tengen.inference.torch_backend import load_head
+from tengen.learners import Learner, load_checkpoint, save_checkpoint
+from tengen.learners.checkpoint_json import read_extra
+from tengen.nets import Net, NetConfig
+from tengen.roles.clock import begin_clock
+from tengen.roles.config import RunConfig
+from tengen.roles.devices import learner_device
+from tengen.roles.doors.run_door import open_run_door
+from tengen.roles.experience import open_experience
+from tengen.roles.inputs.initial_model import fitting_model
+from tengen.roles.learning.leading import lead
+from tengen.roles.role import LearnedNet, Report, RoleContext
+from tengen.roles.spent import core_minutes_of
+from tengen.run import RunDirectory, keep_freed_memory
+from tengen.run.actor_counts import read_actor_counts
+
+__all__ = ["LearnRole"]
+
+_PROGRESS_INTERVAL_S = 0.25
+# Where another turn follows in this process: how old a checkpoint is when the next one
+# is saved.
+_SAVE_S = 10.0
+# Where actors work at the same time: how long a turn waits for their items, and after
+# how many steps it looks at the clock.
+_WAIT_S = 0.5
+_LOOK_S = 0.002
+_CLOCK_STEPS = 8
+# What a checkpoint tells the models made of it; window_bytes is a process's own.
+_DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
+
+
+class LearnRole:
+    """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
+
+    A turn ends when the rate limiter's samples are used, or after an epoch of them; the
+    next one goes on with the rest. A stopped turn checkpoints what it did and the next
+    one goes on, to the same bits; a killed one is redone.
+    Where the acting role is in this process and computes by torch, as in environments
+    whose roles take turns, it acts by the learner's own network. Then a turn that is
+    not the last saves its checkpoint only if the one before is some seconds old, and
+    a kill costs the turns since; ``close`` saves what no checkpoint has.
+    The network grows at the begin of a turn, and the turn's checkpoint keeps it.
+    Where ``launch.roles.learn.count`` is more than 1 and all roles work at once, roles
+    ``follow`` make its steps with it; it alone has the experience and the files.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        context: Threads, stop, progress and this process's tables.
+
+    Raises:
+        UsageError: Another process learns for this run, or the device is not here.
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
+    ) -> None:
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._wanted = config.agent.signature(config.task)
+        self._lock = run.lock("learn")
+        self._door = open_run_door(config, run, context.stop)
+        self._device = learner_device(config)
+        learner = config.learner
+        self._epoch_steps = learner.epoch_samples // learner.batch_size
+        keep_freed_memory()
+        extra: dict[str, Any] = {"generation": 0, "grown_at": []}
+        self._number = run.checkpoints.latest()
+        if self._number is not None:
+            extra = read_extra(run.checkpoints.entry(self._number))
+        self._generation = int(extra["generation"])
+        self._core_minutes = core_minutes_of(extra)
+        # Where each stage that has begun did.
+        self._grown_at: list[int] = list(extra["grown_at"])
+        self._schedule = config.agent.schedule(config)
+        self._goes_on = context.at_once and bool(self._schedule.serving)
+        self._acts_here = self._schedule.is_shared and not context.at_once
+        self._hands_over = self._acts_here and not needs_graph(config.inference)
+        # Whether a turn did what no checkpoint has; and whether the last one ended as
+        # it should, so that there is a state to save.
+        self._is_unsaved = False
+        self._is_whole = True
+        self._saved_s = -math.inf
+        # Of a turn, waiting for actors.
+        self._idle_s = 0.0
+        # Of the steps that no checkpoint has, UNIX seconds.
+        self._times: dict[str, float] = {}
+        # Of a run that has learned already nobody knows when that began.
+        self._keeps_time = config.agent.iterations > 0 and not self._number
+        # Before any data is touched; a run that bootstraps makes its own first games.
+        if self._keeps_time and learner.initial_model:
+            begin_clock(run)
+        self._experience = open_experience(config, run, context, extra.get("table"))
+        self._leading = lead(config, run, context, self._experience)
+        if self._number is None:
+            # What an update draws; a checkpoint has the generator from here on.
+            torch.manual_seed(config.seed)
+        self._tell_stage()
+        self._learner = self._make_learner(self._initial_net())
+        if self._number is not None:
+            load_checkpoint(run.checkpoints.entry(self._number), self._learner)
+        elif learner.initial_model and learner.optimizer.rates:
+            # Boundaries between rates count the steps behind the model too.
+            model = fitting_model(config, self._wanted)
+            self._learner.optimizer.num_steps = model.meta.num_steps
+
+    def turn(self) -> Report | None:
+        """Learns what the table allows now; None where there is nothing new.
+
+        Rows that are too few to learn from are reported, and nothing is published.
+        """
+        self.waits_for = ""
+        if self._number is None:
+            self._save()
+            return {"num_steps": 0, "checkpoint": self._number}
+        self._idle_s = 0.0
+        if self._goes_on:
+            self._wait(_WAIT_S)
+        arrived = self._experience.refresh()
+        generation = max(self._generation, self._experience.generation)
+        num_steps = min(self._num_allowed(), self._epoch_steps)
+        if num_steps == 0:
+            if self._acts_here and arrived:
+                self._keep()
+            elif self._is_unsaved and self._context.saves:
+                self._save()
+            self.waits_for = self._experience.lacks(self._config.learner.batch_size)
+            return self._took_in(arrived, generation) if arrived else None
+        self._generation = generation
+        has_grown = self._begin_stages()
+        self._learner.remaining = self._context.remaining
+        self._learner.asked = self._context.asked
+        start_s = time.monotonic()
+        if self._keeps_time:
+            begin_clock(self._run)
+        self._times.setdefault("learned_from_at", round(time.time(), 3))
+        self._is_whole = False
+        metrics = self._learn(num_steps)
+        self._is_whole = True
+        self._times["learned_to_at"] = round(time.time(), 3)
+        if self._leading is not None:
+            self._leading.team.check_same()
+        if metrics["num_steps"] or has_grown:
+            self._keep()
+        return {
+            **metrics,
+            "stopped": self._context.stop.is_set(),
+            "steps_left": self._num_allowed(),
+            "checkpoint": self._number,
+            "generation": generation,
+            "grown_at": list(self._grown_at),
+            "num_new": arrived,
+            **self._counts_of_team(),
+            **self._validate(),
+            "table": self._with_acted(self._experience.describe()),
+            "idle_s": self._idle_s,
+            "seconds": time.monotonic() - start_s,
+        }
+
+    def close(self) -> None:
+        """Saves, ends the learner's threads and lets another process learn.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        with contextlib.ExitStack() as ending:
+            ending.callback(self._lock.release)
+            ending.callback(self._door.close)
+            ending.callback(self._experience.close)
+            ending.callback(self._learner.close)
+            if self._leading is not None:
+                # First: what followers still do for a step ends with the group.
+                self._leading.close()
+            if self._is_unsaved and self._is_whole:
+                self._save()
+
+    def _took_in(self, arrived: int, generation: int) -> Report:
+        """The report of a turn with too few rows to learn, which publishes nothing."""
+        return {
+            "num_steps": 0,
+            "lacks": self.waits_for,
+            "generation": generation,
+            "num_new": arrived,
+            "table": self._with_acted(self._experience.describe()),
+        }
+
+    def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds what actors of other processes made to counts of the experience."""
+        counts = read_actor_counts(self._run)
+        return {**values, **{name: values[name] + counts[name] for name in counts}}
+
+    def _wait(self, seconds: float) -> None:
+        """Waits for experience to learn from."""
+        start_s = time.monotonic()
+        until = start_s + seconds
+        while self._num_allowed() == 0 and time.monotonic() < until:
+            if self._context.stop.wait(_LOOK_S):
+                break
+        self._idle_s += time.monotonic() - start_s
+
+    def _num_allowed(self) -> int:
+        """Returns how many steps the table allows now."""
+        return self._experience.available() // self._config.learner.batch_size
+
+    def _validate(self) -> dict[str, Any]:
+        """The losses on games that are kept from learning; empty where none are."""
+        columns = self._experience.validation(NUM_VALIDATION_ROWS)
+        if columns is None:
+            return {}
+        return {"validation": self._learner.validate(columns)}
+
+    def _initial_net(self) -> Net:
+        config = self._config.nets[len(self._grown_at)]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._config.seed)
+            if self._config.learner.initial_model and self._number is None:
+                return self._net_of_model(config)
+            return config.build(self._wanted)
+
+    def _net_of_model(self, config: NetConfig) -> Net:
+        """The network that the initial model has, or one that grows from it."""
+        net = load_head(fitting_model(self._config, self._wanted).path).head.net
+        if net.config != config:
+            net = net.grown(config)
+        return net.requires_grad_(True)
+
+    def _make_learner(self, net: Net) -> Learner:
+        # What an update copies of the network is then where the network is.
+        net = net.to(self._device)
+        return Learner(
+            self._config.learner,
+            net,
+            self._config.agent.make_update(self._config, net),
+            self._experience,
+            num_threads=self._context.num_threads,
+            device=self._device,
+            team=None if self._leading is None else self._leading.team,
+        )
+
+    def _counts_of_team(self) -> dict[str, int]:
+        """How many learn, and how many were lost; nothing where one learner does."""
+        if self._leading is None:
+            return {}
+        team = self._leading.team
+        return {"num_learners": team.size, "num_lost_learners": team.num_lost}
+
+    def _begin_stages(self) -> bool:
+        """Begins the stages that are due; those begun stay, whatever the budget is.
+
+        Returns:
+            Whether there were any.
+        """
+        history = History(
+            core_minutes=self._context.core_minutes or self._core_minutes,
+            in_all=self._context.core_minutes_in_all,
+            num_games=self._experience.describe().get("num_games", 0),
+        )
+        due = self._config.agent.num_stages_begun(history) - len(self._grown_at)
+        if due > 0:
+            self._grown_at += [self._generation] * due
+            self._tell_stage()
+            self._grow(self._config.nets[len(self._grown_at)])
+        return due > 0
+
+    def _tell_stage(self) -> None:
+        if self._leading is not None:
+            self._leading.team.stage = len(self._grown_at)
+
+    def _grow(self, config: NetConfig) -> None:
+        """Moves to a larger network that computes the same; its average starts anew."""
+        old = self._learner
+        old.close()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._config.seed + self._generation)
+            grown = old.optimizer.average.grown(config).requires_grad_(True)
+        self._learner = self._make_learner(grown)
+        # The optimizer begins anew, and so its warm-up and the average do.
+        self._learner.load_state(
+            self._learner.state()._replace(
+                num_steps=old.num_steps, num_samples=old.num_samples
+            )
+        )
+
+    def _learn(self, num_steps: int) -> dict[str, Any]:
+        found: dict[str, list[float]] = defaultdict(list)
+        done = 0
+        reported_s = -math.inf
+        if self._context.stop.is_set():
+            num_steps = 0
+        for metrics in self._steps(num_steps):
+            done += 1
+            for name, value in metrics.items():
+                found[name].append(value)
+            if time.monotonic() - reported_s < _PROGRESS_INTERVAL_S:
+                continue
+            reported_s = time.monotonic()
+            self._context.progress(
+                {
+                    "stage": "learning",
+                    "num_steps": done,
+                    "of_steps": num_steps,
+                    **self._counts_of_team(),
+                    **{name: metrics[name] for name in ("loss",) if name in metrics},
+                }
+            )
+        means = {name: sum(values) / len(values) for name, values in found.items()}
+        return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
+
+    def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
+        """Makes the steps of a turn, and of what actors make meanwhile."""
+        learner, stop = self._learner, self._context.stop
+        if not self._goes_on:
+            yield from learner.steps(num_steps, stop)
+            return
+        until = time.monotonic() + self._schedule.model_s
+        left = self._epoch_steps
+        while num_steps > 0:
+            num_steps = min(num_steps, _CLOCK_STEPS)
+            yield from learner.steps(num_steps, stop)
+            left -= num_steps
+            remaining_s = until - time.monotonic()
+            if stop.is_set() or remaining_s <= 0:
+                return
+            self._wait(remaining_s)
+            num_steps = min(self._num_allowed(), left)
+
+    def _keep(self) -> None:
+        """Hands over what was learned, and saves it, unless that can wait."""
+        self._is_unsaved = True
+        context = self._context
+        can_wait = self._hands_over and not (context.saves or context.stop.is_set())
+        if not can_wait or time.monotonic() - self._saved_s >= _SAVE_S:
+            self._save()
+        if self._hands_over:
+            learner = self._learner
+            net = LearnedNet(learner.optimizer.average, learner.num_steps)
+            context.shared.learned = net
+
+    def _save(self) -> None:
+        self._number = 0 if self._number is None else self._number + 1
+        # Without what actors of other processes made, which they keep themselves.
+        table = self._experience.state()
+        described = self._with_acted(self._experience.describe())
+        if self._context.core_minutes is not None:
+            self._core_minutes = self._context.core_minutes
+        extra = {
+            "core_minutes": self._core_minutes,
+            "generation": self._generation,
+            "grown_at": self._grown_at,
+            "table": table,
+            "data": {name: described[name] for name in _DATA if name in described},
+            "times": dict(self._times),
+        }
+        number = self._number
+
+        def save() -> None:
+            save_checkpoint(self._run.checkpoints, number, self._learner, extra)
+
+        self._context.write(save)
+        self._is_unsaved = False
+        self._times = {}
+        self._saved_s = time.monotonic()

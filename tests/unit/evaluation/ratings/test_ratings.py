@@ -1,0 +1,238 @@
+import math
+import random
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
+from tengen.evaluation.ratings.fit import PRIOR_DRAWS, Link
+
+
+def pairing(a, b, wins, draws, losses):
+    return Pairing(a, b, Tally(wins, draws, losses))
+
+
+def test_one_pair_has_a_closed_form():
+    rating = fit_ratings([pairing("x", "random", 6, 2, 2)], {"random": 100.0})["x"]
+    score = (7 + 0.5 * PRIOR_DRAWS) / (10 + PRIOR_DRAWS)
+    information = (10 + PRIOR_DRAWS) * score * (1 - score)
+    assert rating.elo == pytest.approx(100.0 + elo_of_score(score))
+    assert rating.standard_error == pytest.approx(
+        400 / math.log(10) / math.sqrt(information)
+    )
+    assert rating.num_games == 10
+    assert rating.error == pytest.approx(1.96 * rating.standard_error, rel=1e-4)
+
+
+def test_fixed_ratings_stay():
+    ratings = fit_ratings([pairing("x", "a", 9, 0, 1)], {"a": 250.0, "b": 300.0})
+    assert ratings["a"].elo == 250.0
+    assert ratings["a"].standard_error == 0.0
+    assert ratings["b"].num_games == 0
+
+
+def test_a_pair_may_come_in_parts_and_either_way_round():
+    whole = fit_ratings([pairing("x", "a", 5, 3, 2)], {"a": 0.0})
+    parts = fit_ratings(
+        [
+            pairing("x", "a", 4, 1, 0),
+            pairing("a", "x", 2, 2, 1),
+            pairing("a", "x", 0, 0, 0),
+            pairing("x", "x", 5, 0, 0),
+        ],
+        {"a": 0.0},
+    )
+    assert parts == whole
+
+
+def test_perfect_scores_stay_finite_and_in_order():
+    chain = [
+        pairing("b", "a", 50, 0, 0),
+        pairing("c", "b", 50, 0, 0),
+        pairing("d", "c", 50, 0, 0),
+    ]
+    ratings = fit_ratings(chain, {"a": 0.0})
+    step = elo_of_score(50.5 / 51)
+    assert [ratings[name].elo for name in "bcd"] == pytest.approx(
+        [step, 2 * step, 3 * step]
+    )
+    errors = [ratings[name].standard_error for name in "bcd"]
+    assert errors == sorted(errors)
+
+
+def test_a_cycle_is_level():
+    cycle = [
+        pairing("a", "b", 7, 0, 3),
+        pairing("b", "c", 7, 0, 3),
+        pairing("c", "a", 7, 0, 3),
+    ]
+    ratings = fit_ratings(cycle, {"a": 0.0})
+    assert ratings["b"].elo == pytest.approx(0.0, abs=1e-6)
+    assert ratings["c"].elo == pytest.approx(0.0, abs=1e-6)
+
+
+def log_posterior(elos, pairings):
+    """The definition, game by game."""
+    total = 0.0
+    for p in pairings:
+        win = expected_score(elos[p.a] - elos[p.b])
+        points = p.tally.wins + 0.5 * (p.tally.draws + PRIOR_DRAWS)
+        lost = p.tally.losses + 0.5 * (p.tally.draws + PRIOR_DRAWS)
+        total += points * math.log(win) + lost * math.log(1.0 - win)
+    return total
+
+
+def brute_force(pairings, fixed, names):
+    """Climbs one coordinate at a time, with ever smaller steps."""
+    elos = {**fixed, **dict.fromkeys(names, 0.0)}
+    best = log_posterior(elos, pairings)
+    step = 256.0
+    while step > 1e-4:
+        moved = False
+        for name in names:
+            for change in (step, -step):
+                elos[name] += change
+                value = log_posterior(elos, pairings)
+                if value > best:
+                    best, moved = value, True
+                    break
+                elos[name] -= change
+        if not moved:
+            step /= 2
+    return elos
+
+
+def test_newton_finds_what_brute_force_finds():
+    rng = random.Random(5)
+    names = ["p0", "p1", "p2", "p3"]
+    fixed = {"random": 0.0, "mcts": 500.0}
+    everyone = [*names, *fixed]
+    pairings = [
+        pairing(a, b, rng.randrange(12), rng.randrange(4), rng.randrange(12))
+        for i, a in enumerate(everyone)
+        for b in everyone[i + 1 :]
+        if rng.random() < 0.8 or b == "random"
+    ]
+    expected = brute_force(pairings, fixed, names)
+    ratings = fit_ratings(pairings, fixed)
+    for name in names:
+        assert ratings[name].elo == pytest.approx(expected[name], abs=0.05)
+    # The error of one player alone: the curvature where the others stay put is a
+    # bound from below, and the difference quotient of the definition gives it.
+    best = {name: rating.elo for name, rating in ratings.items()}
+    for name in names:
+        value = [
+            log_posterior({**best, name: best[name] + h}, pairings) for h in (-1, 0, 1)
+        ]
+        curvature = -(value[0] - 2 * value[1] + value[2])
+        assert ratings[name].standard_error >= 0.999 / math.sqrt(curvature)
+
+
+def climb(pairings, fixed, num_rounds):
+    """Hunter 2004, "MM algorithms for generalized Bradley-Terry models": slow, and
+    rises from any start. An implementation of its own."""
+    strength = {name: 10 ** (elo / 400) for name, elo in fixed.items()}
+    free = sorted({n for p in pairings for n in (p.a, p.b)} - set(fixed))
+    strength.update(dict.fromkeys(free, 1.0))
+    for _ in range(num_rounds):
+        for name in free:
+            points = weight = 0.0
+            for p in pairings:
+                if name in (p.a, p.b):
+                    tally = p.tally if name == p.a else -p.tally
+                    points += tally.points + 0.5 * PRIOR_DRAWS
+                    weight += (tally.num_games + PRIOR_DRAWS) / (
+                        strength[p.a] + strength[p.b]
+                    )
+            strength[name] = points / weight
+    return {name: 400 * math.log10(strength[name]) for name in free}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_newton_finds_what_slow_climbing_finds_from_far_away(seed):
+    # Anchors 2,000 Elo apart and perfect scores, as in a run that learns fast: there
+    # an unbounded Newton step left for infinity.
+    rng = random.Random(seed)
+    fixed = {"random": 0.0, "mcts:10": 700.0, "mcts:1000": 1500.0, "mcts:3000": 2100.0}
+    pairings = []
+    for number in range(12):
+        for _ in range(rng.randint(1, 3)):
+            wins = rng.choice([0, 1, 4, 7, 8, 8])
+            anchor = rng.choice(sorted(fixed))
+            pairings.append(pairing(f"{number:06d}", anchor, wins, 0, 8 - wins))
+    merged = {}
+    for p in pairings:
+        merged[p.a, p.b] = merged.get((p.a, p.b), Tally()) + p.tally
+    whole = [Pairing(a, b, tally) for (a, b), tally in merged.items()]
+    expected = climb(whole, fixed, 3000)
+    ratings = fit_ratings(pairings, fixed)
+    for name, elo in expected.items():
+        assert ratings[name].elo == pytest.approx(elo, abs=0.5)
+        assert math.isfinite(ratings[name].standard_error)
+
+
+def test_known_strengths_come_back_within_their_errors():
+    rng = random.Random(11)
+    truth = {"random": 0.0, **{f"m{i}": 120.0 * i for i in range(1, 8)}}
+    names = list(truth)
+    inside = total = 0
+    for _ in range(40):
+        pairings = []
+        for a, b in zip(names[1:], names, strict=False):
+            wins = sum(
+                rng.random() < expected_score(truth[a] - truth[b]) for _ in range(100)
+            )
+            pairings.append(pairing(a, b, wins, 0, 100 - wins))
+        ratings = fit_ratings(pairings, {"random": 0.0})
+        for name in names[1:]:
+            inside += abs(ratings[name].elo - truth[name]) <= ratings[name].error
+            total += 1
+    # 95 % intervals; players of one chain are correlated, so the bound is wide.
+    assert 0.88 <= inside / total <= 1.0
+
+
+def test_far_starts_converge():
+    ratings = fit_ratings([pairing("x", "a", 1, 0, 99)], {"a": 3900.0})
+    assert ratings["x"].elo == pytest.approx(3900 + elo_of_score(1.5 / 101))
+
+
+def test_players_without_a_chain_to_a_fixed_one_are_named():
+    with pytest.raises(UsageError, match=r"pairings \(of x\) must lead"):
+        fit_ratings([pairing("x", "y", 1, 0, 0)], {"random": 0.0})
+    with pytest.raises(UsageError, match="fixed"):
+        fit_ratings([], {})
+
+
+def test_a_link_is_a_normal_prior_on_the_difference():
+    alone = fit_ratings([pairing("late", "a", 6, 2, 2)], {"a": 0.0})["late"]
+    tied = fit_ratings(
+        [pairing("late", "a", 6, 2, 2), pairing("early", "a", 6, 2, 2)],
+        {"a": 0.0},
+        [Link("late", "early", 1e-3)],
+    )
+    assert tied["late"].elo == pytest.approx(alone.elo, abs=1e-2)
+    assert tied["early"].elo == pytest.approx(tied["late"].elo, abs=1e-2)
+    # As one player with twice the games: half the variance.
+    assert tied["late"].standard_error == pytest.approx(
+        alone.standard_error / math.sqrt(2), rel=1e-3
+    )
+    loose = fit_ratings(
+        [pairing("late", "a", 9, 0, 1), pairing("early", "a", 2, 0, 8)],
+        {"a": 0.0},
+        [Link("late", "early", 1e6)],
+    )
+    assert loose["late"].elo == pytest.approx(elo_of_score(9.5 / 11), abs=1e-2)
+    assert loose["early"].elo == pytest.approx(elo_of_score(2.5 / 11), abs=1e-2)
+
+
+def test_a_link_pulls_by_its_precision():
+    # At the maximum the pull of the games equals that of the link.
+    link = Link("late", "early", 100.0)
+    games = [pairing("late", "a", 9, 0, 1), pairing("early", "a", 2, 0, 8)]
+    ratings = fit_ratings(games, {"a": 0.0}, [link])
+    unit = 400 / math.log(10)
+    difference = ratings["late"].elo - ratings["early"].elo
+    pull = difference / 100.0**2 * unit
+    for name, points in (("late", 9.5), ("early", 2.5)):
+        surplus = points - 11 * expected_score(ratings[name].elo)
+        assert surplus == pytest.approx(pull if name == "late" else -pull, rel=1e-6)

@@ -1,0 +1,303 @@
+"""The schedule of roles that all work at once, on roles that only count."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.launch import Budget
+from tengen.launch.at_once import run_at_once
+from tengen.launch.at_once.workers import workers_at_once
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RunConfig, StopListener, write_config
+from tengen.run import RunDirectory
+from tests.unit.launch.fake_roles import (
+    CHOSEN,
+    Fake,
+    Roles,
+    Turn,
+    config,
+    played,
+    train,
+    until_stopped,
+)
+
+ACTORS = "launch.roles.actor.count=3"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    return RunDirectory.create_or_resume(tmp_path / "run")
+
+
+def test_it_plays_the_budget_and_no_generation_more(run: RunDirectory) -> None:
+    roles, journal = train(run, {"selfplay": played}, Budget(games=25))
+    assert roles.fakes["selfplay"].num_turns == 3
+    assert len(journal.of("selfplay")) == 3
+    assert all(details["follow_models"] for details in roles.fakes["learn"].details)
+
+
+def test_the_end_learns_what_is_left_and_accepts_all_of_it(run: RunDirectory) -> None:
+    """Export and gate go on until there is nothing to do: the last model counts."""
+    is_over = threading.Event()
+    candidates = list(range(4))
+    steps = [{"num_steps": 1, "steps_left": left} for left in (2, 1, 0)]
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_over.set()
+        return played(fake)
+
+    def learn(fake: Fake) -> dict[str, Any] | None:
+        return steps.pop(0) if is_over.is_set() and steps else None
+
+    def accept(fake: Fake) -> dict[str, Any] | None:
+        if steps or not candidates:
+            return None
+        return {"candidate": candidates.pop(0)}
+
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "gate": accept}
+    _, journal = train(run, scripts, Budget(games=1))
+    assert [report["steps_left"] for report in journal.of("learn")] == [2, 1, 0]
+    assert [report["candidate"] for report in journal.of("gate")] == [0, 1, 2, 3]
+    assert journal.num_generations == 4
+
+
+def test_a_further_learner_has_turns_while_the_first_one_learns(
+    run: RunDirectory,
+) -> None:
+    """The first one waits for it in each step, also once the budget is spent."""
+    follower: list[Fake] = []
+    waited_s: list[float] = []
+
+    def follow(fake: Fake) -> dict[str, Any]:
+        follower[:] = [fake]
+        time.sleep(0.01)
+        return {"num_followed": 1, "num_learners": 2}
+
+    def learn(fake: Fake) -> dict[str, Any] | None:
+        if not is_played.is_set() or len(waited_s) == 3:
+            return None
+        start_s = time.monotonic()
+        before = follower[0].num_turns if follower else 0
+        while not follower or follower[0].num_turns < before + 2:
+            if time.monotonic() > start_s + 5:
+                break
+            time.sleep(0.001)
+        waited_s.append(time.monotonic() - start_s)
+        return {"num_steps": 1, "steps_left": 2 - len(waited_s)}
+
+    is_played = threading.Event()
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_played.set()
+        return played(fake)
+
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn, "follow-1": follow}
+    made = config("launch.roles.learn.count=2")
+    train(run, scripts, Budget(games=1), made)
+    assert len(waited_s) == 3
+    assert max(waited_s) < 5
+
+
+def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:
+    """It would learn for hours; what it has learned is exported all the same."""
+    scripts: dict[str, Turn] = {"selfplay": until_stopped, "learn": until_stopped}
+    roles, journal = train(run, scripts, Budget(minutes=0.01))
+    (learned,) = journal.of("learn")
+    assert learned["stopped"]
+    assert not roles.fakes["export"].details[-1]["remaining"]
+
+
+def test_who_plays_waits_until_the_backend_is_chosen(run: RunDirectory) -> None:
+    made = config("inference.precision=auto")
+    chosen = threading.Event()
+
+    def export(fake: Fake) -> None:
+        # Three times nothing, so that whoever did not wait had begun.
+        if fake.num_turns == 4:
+            chosen.set()
+            write_config(run, config())
+
+    def play(fake: Fake) -> dict[str, Any]:
+        assert chosen.is_set()
+        return played(fake)
+
+    def judge(fake: Fake) -> None:
+        assert chosen.is_set()
+
+    scripts: dict[str, Turn] = {"selfplay": play, "gate": judge, "export": export}
+    roles, _ = train(run, scripts, Budget(games=1), made)
+    assert roles.fakes["selfplay"].num_turns == 1
+
+
+@pytest.mark.parametrize("error", [RunError("it died"), UsageError("it is refused")])
+def test_a_role_that_fails_ends_the_others_and_is_raised(
+    run: RunDirectory, error: Exception
+) -> None:
+    def fail(fake: Fake) -> None:
+        raise error
+
+    scripts: dict[str, Turn] = {
+        "selfplay": until_stopped,
+        "learn": until_stopped,
+        "export": fail,
+    }
+    with pytest.raises(type(error), match=str(error)):
+        train(run, scripts, Budget())
+
+
+@pytest.mark.parametrize("role", ["selfplay", "learn", "export", "gate", "rate"])
+def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> None:
+    def stopping(stop: StopListener, roles: Roles) -> None:
+        while not roles.fakes.get(role) or not roles.fakes[role].num_turns:
+            time.sleep(0.01)
+        run.request_stop()
+
+    rated = config("agent.rating.time_share=0.9")
+    _, journal = train(run, {role: until_stopped}, Budget(), rated, stopping)
+    assert [report["stopped"] for report in journal.of(role)] == [True]
+    others = {name for name, _ in journal.reports} - {role}
+    assert not others  # nothing is learned or published after a stop
+
+
+@pytest.mark.parametrize("fails", ["actor", "inference"])
+def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """Actors find that what they write to has closed: roles end in any order."""
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(Fake, "kill", lambda self: None)
+    made = override(make_config("CartPole-v1", None, None), [*CHOSEN])
+    write_config(run, made)
+    started = threading.Event()
+
+    def fail(fake: Fake) -> None:
+        started.set()
+        fake.stopped.wait(60)
+        raise UsageError(f"{fails} (closed) must be open")
+
+    class Learning(Roles):
+        def start(
+            self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
+        ) -> Fake:
+            fake = super().start(roles[:1], num_threads, resources, index)
+            fake.roles = roles
+            return fake
+
+    def turn(self: Fake, role: str, *others: Any) -> Any:
+        return self._turn(self)
+
+    monkeypatch.setattr(Fake, "turn", turn)
+    serve = {"inference": lambda fake: {"model": 0, "seconds": 1.0}}
+    learn = {"learn": lambda fake: {"num_steps": 0, "seconds": 1.0}}
+    roles = Learning({**learn, **serve, fails: fail})
+    journal: Any = SimpleNamespace(
+        report=lambda *told: None,
+        end_generation=lambda shares: None,
+        ended_late=lambda name, why: late.append((name, why)),
+        frames_left=lambda left: None,
+    )
+    late: list[tuple[str, str]] = []
+    with StopListener(run) as stop:
+
+        def end() -> None:
+            started.wait(60)
+            run.request_stop()
+
+        threading.Thread(target=end).start()
+        try:
+            run_at_once(
+                roles, made, run, Budget(minutes=5), journal, stop, num_threads=4
+            )
+            assert fails == "actor"
+            assert late == [("actor-0", "actor (closed) must be open")]
+        except UsageError:
+            assert fails == "inference"
+
+
+def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    def work(fake: Fake) -> dict[str, Any]:
+        if fake.num_turns == 1:
+            together.wait()
+        return played(fake)
+
+    scripts: dict[str, Turn] = {"selfplay": work, "learn": work}
+    scripts["learn"] = lambda fake: work(fake) if fake.num_turns == 1 else None
+    _, journal = train(run, scripts, Budget(games=20))
+    assert "selfplay, learn" in " | ".join(journal.stages)
+
+
+def test_roles_divide_the_cores() -> None:
+    rest = {"export": 1, "gate": 1, "rate": 1}
+    for cores, selfplay, learn in ((1, 1, 1), (2, 1, 1), (4, 3, 1), (16, 12, 4)):
+        expected = {"selfplay": selfplay, "learn": learn, **rest}
+        assert threads_of(config(), cores) == expected
+    given = config("launch.roles.gate.num_cpus=5", "launch.roles.learn.num_cpus=7")
+    expected = {"selfplay": 12, "learn": 7, **rest, "gate": 5}
+    assert threads_of(given, 16) == expected
+    assert threads_of(config("agent.learn_from=other"), 16)["learn"] == 16
+
+
+def threads_of(made: RunConfig, num_threads: int) -> dict[str, int]:
+    """Returns the threads of each role, of which each is a process."""
+    workers = workers_at_once(made, num_threads)
+    assert all(worker.roles == (worker.name,) for worker in workers)
+    return {worker.name: worker.num_threads for worker in workers}
+
+
+def test_environments_have_a_learner_an_inference_and_actors() -> None:
+    pytest.importorskip("gymnasium")
+    made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
+    workers = workers_at_once(made, 4)
+    assert [(one.name, one.index, one.num_threads) for one in workers] == [
+        ("learn", 0, 2),
+        ("inference-0", 0, 2),
+        ("actor-0", 0, 1),
+        ("actor-1", 1, 1),
+        ("actor-2", 2, 1),
+    ]
+    assert workers[0].roles == ("learn", "export", "gate")
+    assert workers[1].roles == ("inference",)
+    assert {one.roles for one in workers[2:]} == {("actor",)}
+    made = override(made, ["launch.roles.inference.count=2"])
+    assert [
+        (one.name, one.index, one.num_threads) for one in workers_at_once(made, 8)[1:3]
+    ] == [("inference-0", 0, 2), ("inference-1", 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("launch.roles.lern.num_cpus=2", r'^launch.roles \(lern\) is not .*"learn"'),
+        ("launch.roles.learn.num_cpus=-1", r"num_cpus \(-1\) must be 0 to 1024"),
+        ("launch.roles.shuffle.num_cpus=2", r"^launch.roles \(shuffle\) is not a role"),
+        ("launch.roles.actor.count=2", r"^launch.roles \(actor\) is not a role"),
+        ("launch.roles.gate.count=2", r"gate.count \(2\) must be 1, as only"),
+        ("launch.roles.learn.count=0", r"count \(0\) must be 1 to 1024"),
+    ],
+)
+def test_resources_of_roles_are_checked(setting: str, line: str) -> None:
+    with pytest.raises(UsageError, match=line):
+        config(setting)
+
+
+def test_resources_of_an_environments_roles_are_checked() -> None:
+    pytest.importorskip("gymnasium")
+    made = make_config("CartPole-v1", None, None)
+    override(made, ["launch.roles.inference.num_cpus=2"])
+    with pytest.raises(UsageError, match=r"inference.count \(65\) must be 1 to 64"):
+        override(made, ["launch.roles.inference.count=65"])
+    with pytest.raises(UsageError, match=r"its port \(65470\) must be 1 to 65469"):
+        override(made, ["launch.listen=127.0.0.1:65470"])
+    with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
+        override(made, ["launch.roles.export.num_cpus=2"])

@@ -1,0 +1,71 @@
+"""Processes of a run whose learners are several, and who has which cores."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.launch.at_once.workers import workers_at_once
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import write_config
+from tengen.roles.learning import command
+from tengen.run import RunDirectory
+
+TWO = "launch.roles.learn.count=2"
+
+
+def followers_of(task: str, cores: int, *settings: str) -> list[tuple[str, int, int]]:
+    made = override(make_config(task, None, None), [TWO, *settings])
+    workers = workers_at_once(made, cores)
+    (leader,) = (one for one in workers if one.roles[0] == "learn")
+    assert leader.name == "learn"
+    assert (leader.given_as, leader.is_follower) == ("learn", False)
+    found = [one for one in workers if one.is_follower]
+    assert {one.roles for one in found} == {("follow",)}
+    assert {one.given_as for one in found} == {"learn"}
+    # The one that leads has as many.
+    assert {one.num_threads for one in found} == {leader.num_threads}
+    return [(one.name, one.index, one.num_threads) for one in found]
+
+
+def test_learners_divide_the_learners_cores() -> None:
+    assert followers_of("tictactoe", 2) == [("learn-1", 1, 1)]
+    assert followers_of("tictactoe", 16) == [("learn-1", 1, 2)]
+    assert followers_of("tictactoe", 16, "launch.roles.learn.count=3") == [
+        ("learn-1", 1, 1),
+        ("learn-2", 2, 1),
+    ]
+    given = "launch.roles.learn.num_cpus=5"
+    assert followers_of("tictactoe", 16, given) == [("learn-1", 1, 5)]
+    pytest.importorskip("gymnasium")
+    assert followers_of("CartPole-v1", 8) == [("learn-1", 1, 2)]
+
+
+def test_there_are_no_more_learners_than_rows() -> None:
+    made = make_config("tictactoe", None, None)
+    line = (
+        r"^launch.roles.learn.count \(9\) must be at most 8, the learner.batch_size; "
+        r"lower it$"
+    )
+    with pytest.raises(UsageError, match=line):
+        override(made, ["learner.batch_size=8", "launch.roles.learn.count=9"])
+
+
+@pytest.mark.parametrize(("index", "most"), [(1, 0), (-1, 0), (2, 1)])
+def test_an_index_that_the_run_has_not_is_refused(
+    tmp_path: Path, index: int, most: int
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    settings = [f"launch.roles.learn.count={most + 1}"]
+    write_config(run, override(make_config("tictactoe", None, None), settings))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    args = parser.parse_args([str(run.path), f"--index={index}"])
+    line = f"index ({index}) must be 0 to {most}; raise launch.roles.learn.count"
+    with pytest.raises(UsageError, match=f"^{re.escape(line)}$"):
+        command.learn(args)

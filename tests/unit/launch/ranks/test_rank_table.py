@@ -1,0 +1,330 @@
+"""Which rank of ``mpirun`` has which role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.launch.ranks.closing import closing
+from tengen.launch.ranks.devices import visible_devices
+from tengen.launch.ranks.table import (
+    Placed,
+    RankInfo,
+    check_alike,
+    filled,
+    place,
+)
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RunConfig
+from tests.unit.launch.ranks.fake_ranks import info
+
+LEARNING = [("learn", 0), ("export", 0), ("gate", 0), ("rate", 0)]
+
+
+def config(*settings: str, task: str = "tictactoe") -> RunConfig:
+    return override(make_config(task, None, None), list(settings))
+
+
+def ranks_of(made: RunConfig, ranks: list[RankInfo]) -> list[tuple[str, int]]:
+    return [(one.worker.name, one.rank) for one in place(made, ranks)]
+
+
+def threads_of(made: RunConfig, ranks: list[RankInfo]) -> dict[str, int]:
+    return {one.worker.name: one.worker.num_threads for one in place(made, ranks)}
+
+
+def test_ranks_that_are_left_play() -> None:
+    ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(4)]
+    made = filled(config(), ranks)
+    assert made.launch.of("selfplay").count == 3
+    players = [("selfplay-0", 1), ("selfplay-1", 2), ("selfplay-2", 3)]
+    assert ranks_of(made, ranks) == [*LEARNING, *players]
+    # Of a host's cores the learner has a quarter, where self-play is there too.
+    assert threads_of(made, ranks) == {
+        "learn": 2,
+        "export": 1,
+        "gate": 1,
+        "rate": 1,
+        "selfplay-0": 6,
+        "selfplay-1": 4,
+        "selfplay-2": 4,
+    }
+
+
+def test_what_learns_from_another_run_has_no_rank_that_plays() -> None:
+    made = config("agent.learn_from=other")
+    assert ranks_of(filled(made, [info(0)]), [info(0)]) == LEARNING
+    line = r"^ranks \(2\) must be 1, as rank 0 has learn, export, gate, rate; give"
+    with pytest.raises(UsageError, match=line):
+        place(made, [info(0), info(1)])
+
+
+def test_ranks_that_mpirun_binds_have_cores_of_their_own() -> None:
+    ranks = [info(rank, cores=2, bound_to=f"{2 * rank}") for rank in range(3)]
+    threads = threads_of(filled(config(), ranks), ranks)
+    assert (threads["learn"], threads["selfplay-0"], threads["selfplay-1"]) == (2, 2, 2)
+
+
+def test_a_role_goes_where_its_resources_are() -> None:
+    ranks = [
+        info(0, "a"),
+        info(1, "a"),
+        info(2, "b", devices=["0"]),
+        info(3, "b", devices=["0"]),
+    ]
+    made = filled(config("launch.roles.learn.num_gpus=1"), ranks)
+    assert ranks_of(made, ranks) == [
+        ("export", 0),
+        ("gate", 0),
+        ("rate", 0),
+        ("selfplay-0", 1),
+        ("learn", 2),
+        ("selfplay-1", 3),
+    ]
+    many = [info(0, cores=2), info(1, "b", cores=16), info(2, "b", cores=16)]
+    made = filled(config("launch.roles.gate.num_cpus=8"), many)
+    threads = threads_of(made, many)
+    assert ("gate", 1) in ranks_of(made, many)
+    assert (threads["gate"], threads["selfplay"]) == (8, 16)
+
+
+def devices_of(
+    made: RunConfig, ranks: list[RankInfo]
+) -> dict[str, tuple[str, ...] | None]:
+    return {one.worker.name: one.devices for one in place(made, ranks)}
+
+
+def test_gpus_that_are_asked_for_are_handed_out_and_nobody_else_has_them() -> None:
+    ranks = [info(rank, devices=["0", "1", "2", "3"]) for rank in range(3)]
+    asked = ("launch.roles.learn.num_gpus=1", "launch.roles.selfplay.num_gpus=1")
+    assert devices_of(filled(config(*asked), ranks), ranks) == {
+        "learn": ("0",),
+        "export": ("3",),
+        "gate": ("3",),
+        "rate": ("3",),
+        "selfplay-0": ("1",),
+        "selfplay-1": ("2",),
+    }
+    full = filled(config(*asked, "launch.roles.gate.num_gpus=1"), ranks)
+    assert devices_of(full, ranks)["gate"] == ("1",)
+    assert devices_of(full, ranks)["export"] == ()
+    beyond = config(*asked, "launch.roles.learn.num_gpus=3")
+    line = (
+        r"^launch.roles.selfplay.num_gpus \(1\) must be at most 0, the GPUs that rank"
+    )
+    with pytest.raises(UsageError, match=line):
+        place(filled(beyond, ranks), ranks)
+
+
+def test_where_nobody_asks_for_gpus_all_of_a_host_s_are_seen() -> None:
+    ranks = [info(0, "a", devices=["0"]), info(1, "b", devices=["0"])]
+    assert set(devices_of(filled(config(), ranks), ranks).values()) == {None}
+    # On another host than the one where somebody does, too.
+    seen = devices_of(config("launch.roles.learn.num_gpus=1"), ranks)
+    assert (seen["learn"], seen["export"], seen["selfplay"]) == (("0",), (), None)
+
+
+def test_a_rank_hands_out_what_it_sees_itself() -> None:
+    ranks = [info(0), info(1, devices=["2"]), info(2, devices=["3", "2"])]
+    made = filled(config("launch.roles.selfplay.num_gpus=1"), ranks)
+    seen = devices_of(made, ranks)
+    assert (seen["selfplay-0"], seen["selfplay-1"]) == (("2",), ("3",))
+    with pytest.raises(UsageError, match="num_gpus"):
+        place(made, [info(0), info(1, devices=["2"]), info(2, devices=["2"])])
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "seen"),
+    [
+        (0, None, ()),
+        (0, "0,1", ()),
+        (3, None, ("0", "1", "2")),
+        (3, "", ()),
+        (3, "2", ("2",)),
+        (3, "2, 0", ("2", "0")),
+        (3, "1,3,0", ("1",)),
+        (3, "-1", ()),
+        (3, "GPU-8932f937,MIG-a7/1/0", ("GPU-8932f937", "MIG-a7/1/0")),
+    ],
+)
+def test_the_gpus_of_a_host_are_those_that_are_visible(
+    tmp_path: Path, count: int, given: str | None, seen: tuple[str, ...]
+) -> None:
+    for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{k}" for k in range(count))):
+        (tmp_path / name).touch()
+    known = {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+    assert visible_devices(known, tmp_path) == seen
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "line"),
+    [
+        (1, (), r"^ranks \(1\) must be 2, as rank 0 has learn, export, gate, rate and"),
+        (1, (), r"1 has one selfplay each; give mpirun -n 2$"),
+        (
+            4,
+            ("launch.roles.selfplay.count=5",),
+            r"^ranks \(4\) must be 6, .* and 5 have one selfplay each; give mpirun -n "
+            r"6, or --set launch.roles.selfplay.count=3$",
+        ),
+        (
+            8,
+            ("launch.roles.selfplay.count=2",),
+            r"^ranks \(8\) must be 3, .*; give mpirun -n 3, or --set "
+            r"launch.roles.selfplay.count=7$",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_cpus=5",),
+            r"^launch.roles.learn.num_cpus \(5\) must be at most 4, the cores that rank"
+            r" 0 on a has left for learn; lower it",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_cpus=3", "launch.roles.selfplay.num_cpus=2"),
+            r"^launch.roles.selfplay.num_cpus \(2\) must be at most 1, the cores that "
+            r"rank 1 on a has left for selfplay;",
+        ),
+        (
+            2,
+            ("launch.roles.learn.num_gpus=1",),
+            r"^launch.roles.learn.num_gpus \(1\) must be at most 0, the GPUs that rank",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(
+    size: int, settings: tuple[str, ...], line: str
+) -> None:
+    made = config(*settings)
+    ranks = [info(rank) for rank in range(size)]
+    with pytest.raises(UsageError, match=line):
+        place(made, ranks)
+
+
+def test_what_leaves_no_rank_to_play_is_refused_before_it_is_counted() -> None:
+    for size, needed in ((1, 2), (2, 3)):
+        ranks = [info(rank, "ab"[rank], devices=["0"][:rank]) for rank in range(size)]
+        asked = ["launch.roles.learn.num_gpus=1"] if size > 1 else []
+        with pytest.raises(UsageError, match=rf"^ranks .* give mpirun -n {needed}$"):
+            filled(config(*asked), ranks)
+
+
+def test_further_learners_are_with_the_first_one_or_where_there_is_room() -> None:
+    two = "launch.roles.learn.count=2"
+    ranks = [info(0, "a"), info(1, "a"), info(2, "b", cores=8)]
+    made = filled(config(two), ranks)
+    assert ("learn-1", 0) in ranks_of(made, ranks)
+    assert made.launch.of("selfplay").count == 2
+    # Each asks for so many.
+    many = [two, "launch.roles.learn.num_cpus=4"]
+    line = r"^launch.listen \(empty\) must name an address of a, as learners are on b;"
+    with pytest.raises(UsageError, match=line):
+        place(filled(config(*many), ranks), ranks)
+    made = filled(config(*many, "launch.listen=127.0.0.1:7070"), ranks)
+    assert ("learn-1", 2) in ranks_of(made, ranks)
+    assert made.launch.of("selfplay").count == 1
+    line = r"^launch.roles.learn.num_cpus \(4\) must be at most 0, the cores that rank"
+    with pytest.raises(UsageError, match=line):
+        place(config(*many), ranks[:2])
+
+
+def test_actors_of_environments_reach_the_learner() -> None:
+    pytest.importorskip("gymnasium")
+    made = config(task="CartPole-v1")
+    here = [info(rank) for rank in range(4)]
+    assert ranks_of(filled(made, here), here) == [
+        ("learn", 0),
+        ("inference-0", 0),
+        ("actor-0", 1),
+        ("actor-1", 2),
+        ("actor-2", 3),
+    ]
+    away = [*here[:3], info(3, "b")]
+    line = r"^launch.listen \(empty\) must name an address of a, as actors are on b;"
+    with pytest.raises(UsageError, match=line):
+        place(filled(made, away), away)
+    let_in = config("launch.listen=127.0.0.1:7070", task="CartPole-v1")
+    assert ("actor-2", 3) in ranks_of(filled(let_in, away), away)
+    apart = [*here, info(4, "b", devices=["0"])]
+    asked = config("launch.roles.inference.num_gpus=1", task="CartPole-v1")
+    with pytest.raises(UsageError, match=r"inference \(on b\) must be on the host of"):
+        place(filled(asked, apart), apart)
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("version", r"^tengen \(0.9 on rank 2, host b\) must be 1.0, as on rank 0, ho"),
+        ("python", r"^Python \(0.9 on rank 2, host b\) must be 3.11, as on rank 0, h"),
+    ],
+)
+def test_versions_are_those_of_the_first_rank(field: str, line: str) -> None:
+    check_alike([info(0), info(1, "b")])
+    with pytest.raises(UsageError, match=line):
+        check_alike([info(0), info(1), info(2, "b", **{field: "0.9"})])
+
+
+def closing_of(made: RunConfig, ranks: list[RankInfo]) -> list[Placed]:
+    made = filled(made, ranks)
+    return closing(made, ranks, place(made, ranks))
+
+
+def test_every_rank_has_the_closing_role() -> None:
+    """The learner's too, which has ended; and they divide the cores of its host."""
+    ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(3)]
+    made = config("agent.target.opponent=random", "agent.iterations=9")
+    found = closing_of(made, ranks)
+    assert [
+        (one.worker.name, one.worker.index, one.rank, one.host, one.worker.num_threads)
+        for one in found
+    ] == [
+        ("eval-0", 0, 0, "a", 4),
+        ("eval-1", 1, 1, "a", 4),
+        ("eval-2", 2, 2, "b", 8),
+    ]
+    assert {one.worker.roles for one in found} == {("eval",)}
+    # Several learners, as of MLPerf on four hosts.
+    ranks = [info(rank, f"{rank}", cores=16) for rank in range(4)]
+    learners = ("launch.roles.learn.count=2", "launch.roles.learn.num_cpus=12")
+    listens = "launch.listen=127.0.0.1:7070"
+    made = config(
+        "agent.target.opponent=random", "agent.iterations=9", listens, *learners
+    )
+    assert [one.rank for one in closing_of(made, ranks)] == [0, 1, 2, 3]
+    # One that learns from another run has the one rank that there is.
+    made = config(
+        "agent.target.opponent=random", "agent.iterations=9", "agent.learn_from=other"
+    )
+    (only,) = closing_of(made, [info(0)])
+    assert (only.worker.name, only.rank, only.worker.num_threads) == ("eval", 0, 4)
+    # A run without a target has none.
+    assert closing_of(config(), ranks) == []
+
+
+@pytest.mark.parametrize("devices", ["cuda:0", "auto"])
+def test_the_closing_role_has_the_gpus_that_its_rank_had(devices: str) -> None:
+    given = (
+        "agent.target.opponent=random",
+        "agent.iterations=9",
+        f"inference.devices={devices}",
+    )
+    here = ["0", "1", "2"]
+    ranks = [info(rank, devices=here) for rank in range(3)]
+    learns = "launch.roles.learn.num_gpus=1"
+    asks = config(*given, learns, "launch.roles.selfplay.num_gpus=1")
+    assert [(one.rank, one.devices) for one in closing_of(asks, ranks)] == [
+        (0, ("0",)),
+        (1, ("1",)),
+        (2, ("2",)),
+    ]
+    # Where nobody asks each sees all.
+    assert [one.devices for one in closing_of(config(*given), ranks)] == [None] * 3
+    # The runner's rank has none left, and cannot play on one.
+    apart = [info(0, cores=2, devices=["0"]), info(1, cores=2, devices=["0"])]
+    taken = config(*given, "launch.roles.selfplay.num_gpus=1")
+    assert [one.rank for one in closing_of(taken, apart)] == [1]
+    on_cpus = override(taken, ["inference.devices=cpu"])
+    assert [one.rank for one in closing_of(on_cpus, apart)] == [0, 1]

@@ -1,0 +1,34 @@
+"""What several actors do, told as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tengen.launch.reports.actors import Actors
+
+
+def test_the_rates_are_those_of_all_actors() -> None:
+    """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
+    actors = Actors()
+    names = ["actor-0", "actor-1", "actor-2"]
+    told: dict[str, Any] = {}
+    for index, name in enumerate(names):
+        report: dict[str, Any] = {"num_rows": 100, "num_evaluations": 104}
+        report |= {"seconds": 1.0, "mean_return": None, "answer_wait": 0.5}
+        report |= {"simulation_busy": 0.3 * index, "room_wait": 0.0}
+        told = actors.report(name, index, report)
+    assert told["actor"] == 2
+    assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
+    assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
+    assert told["simulation_busy"] == pytest.approx(0.3)
+    assert (told["answer_wait"], told["room_wait"]) == (pytest.approx(0.5), 0.0)
+    assert (told["mean_return"], told["mean_length"]) == (None, None)
+    for name, mean_return in zip(names[:2], (10.0, 20.0), strict=True):
+        report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}
+        told = actors.report(name, 0, report)
+    assert (told["mean_return"], told["mean_length"]) == (15.0, 45.0)
+    actors.forget("actor-0")
+    told = actors.report("actor-2", 2, {**report, "mean_return": None})
+    assert (told["mean_return"], told["mean_length"]) == (20.0, 60.0)

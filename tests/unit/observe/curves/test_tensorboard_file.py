@@ -1,0 +1,142 @@
+"""TensorBoard's own reader reads what is written, whatever happened meanwhile."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tengen.observe.curves.points import Point
+from tengen.observe.curves.tensorboard_file import TensorBoardFile
+
+pytest.importorskip("tensorboard")
+
+
+class Clock:
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def point(step, value, tag="charts/SPS"):
+    return Point(step=step, time_s=1000.0 + step, values={tag: value})
+
+
+def read(folder, tag="charts/SPS"):
+    from tensorboard.backend.event_processing import event_accumulator
+
+    reader = event_accumulator.EventAccumulator(str(folder))
+    reader.Reload()
+    if tag not in reader.Tags()["scalars"]:
+        return []
+    return [(each.step, each.value) for each in reader.Scalars(tag)]
+
+
+def test_points_come_back(tmp_path):
+    file = TensorBoardFile(tmp_path / "tensorboard")
+    file.add(point(10, 1.5))
+    file.add(point(20, 2.5))
+    file.add(point(20, 7.0, "losses/entropy"))
+    file.close()
+    file.close()
+    assert read(tmp_path / "tensorboard") == [(10, 1.5), (20, 2.5)]
+    assert read(tmp_path / "tensorboard", "losses/entropy") == [(20, 7.0)]
+
+
+def test_a_call_that_goes_on_draws_no_point_twice(tmp_path):
+    first = TensorBoardFile(tmp_path)
+    for step in (10, 20, 30):
+        first.add(point(step, 1.0))
+    first.close()
+    second = TensorBoardFile(tmp_path)
+    for step in (20, 30, 40):
+        second.add(point(step, 2.0))
+    second.close()
+    assert read(tmp_path) == [(10, 1.0), (20, 2.0), (30, 2.0), (40, 2.0)]
+    # Though both began within a second.
+    stamps = [path.name.split(".")[3] for path in sorted(tmp_path.iterdir())]
+    assert len(set(stamps)) == 2
+
+
+def test_no_file_is_made_before_the_first_point(tmp_path):
+    file = TensorBoardFile(tmp_path / "tensorboard")
+    file.tick()
+    file.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_points_are_written_every_three_seconds_at_most(tmp_path, monkeypatch):
+    clock, writes = Clock(), []
+    pwrite = os.pwrite
+    monkeypatch.setattr(
+        os, "pwrite", lambda *given: writes.append(clock.now_s) or pwrite(*given)
+    )
+    file = TensorBoardFile(tmp_path, clock)
+    for clock.now_s in (0.0, 1.0, 2.0, 3.5, 4.0, 6.4):
+        file.add(point(int(10 * clock.now_s), 1.0))
+    assert writes == [0.0, 3.5]
+    clock.now_s = 6.5
+    file.tick()
+    assert writes == [0.0, 3.5, 6.5]
+    file.tick()
+    assert len(read(tmp_path)) == 6
+
+
+@pytest.mark.parametrize("refused", ["all", "part"])
+def test_a_full_disk_loses_nothing_and_raises_nothing(tmp_path, monkeypatch, refused):
+    clock, pwrite = Clock(), os.pwrite
+    file = TensorBoardFile(tmp_path, clock)
+    file.add(point(1, 1.0))
+
+    def refuse(descriptor, data, offset):
+        if refused == "all":
+            raise OSError(errno.ENOSPC, "full")
+        return pwrite(descriptor, data[: len(data) // 2], offset)
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    for step in (2, 3):
+        clock.now_s += 5.0
+        file.add(point(step, 1.0))
+        assert read(tmp_path) == [(1, 1.0)]
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    clock.now_s += 5.0
+    file.add(point(4, 1.0))
+    assert [step for step, _ in read(tmp_path)] == [1, 2, 3, 4]
+
+
+def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
+    clock, folder = Clock(), tmp_path / "tensorboard"
+    folder.write_text("in the way")
+    file = TensorBoardFile(folder, clock)
+    file.add(point(1, 1.0))
+    folder.unlink()
+    clock.now_s = 5.0
+    file.add(point(2, 1.0))
+    assert [step for step, _ in read(folder)] == [1, 2]
+    file.close()
+
+
+def test_on_a_disk_that_stays_full_the_oldest_points_are_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr("tengen.observe.curves.tensorboard_file._MOST_BYTES", 1000)
+    clock, folder = Clock(), tmp_path / "tensorboard"
+    folder.write_text("in the way")
+    file = TensorBoardFile(folder, clock)
+    for step in range(100):
+        file.add(point(step, 1.0))
+    folder.unlink()
+    file.close()
+    steps = [step for step, _ in read(folder)]
+    assert 3 < len(steps) < 50
+    assert steps == list(range(100 - len(steps), 100))
+
+
+def test_importing_it_imports_no_tensorboard():
+    code = (
+        "import sys, tengen.observe, tengen.observe.curves.tensorboard_file as file\n"
+        "assert file.has_tensorboard()\n"
+        "assert not {'tensorboard', 'google.protobuf'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,231 @@
+"""Roles on a full disk: they wait, say so, and go on with nothing lost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.errors import DiskFullError
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.alone import command, full_disk
+from tengen.roles.alone.full_disk import FullDiskPause
+from tengen.roles.alone.role_log import RoleLog
+from tengen.run import RunDirectory
+from tests.unit.conftest import HashBackend, HashRunner
+
+SETTINGS = (
+    "agent.actor.games_per_generation=24",
+    "agent.actor.full_simulations=8",
+    "agent.actor.snapshot_s=0.01",
+    "store.min_rows=50",
+    "learner.batch_size=32",
+    "inference.precision=fp32",
+    "inference.backend=openvino",
+    "inference.batch_shape=dynamic",
+)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_disk, "_RETRY_S", 0.0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tengen-test", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this process may not mount a small disk")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+class Ballast:
+    """Fills a disk to the last byte, and frees it when a role says that it waits."""
+
+    def __init__(self, disk: Path) -> None:
+        self._path = disk / "ballast"
+        self.said: list[str] = []
+
+    def fill(self) -> None:
+        with open(self._path, "wb", buffering=0) as file:
+            for size in (1 << 16, 1):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError:
+                    continue
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        if text.startswith("waits"):
+            self._path.unlink()
+
+
+def make_run(folder: Path, *settings: str) -> RunDirectory:
+    run = RunDirectory.create_or_resume(folder)
+    config = override(make_config("tictactoe", None, None), [*SETTINGS, *settings])
+    write_config(run, config)
+    return run
+
+
+def assert_said(ballast: Ballast, disk: Path) -> None:
+    waits, goes_on = ballast.said
+    assert waits.startswith(
+        f"waits, the disk of {disk}/run is full (0.0 MB free); free"
+    )
+    assert "nothing durable is lost (" in waits
+    assert goes_on == "goes on, the disk has room again"
+
+
+@pytest.mark.parametrize("how_often", [1, 3])
+def test_it_tries_again_and_tells_once(tmp_path: Path, how_often: int) -> None:
+    said: list[str] = []
+    refusals = [DiskFullError("path (x) cannot be written")] * how_often
+    done = []
+
+    def write() -> None:
+        if refusals:
+            raise refusals.pop()
+        done.append(True)
+
+    pause = FullDiskPause(tmp_path, threading.Event(), said.append)
+    pause(write)
+    pause(write)
+    assert done == [True, True]
+    assert [text.split()[0] for text in said] == ["waits,", "goes"]
+
+
+def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path: Path) -> None:
+    stop = threading.Event()
+    pause = FullDiskPause(tmp_path, stop, lambda text: stop.set())
+
+    def write() -> None:
+        raise DiskFullError("path (x) cannot be written")
+
+    with pytest.raises(DiskFullError, match=r"path \(x\)"):
+        pause(write)
+
+
+class Filling(HashBackend):
+    """Fills the disk after so many rows."""
+
+    def __init__(self, num_rows: int, fill: Callable[[], None]) -> None:
+        super().__init__()
+        self.num_rows = num_rows
+        self.fill = fill
+
+    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
+        backend = self
+
+        class Runner(HashRunner):
+            def run(self, num_rows: int) -> None:
+                before = backend.num_rows
+                backend.num_rows -= num_rows
+                if backend.num_rows <= 0 < before:
+                    backend.fill()
+                super().run(num_rows)
+
+        return Runner(backend.salt, inputs, outputs)
+
+
+def play(
+    run: RunDirectory, backend: Any, monkeypatch: pytest.MonkeyPatch, **context: Any
+) -> dict[str, Any]:
+    """Plays one generation with a backend that is no model's."""
+    run.models.publish(0, lambda folder: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "tengen.roles.selfplay.threads_play.open_backend", lambda *_, **__: backend
+        )
+        patch.setattr(
+            "tengen.roles.selfplay.role.SelfplayRole._directory", lambda *_: run.path
+        )
+        role = make_role("selfplay", read_config(run), run, RoleContext(**context))
+        try:
+            report = role.turn()
+        finally:
+            role.close()
+    assert report is not None
+    return dict(report)
+
+
+@pytest.mark.parametrize("num_rows", [1000, 4000])
+def test_selfplay_goes_on_with_the_games_it_had(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, num_rows: int
+) -> None:
+    # So many that their journal outgrows the page that it has.
+    settings = ("agent.actor.games_per_generation=200", "agent.actor.cache_mib=0")
+    reference = make_run(tmp_path / "reference", *settings)
+    play(reference, HashBackend(), monkeypatch)
+    run = make_run(small_disk / "run", *settings)
+    ballast = Ballast(small_disk)
+    pause = FullDiskPause(run.path, threading.Event(), ballast.say)
+    backend = Filling(num_rows, ballast.fill)
+    report = play(run, backend, monkeypatch, write=pause)
+    assert report["num_games"] == 200
+    assert_said(ballast, small_disk)
+    (segment,) = run.experience.glob("selfplay-0/1/*")
+    (expected,) = reference.experience.glob("selfplay-0/1/*")
+    assert segment.read_bytes() == expected.read_bytes()
+
+
+def test_the_learner_keeps_its_steps_until_there_is_room(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(small_disk / "run")
+    play(run, HashBackend(), monkeypatch)
+    ballast = Ballast(small_disk)
+    pause = FullDiskPause(run.path, threading.Event(), ballast.say)
+    role = make_role("learn", read_config(run), run, RoleContext(write=pause))
+    try:
+        role.turn()
+        ballast.fill()
+        report = role.turn()
+    finally:
+        role.close()
+    assert report is not None
+    assert report["num_steps"] > 0
+    assert_said(ballast, small_disk)
+    assert run.checkpoints.numbers() == [0, 1]
+    assert not list(run.path.rglob(".tmp-*"))
+
+
+def test_export_by_itself_waits_and_exports(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(small_disk / "run")
+    role = make_role("learn", read_config(run), run, RoleContext())
+    role.turn()
+    role.close()
+    ballast = Ballast(small_disk)
+    say = RoleLog.say
+
+    def heard(log: RoleLog, text: str) -> None:
+        say(log, text)
+        ballast.say(text)
+
+    monkeypatch.setattr(RoleLog, "say", heard)
+    ballast.fill()
+    args = argparse.Namespace(
+        run=run.path, once=True, threads=1, devices=None, task=None
+    )
+    report = command.export(args)
+    assert report["exit_code"] == 0
+    assert report["last"]["candidate"] == 0
+    assert_said(ballast, small_disk)
+    # The gate renames, which needs no room.
+    ballast.fill()
+    assert command.gate(args)["last"] == {"candidate": 0, "accepted": True}
+    assert run.models.numbers() == [0]
+    assert not list(run.path.rglob(".tmp-*"))

@@ -1,0 +1,297 @@
+"""Role eval: what its processes share, and what a kill leaves for the next one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from tengen.errors import RunError, UsageError
+from tengen.evaluation import TargetConfig, play_match
+from tengen.evaluation.targets import terms
+from tengen.recipes import make_config
+from tengen.roles import clock, write_config
+from tengen.roles.clock import begin_clock, note_call
+from tengen.roles.judging import target
+from tengen.roles.role import RoleContext
+from tengen.run import RunDirectory, publish_json
+
+TARGET = TargetConfig(
+    opponent="mcts:2",
+    num_games=12,
+    chunk_games=4,
+    num_simulations=8,
+    confirming_games=8,
+    win_rate=0.5,
+)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, hash_player):
+    """A run of connect4 with five models without files."""
+    made = RunDirectory.create_or_resume(tmp_path / "run")
+    for number in range(5):
+        made.models.publish(number, lambda folder: None)
+
+    def player(role, number):
+        return hash_player("connect4", f"{number:06d}", salt=number)
+
+    def meta(path, error):
+        number = int(path.name)
+        return SimpleNamespace(
+            generation=number, made_at=100.0 + number, num_steps=number, origin=None
+        )
+
+    monkeypatch.setattr(target.EvalRole, "_player", player)
+    monkeypatch.setattr(target, "read_meta", meta)
+    monkeypatch.setattr(clock, "read_meta", meta)
+    note_call(made, {})
+    begin_clock(made)
+    return made
+
+
+def make_role(run, config=TARGET, stop=None, iterations=4):
+    whole = make_config("connect4", None, None)
+    agent = dataclasses.replace(whole.agent, target=config, iterations=iterations)
+    whole = dataclasses.replace(whole, agent=agent)
+    write_config(run, whole)
+    return target.EvalRole(whole, run, RoleContext(stop=stop or threading.Event()))
+
+
+def finish(run, config=TARGET, iterations=4):
+    """Takes turns to the end; returns the reports."""
+    role = make_role(run, config, iterations=iterations)
+    reports = []
+    while (report := role.turn()) is not None:
+        reports.append(report)
+    return reports
+
+
+def kept(run):
+    """Returns the results without their times, and the games."""
+    found = {}
+    for path in sorted((run.eval / "target").glob("*.json")):
+        content = json.loads(path.read_text())
+        found[path.name] = {
+            name: value
+            for name, value in content.items()
+            if not name.endswith(("_at", "_s"))
+        }
+    for path in sorted(run.games.glob("target*/*/*")):
+        found[str(path.relative_to(run.games))] = path.read_bytes()
+    return found
+
+
+def test_a_run_without_a_target_has_no_such_role(run):
+    with pytest.raises(UsageError, match=r"agent.target.opponent \(empty\)"):
+        make_role(run, TargetConfig())
+
+
+def test_the_first_model_that_passes_is_the_result(run):
+    reports = finish(run)
+    result = json.loads((run.eval / "target" / "result.json").read_text())
+    records = kept(run)
+    rates = {
+        number: records[f"{number:06d}.json"]["win_rate"]
+        for number in range(1, 5)
+        if f"{number:06d}.json" in records
+    }
+    passed = [number for number, rate in rates.items() if rate >= TARGET.win_rate]
+    assert result["passed"] == (passed[0] if passed else None)
+    # None behind the one that passed, and none left out before it.
+    last = passed[0] if passed else 4
+    assert sorted(rates) == list(range(1, last + 1))
+    assert passed, "the seed and the salts must make one of them pass"
+    assert f"{last:06d}-confirm.json" in records
+    assert result["confirmation"]["num_games"] == 8
+    began = json.loads((run.eval / "began.json").read_text())["clock_at"]
+    assert result["passed_after_s"] == round(100.0 + last - began, 3)
+    told = json.loads((run.eval / "target" / "clock.json").read_text())
+    assert (told["init_ended_at"], told["clock_at"]) == (100.0, began)
+    lines = (run.eval / "target" / "generations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["model"] for line in lines] == [1, 2, 3, 4]
+    assert reports[-1]["is_result"]
+    # Colours alternate over the parts.
+    lines = (run.games / "target" / "000001" / "games.jsonl").read_text().splitlines()
+    firsts = [json.loads(line)["a_moves_first"] for line in lines]
+    assert firsts == [True, False] * 6
+    assert [json.loads(line)["index"] for line in lines] == list(range(12))
+    assert not list((run.eval / "target").glob("*/*.jsonl"))
+    assert finish(run) == []
+
+
+def test_several_processes_come_to_the_same(run, tmp_path):
+    finish(run)
+    wanted = kept(run)
+    shutil.rmtree(run.games / "target")
+    shutil.rmtree(run.games / "target-confirm")
+    for path in (run.eval / "target").glob("[0-9rcg]*"):
+        path.unlink()
+    roles = [make_role(run) for _ in range(3)]
+    played = [0] * 3
+
+    def work(index):
+        while (report := roles[index].turn()) is not None:
+            played[index] += report.get("num_games", 0)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = kept(run)
+    # One may have played a model ahead that was not needed.
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def killed_after_a_part(run):
+    make_role(run).turn()
+
+
+def killed_before_the_record(run):
+    role = make_role(run)
+    for _ in range(3):
+        role.turn()
+
+
+def killed_with_the_games_kept(run):
+    killed_before_the_record(run)
+    make_role(run).turn()
+    (run.eval / "target" / "000001.json").unlink()
+    # Its parts are gone by now: they are played again.
+
+
+def killed_with_the_parts_left(run):
+    killed_before_the_record(run)
+    parts = run.eval / "target" / "000001"
+    copy = run.path / "copy"
+    shutil.copytree(parts, copy)
+    make_role(run).turn()
+    shutil.copytree(copy, parts)
+
+
+@pytest.mark.parametrize(
+    "killed",
+    [
+        killed_after_a_part,
+        killed_before_the_record,
+        killed_with_the_games_kept,
+        killed_with_the_parts_left,
+    ],
+)
+def test_what_a_kill_left_is_gone_on_with(run, killed):
+    finish(run)
+    wanted = kept(run)
+    for folder in ("target", "target-confirm"):
+        shutil.rmtree(run.games / folder)
+    shutil.rmtree(run.eval / "target")
+    killed(run)
+    finish(run)
+    assert kept(run) == wanted
+
+
+def test_a_stop_ends_a_part_without_keeping_it(run):
+    stop = threading.Event()
+    stop.set()
+    report = make_role(run, stop=stop).turn()
+    assert report["stopped"]
+    assert not list((run.eval / "target").glob("*/*.jsonl"))
+
+
+def test_the_clock_begins_once(run):
+    path = run.eval / "began.json"
+    before = path.read_bytes()
+    begin_clock(run)
+    assert path.read_bytes() == before
+    publish_json(path, {"schema": 2})
+    with pytest.raises(UsageError, match="newer"):
+        target.read_clock(run)
+
+
+def result_of(run):
+    return json.loads((run.eval / "target" / "result.json").read_text())
+
+
+def test_there_is_no_result_before_all_models_are_made(run):
+    nobody = dataclasses.replace(TARGET, win_rate=1.0)
+    role = make_role(run, nobody, iterations=6)
+    while role.turn() is not None:
+        pass
+    assert "models (4) must be agent.iterations (6)" in role.waits_for
+    names = {path.name for path in (run.eval / "target").glob("*.json")}
+    assert names == {"terms.json", *(f"{number:06d}.json" for number in range(1, 5))}
+    for number in (5, 6):
+        run.models.publish(number, lambda folder: None)
+    finish(run, nobody, iterations=6)
+    assert result_of(run)["num_models"] == 6
+
+
+def test_a_result_is_made_anew_for_more_models(run):
+    nobody = dataclasses.replace(TARGET, win_rate=1.0)
+    finish(run, nobody)
+    assert (result_of(run)["passed"], result_of(run)["num_models"]) == (None, 4)
+    run.models.publish(5, lambda folder: None)
+    finish(run, nobody, iterations=5)
+    assert result_of(run)["num_models"] == 5
+    lines = (run.eval / "target" / "generations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["model"] for line in lines] == [1, 2, 3, 4, 5]
+    assert [json.loads(line)["num_steps"] for line in lines] == [1] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("opponent", "random"),
+        ("num_games", 20),
+        ("chunk_games", 12),
+        ("num_simulations", 9),
+        ("opening_plies", 1),
+        ("win_rate", 0.25),
+        ("confirming_games", 4),
+    ],
+)
+def test_games_of_two_kinds_make_no_record(run, name, value):
+    make_role(run).turn()
+    rule = rf"agent\.target\.{name} \({value}\) must be {getattr(TARGET, name)}, by"
+    with pytest.raises(UsageError, match=rule):
+        make_role(run, dataclasses.replace(TARGET, **{name: value}))
+
+
+def test_an_opponent_that_was_replaced_makes_no_record(run, monkeypatch):
+    role = make_role(run)
+    role.turn()
+    monkeypatch.setattr(terms, "opponent_digest", lambda config: "another")
+    with pytest.raises(UsageError, match="must have the files against which"):
+        make_role(run)
+    # Nor where it is replaced while a process plays.
+    with pytest.raises(UsageError, match="must have the files against which"):
+        list(iter(role.turn, None))
+    assert not (run.eval / "target" / "000001.json").exists()
+
+
+def test_games_that_many_dispute_are_no_match(run, monkeypatch):
+    def disputed(*words, **settings):
+        report = play_match(*words, **settings)
+        first = dataclasses.replace(report.games[0], score_a=None)
+        return dataclasses.replace(report, games=[first, *report.games[1:]])
+
+    monkeypatch.setattr(target, "play_match", disputed)
+    with pytest.raises(RunError, match=r"3 disputed of 12 of model 1\) .* 2% at most"):
+        finish(run)
+
+
+def test_a_run_is_open_by_what_any_call_had(run):
+    note_call(run, {"agent": {"target": {"opponent": "random"}}})
+    told = clock.run_open_because(run)
+    assert "agent.actor.full_simulations (None) is 800 in the closed division" in told
+    assert not any(reason.startswith("agent.target.") for reason in told)
+    (run.eval / "began.json").unlink()
+    assert "nobody kept the time" in clock.run_open_because(run)[-1]
+    finish(run)
+    result = result_of(run)
+    assert (result["clock_at"], result["passed_after_s"]) == (None, None)
+    assert "nobody kept the time" in result["open_because"][-1]
