@@ -19,7 +19,6 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 SANITIZE ?= address,undefined
 TESTS ?= .
 comma := ,
-NATIVE_TARGETS = $(shell find core -name '*_test.cc' -exec basename {} .cc ';' | grep -E '$(TESTS)')
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
 
 # Seconds that make fuzz gives each target of the core (FUZZ names some), and how many times the
@@ -72,9 +71,10 @@ soak: $(INSTALLED)
 native-tests: $(INSTALLED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
+	  '-DTENGEN_TESTS_MATCH=$(TESTS)' \
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
 	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
-	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target $(NATIVE_TARGETS)
+	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
 	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure -R '$(TESTS)'
 
 fuzz: $(INSTALLED)

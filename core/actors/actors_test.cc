@@ -71,4 +71,5 @@ int main() {
   draws_choices();
   counts_episodes();
   writes_columns();
+  return 0;
 }

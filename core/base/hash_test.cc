@@ -32,4 +32,5 @@ int main() {
     changed += std::popcount(mix64(12345) ^ mix64(12345 ^ uint64_t{1} << bit));
   }
   TENGEN_CHECK(changed > 64 * 28 && changed < 64 * 36);
+  return 0;
 }

@@ -73,4 +73,5 @@ int main() {
   check_bijections();
   check_large();
   check_even();
+  return 0;
 }

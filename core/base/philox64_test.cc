@@ -34,4 +34,5 @@ int main() {
     for (size_t i = 0; i < 5; ++i) TENGEN_CHECK(alone[i] == together[5 * row + i]);
   }
   for (const double uniform : together) TENGEN_CHECK(uniform >= 0.0 && uniform < 1.0);
+  return 0;
 }

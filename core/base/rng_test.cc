@@ -28,4 +28,5 @@ int main() {
   TENGEN_CHECK(base != first(1, 2, 3, 5, Purpose::kTest));
   TENGEN_CHECK(base != first(1, 2, 3, 4, Purpose::kGumbel));
   TENGEN_CHECK(first(1, 2, 3, 4, Purpose::kTest) != first(1, 3, 2, 4, Purpose::kTest));
+  return 0;
 }

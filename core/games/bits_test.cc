@@ -26,4 +26,5 @@ int main() {
     for_each_bit(words[0], [&](int bit) { visited.push_back(static_cast<uint16_t>(bit)); });
     TENGEN_CHECK(static_cast<int>(visited.size()) == std::popcount(words[0]));
   }
+  return 0;
 }

@@ -75,4 +75,5 @@ int main() {
   for (const std::string& name : known_games()) {
     with_game(name, [](const auto& game) { check_game(game); });
   }
+  return 0;
 }

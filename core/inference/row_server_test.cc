@@ -350,4 +350,5 @@ int main() {
   check_slow_actor();
   check_limits();
   check_refusal();
+  return 0;
 }

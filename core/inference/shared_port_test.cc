@@ -330,4 +330,5 @@ int main() {
   check_failure();
   check_stop_while_waiting();
   check_misuse();
+  return 0;
 }

@@ -16,7 +16,8 @@
 #include "records/game_rows.h"
 #include "records/journal.h"
 
-namespace tengen {
+using namespace tengen;
+
 namespace {
 
 constexpr int kNumTries = 3000;
@@ -238,15 +239,14 @@ void check_segments() {
 }
 
 }  // namespace
-}  // namespace tengen
 
 int main() {
   std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
   TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
-  tengen::check_records();
-  tengen::check_journals(folder);
-  tengen::check_marks(folder);
-  tengen::check_segments();
+  check_records();
+  check_journals(folder);
+  check_marks(folder);
+  check_segments();
   std::filesystem::remove_all(folder);
   return 0;
 }

@@ -11,7 +11,8 @@
 #include "base/testing.h"
 #include "records/fault.h"
 
-namespace tengen {
+using namespace tengen;
+
 namespace {
 
 // A fresh folder, removed at the end.
@@ -106,11 +107,10 @@ void test_destruction() {
 }
 
 }  // namespace
-}  // namespace tengen
 
 int main() {
-  tengen::test_threads();
-  tengen::test_failures();
-  tengen::test_destruction();
+  test_threads();
+  test_failures();
+  test_destruction();
   return 0;
 }

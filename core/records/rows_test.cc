@@ -8,7 +8,8 @@
 #include "base/testing.h"
 #include "records/game_columns.h"
 
-namespace tengen {
+using namespace tengen;
+
 namespace {
 
 // Players alternately add 1 or 2; whoever reaches 5 wins. One plane: the count.
@@ -147,10 +148,9 @@ void test_fill_beside_add_and_drop() {
 }
 
 }  // namespace
-}  // namespace tengen
 
 int main() {
-  tengen::test_worked_rows();
-  tengen::test_fill_beside_add_and_drop();
+  test_worked_rows();
+  test_fill_beside_add_and_drop();
   return 0;
 }

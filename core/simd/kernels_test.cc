@@ -148,4 +148,5 @@ int main() {
     for (const size_t n : {1u, 7u, 16u, 100u, 3001u}) check_bytes(*set, rng, n);
   }
   check_set(simd::kernels(), *baseline);
+  return 0;
 }

@@ -103,4 +103,5 @@ int main() {
   check_ends();
   check_room();
   check_waits();
+  return 0;
 }

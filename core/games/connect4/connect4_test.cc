@@ -30,4 +30,5 @@ int main() {
   auto full = game.initial_state();
   for (int i = 0; i < 6; ++i) game.apply(full, 2);
   TENGEN_CHECK(!game.is_legal(full, 2) && game.is_legal(full, 3));
+  return 0;
 }

@@ -96,4 +96,5 @@ int main() {
   check_errors();
   check_state_after();
   check_long_chain();
+  return 0;
 }

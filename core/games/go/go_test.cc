@@ -281,4 +281,5 @@ int main() {
       check_random_game(go_game(name), index);
     }
   }
+  return 0;
 }

@@ -90,4 +90,5 @@ int main() {
     }
     TENGEN_CHECK(refused);
   }
+  return 0;
 }

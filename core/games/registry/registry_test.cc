@@ -50,4 +50,5 @@ int main() {
     TENGEN_CHECK(message.find("task (" + name + ") must ") == 0);
     TENGEN_CHECK(message.find("; ") != std::string::npos);
   }
+  return 0;
 }

@@ -23,4 +23,5 @@ int main() {
                "1 O O X\n"
                "  a b c\n"
                "draw");
+  return 0;
 }

@@ -177,4 +177,5 @@ int main() {
   for (const RootPolicy policy : {RootPolicy::kPuct, RootPolicy::kGumbel}) check_trees(policy);
   check_kept_scores();
   check_misuse();
+  return 0;
 }

@@ -291,4 +291,5 @@ int main() {
   check_finished_game();
   check_random_games();
   check_misuse();
+  return 0;
 }

@@ -50,4 +50,7 @@ void check_search() {
 
 }  // namespace
 
-int main() { check_search(); }
+int main() {
+  check_search();
+  return 0;
+}

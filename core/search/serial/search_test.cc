@@ -183,4 +183,5 @@ int main() {
   check_big_board();
   check_transform();
   check_misuse();
+  return 0;
 }

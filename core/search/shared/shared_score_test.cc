@@ -61,4 +61,5 @@ int main() {
   }
   check_threads();
   TENGEN_CHECK(throws([] { SharedSearch<RandomGame>(RandomGame(1), scored_settings(), 2, 1); }));
+  return 0;
 }

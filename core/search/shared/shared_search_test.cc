@@ -335,4 +335,5 @@ int main() {
   check_news();
   check_stop();
   check_misuse();
+  return 0;
 }

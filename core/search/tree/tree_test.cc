@@ -165,4 +165,5 @@ int main() {
   }
   check_set_priors(rng);
   for (int i = 0; i < 20; ++i) check_adopt(rng);
+  return 0;
 }

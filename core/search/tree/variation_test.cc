@@ -48,4 +48,7 @@ void check_worked_tree() {
 
 }  // namespace
 
-int main() { check_worked_tree(); }
+int main() {
+  check_worked_tree();
+  return 0;
+}

@@ -62,4 +62,5 @@ int main() {
     num_lost += own < 0.0f;
   }
   TENGEN_CHECK(num_won > 30 && num_lost < 4);
+  return 0;
 }

@@ -107,4 +107,5 @@ int main() {
   check_full_effort();
   check_resigned_outcome();
   check_false_resignations();
+  return 0;
 }

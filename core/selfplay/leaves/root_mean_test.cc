@@ -177,4 +177,5 @@ int main() {
   check_kept(Connect4());
   check_batches();
   check_many_games();
+  return 0;
 }

@@ -229,4 +229,5 @@ int main() {
   check_shared_queue(settings);
   check_outside();
   check_resignation();
+  return 0;
 }

@@ -184,4 +184,5 @@ int main() {
   boards.variants = {{"", 1.0}, {"go/3/komi=0.5", 1.0}};
   check_forks(Go(GoRules{.height = 4, .width = 4}), boards);
   check_foreign_sources();
+  return 0;
 }

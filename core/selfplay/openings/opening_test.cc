@@ -116,4 +116,5 @@ int main() {
   check_selfplay();
   check_match();
   check_foreign_openings();
+  return 0;
 }

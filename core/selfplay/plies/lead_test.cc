@@ -188,4 +188,5 @@ int main() {
   check_noise();
   check_given();
   check_ends();
+  return 0;
 }

@@ -158,4 +158,5 @@ int main() {
   check_pass_alive();
   check_targets();
   check_resignation();
+  return 0;
 }

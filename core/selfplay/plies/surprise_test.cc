@@ -123,4 +123,5 @@ int main() {
   check_value_weights();
   check_total_is_kept();
   check_no_surprise();
+  return 0;
 }

@@ -150,4 +150,5 @@ int main() {
   check_interrupted(go_game("go/4"), of_go);
   check_switches();
   check_bad_bytes();
+  return 0;
 }

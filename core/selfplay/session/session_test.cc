@@ -202,4 +202,5 @@ int main() {
   check_kept_tree(Gomoku(7));
   check_kept_tree(Gomoku(9));
   check_misuse();
+  return 0;
 }

@@ -159,4 +159,5 @@ int main() {
   }
   check_kept_tree();
   check_given_up();
+  return 0;
 }

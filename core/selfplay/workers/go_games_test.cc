@@ -169,4 +169,5 @@ int main() {
   check_variants();
   check_variants_are_games_of_their_own();
   check_scores();
+  return 0;
 }

@@ -169,4 +169,5 @@ int main() {
   check_same_games(RootPolicy::kPuct);
   check_same_games(RootPolicy::kGumbel);
   check_without_komi();
+  return 0;
 }

@@ -211,4 +211,5 @@ int main() {
   check_reduced_searches();
   check_resignation();
   check_surprise();
+  return 0;
 }

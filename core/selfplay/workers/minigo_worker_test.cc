@@ -291,4 +291,5 @@ int main() {
   check_switches();
   check_pruning();
   check_bad_extras();
+  return 0;
 }

@@ -89,4 +89,5 @@ void check_same_games(const G& game, RootPolicy policy, uint32_t num_games) {
 int main() {
   check_same_games(Connect4(), RootPolicy::kPuct, 14);
   check_same_games(Gomoku(7), RootPolicy::kGumbel, 8);
+  return 0;
 }

@@ -256,4 +256,5 @@ int main() {
   check_counts();
   check_counts_from_another_thread();
   check_misuse();
+  return 0;
 }

@@ -102,7 +102,7 @@ void check_sync() {
 // A disk that is full of live items and of what the last checkpoint names goes on all the same.
 void check_full_disk() {
   Folder folder("checkpointer");
-  constexpr uint64_t kNumRows = kNumSlots + 10;
+  constexpr uint64_t kNumRows = kNumberSlots + 10;
   {
     const auto store = make_numbers(folder, Durability::kCheckpoint, kNumRows);
     NumberWriter writer(store.get());

@@ -12,14 +12,14 @@
 
 namespace tengen::store {
 
-constexpr uint64_t kNumSlots = 64;
+constexpr uint64_t kNumberSlots = 64;
 
 // A queue of numbers, four a chunk of one page, of which every one is used once.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {
   using engine::Disk;
-  auto store = std::make_unique<Store>("", kNumSlots * Disk::kAlignment, 3,
+  auto store = std::make_unique<Store>("", kNumberSlots * Disk::kAlignment, 3,
                                        DiskConfig{folder.path, num_rows * Disk::kAlignment, false,
                                                   durability, std::chrono::milliseconds(1)});
   engine::TableConfig config;

@@ -9,7 +9,7 @@ using namespace tengen::store::engine;
 namespace {
 
 // Draws a batch and uses it; checks where its chunks were.
-void check_draw(World& world, uint32_t table, uint64_t num_hits, uint64_t num_misses,
+void check_draw(SmallWorld& world, uint32_t table, uint64_t num_hits, uint64_t num_misses,
                 uint64_t num_loads) {
   const ChunkReads before = world.engine.chunk_reads(table);
   const uint64_t num_loads_before = world.tier.num_loads;
@@ -27,7 +27,7 @@ void check_draw(World& world, uint32_t table, uint64_t num_hits, uint64_t num_mi
 }
 
 // Items `first` to `first + count - 1` of table 1 are drawn next.
-void raise(World& world, uint64_t first, uint64_t count) {
+void raise(SmallWorld& world, uint64_t first, uint64_t count) {
   for (uint64_t i = first; i < first + count; ++i) {
     // Keys are serial numbers and slots alike, as nothing was removed.
     const int64_t key = key_of(static_cast<int64_t>(i), static_cast<uint32_t>(i));
@@ -37,7 +37,7 @@ void raise(World& world, uint64_t first, uint64_t count) {
 
 // Item i is step i, and a step a chunk.
 void check_where_chunks_were() {
-  World world(32, 1000);
+  SmallWorld world(32, 1000);
   TableConfig config = table_of("t", "max_heap", 1000);
   config.max_times_sampled = 1;
   world.engine.add_table(table_of("other", "fifo", 1000), 0);
@@ -55,7 +55,7 @@ void check_where_chunks_were() {
 
 // It comes once, and counts for each of the samples that lie in it.
 void check_chunk_of_several_samples() {
-  World world(8, 1000);
+  SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
   fill(world, 0, 100);
   world.tier.end_all(world.rng, world.engine);
@@ -64,7 +64,7 @@ void check_chunk_of_several_samples() {
 }
 
 void check_no_disk() {
-  World world(0, 0);
+  SmallWorld world(0, 0);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
   fill(world, 0, 10);
   Loan loan;

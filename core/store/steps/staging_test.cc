@@ -17,11 +17,11 @@ namespace {
 
 // What fits in half of the memory is never saved; what does not comes back as it was.
 void check_tiers() {
-  World world(32, 1000);
+  SmallWorld world(32, 1000);
   const uint32_t table = world.engine.add_table(table_of("t", "fifo", 1000), 0);
   fill(world, table, 16);
   TENGEN_CHECK(world.tier.num_saves == 0 && world.tier.waiting.empty());
-  World large(32, 1000);
+  SmallWorld large(32, 1000);
   large.engine.add_table(table_of("t", "without_replacement", 1000), 0);
   large.engine.expect(0, 8);
   fill(large, 0, 400);
@@ -41,7 +41,7 @@ void check_tiers() {
 
 // A chunk whose last use is the longest ago goes first, and none that a loan has.
 void check_eviction() {
-  World world(8, 100);
+  SmallWorld world(8, 100);
   world.engine.add_table(table_of("t", "max_heap", 1000), 0);
   fill(world, 0, 60);
   world.tier.end_all(world.rng, world.engine);
@@ -81,7 +81,7 @@ void check_eviction() {
 
 // Two loans wait for one load.
 void check_shared_load() {
-  World world(8, 100, 4);
+  SmallWorld world(8, 100, 4);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
   const SessionId session = world.engine.begin_session();
   const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
@@ -109,7 +109,7 @@ void check_shared_load() {
 // What the disk has not taken yet leaves a part of the memory to loans, of their size.
 void check_unsaved() {
   for (const uint32_t batch : {1u, 9u}) {
-    World world(16, 100);
+    SmallWorld world(16, 100);
     world.engine.add_table(table_of("t", "fifo", 1000), 0);
     world.engine.expect(0, batch);
     const SessionId session = world.engine.begin_session();
@@ -126,7 +126,7 @@ void check_unsaved() {
 
 // Loans that fill the memory make the next one wait, and a writer goes on beside them.
 void check_full_memory() {
-  World world(8, 1000);
+  SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
   world.engine.expect(0, 3);
   const uint32_t writer = fill(world, 0, 300);
@@ -167,7 +167,7 @@ void check_full_memory() {
 // A full disk, by its budget or by the system's word: the removers make room, writers and samplers
 // go on.
 void check_full_disk(bool by_system) {
-  World world(16, by_system ? 1000 : 40);
+  SmallWorld world(16, by_system ? 1000 : 40);
   if (by_system) world.tier.max_rows = 40;
   world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
   world.engine.expect(0, 4);
@@ -199,7 +199,7 @@ void check_room_for_loans() {
   TableConfig config = table_of("queue", "fifo", 1000);
   config.max_times_sampled = 1;
   config.limits = {1.0, 1, 0.0, 1e18};
-  World queue(16, 12);
+  SmallWorld queue(16, 12);
   queue.engine.add_table(config, 0);
   fill(queue, 0, 24);
   queue.tier.end_all(queue.rng, queue.engine);
@@ -215,7 +215,7 @@ void check_room_for_loans() {
 
 // Items in rows that cannot be read are removed, and others drawn; or who draws them is told.
 void check_damage(bool refuses) {
-  World world(8, 1000, 1, refuses);
+  SmallWorld world(8, 1000, 1, refuses);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
   fill(world, 0, 100);
   world.tier.end_all(world.rng, world.engine);
@@ -251,7 +251,7 @@ void check_damage(bool refuses) {
 
 void check_refusals() {
   const auto make = [](uint64_t num_slots, uint64_t num_rows) {
-    return throws([&] { World(num_slots, num_rows); });
+    return throws([&] { SmallWorld(num_slots, num_rows); });
   };
   TENGEN_CHECK(make(1, 10) && !make(2, 10) && !make(2, 1));
   MockTier tier;
@@ -259,12 +259,12 @@ void check_refusals() {
   Disk none(&tier, kSlot - 1);
   Engine engine(&memory, 0, nullptr, &none);
   TENGEN_CHECK(throws([&] { engine.add_pool(Schema({{"x", "u8", {}, 0}}, 1)); }));
-  World world(4, 10);
+  SmallWorld world(4, 10);
   TableConfig config = table_of("long", "fifo", 10);
   config.num_steps = 4;
   TENGEN_CHECK(throws([&] { world.engine.add_table(config, 0); }));
   // Another kind of steps halves what each has.
-  World parted(4, 10);
+  SmallWorld parted(4, 10);
   config.num_steps = 3;
   parted.engine.add_table(config, 0);
   TENGEN_CHECK(throws([&] { parted.engine.add_pool(Schema({{"y", "u8", {}, 0}}, 1)); }));
@@ -275,10 +275,10 @@ void check_refusals() {
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   const uint32_t length = 1 + rng.below(3);
-  World small(24, 5000, length);
-  World large(0, 0, length);
+  SmallWorld small(24, 5000, length);
+  SmallWorld large(0, 0, length);
   const char* const samplers[] = {"fifo", "lifo", "max_heap"};
-  for (World* world : {&small, &large}) {
+  for (SmallWorld* world : {&small, &large}) {
     for (const char* sampler : samplers) {
       TableConfig config = table_of(sampler, sampler, 150);
       config.remover = selector_of(sampler[0] == 'm' ? "min_heap" : "fifo");

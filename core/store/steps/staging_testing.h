@@ -24,8 +24,9 @@ inline TableConfig table_of(const std::string& name, const char* sampler, uint64
 }
 
 // A store of one pool, of `num_slots` chunks in memory, without limit where there is no disk.
-struct World {
-  World(uint64_t num_slots, uint64_t num_rows, uint32_t length = 1, bool refuses_damage = false)
+struct SmallWorld {
+  SmallWorld(uint64_t num_slots, uint64_t num_rows, uint32_t length = 1,
+             bool refuses_damage = false)
       : memory("", (num_rows == 0 ? 100'000 : num_slots) * kSlot),
         disk(&tier, num_rows * kSlot, refuses_damage),
         engine(&memory, 3, nullptr, num_rows == 0 ? nullptr : &disk) {
@@ -76,7 +77,7 @@ struct World {
 };
 
 // Fills a table with the numbers 0 to count - 1, an item a step.
-inline uint32_t fill(World& world, uint32_t table, uint64_t count) {
+inline uint32_t fill(SmallWorld& world, uint32_t table, uint64_t count) {
   const SessionId session = world.engine.begin_session();
   const uint32_t writer = world.engine.open_writer(session, "filler", 0).writer;
   for (uint64_t i = 0; i < count; ++i) {

@@ -90,4 +90,5 @@ int main() {
   const std::string large = "XXXXXX. X....XX X....X. X....XX XXXXXXX";
   TENGEN_CHECK(alive("go/5x7", large) == "XXXXXXX X....XX X....XX X....XX XXXXXXX");
   check_minigo();
+  return 0;
 }

@@ -109,4 +109,5 @@ int main() {
   for (const int height : {2, 5, 8, 9, 11, 12, 16, 19}) {
     for (const int width : {2, 7, 8, 11, 13, 16, 19}) check_sets(height, width);
   }
+  return 0;
 }

@@ -9,7 +9,8 @@
 #include "games/go/testing.h"
 #include "games/testing.h"
 
-namespace tengen {
+using namespace tengen;
+
 namespace {
 
 // The points that some planes show within the board, and whether nothing is shown beyond it.
@@ -102,10 +103,8 @@ void check_what_fits() {
 }
 
 }  // namespace
-}  // namespace tengen
 
 int main() {
-  using namespace tengen;
   uint64_t index = 0;
   for (const char* name :
        {"go/9", "go/7", "go/5x8", "go/2", "go/9/simple/nosuicide/komi=-3",
@@ -118,4 +117,5 @@ int main() {
   check_turned(9, 2, 9, 1);
   check_turned(7, 7, 9, 2);
   check_what_fits();
+  return 0;
 }

@@ -61,4 +61,5 @@ int main() {
   }
   // Kos are rare, and only they tell the two.
   TENGEN_CHECK(num_laddered > 1000 && num_different > 0 && num_different < num_laddered / 20);
+  return 0;
 }

@@ -143,4 +143,5 @@ int main() {
     check_trials(5, index);
     check_trials(9, index);
   }
+  return 0;
 }

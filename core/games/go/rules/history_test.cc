@@ -27,4 +27,5 @@ int main() {
   TENGEN_CHECK(a.contains(9) && !a.contains(13));
   a.clear();
   TENGEN_CHECK(!a.contains(1) && !a.contains(9));
+  return 0;
 }
