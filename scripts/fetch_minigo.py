@@ -14,6 +14,7 @@ network; the tests do not. Exit codes: 0 all are there, 1 some are missing, 2 ba
 from __future__ import annotations
 
 import argparse
+import errno
 import http.client
 import os
 import re
@@ -35,6 +36,11 @@ _TIMEOUT_S = 60
 _CHUNK_BYTES = 1 << 20
 # HTTP's answer to who asks for what is behind the end.
 _BEYOND = 416
+# What the disk says, and no network does.
+_OF_DISK = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS),
+    *(errno.EACCES, errno.EISDIR, errno.EIO),
+}
 # All that an unreachable or failing server makes urllib raise.
 _FAILURES = (OSError, http.client.HTTPException)
 
@@ -79,6 +85,13 @@ def fetch(url: str, path: Path) -> str:
             return (
                 f"file ({path}) is missing, {part} was longer than {url}; run this "
                 f"again, it begins anew"
+            )
+        # What the network says comes as an error of urllib's, or has another number.
+        is_of_url = isinstance(error, urllib.error.URLError)
+        if not is_of_url and getattr(error, "errno", None) in _OF_DISK:
+            return (
+                f"file ({path}) is missing, {part} cannot be written, "
+                f"{_reason(error)}; mend that and run this again, it goes on from there"
             )
         return (
             f"file ({path}) is missing, {_reason(error)} at {url}; run this again "

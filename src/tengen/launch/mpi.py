@@ -46,6 +46,7 @@ from tengen.launch.ranks.closing import closing
 from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.mpi_wire import MpiWire, load_mpi
+from tengen.launch.ranks.named_gpus import check_named_gpus
 from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import Placed, RankInfo, filled, place
@@ -117,11 +118,12 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
             many as ranks are left for them.
 
     Raises:
-        UsageError: The roles need more ranks or fewer, or what one asks for is nowhere.
+        UsageError: The roles need more ranks or fewer, or what one asks for, or a GPU
+            that the config names, is nowhere.
     """
     ranks = _joined().ranks
     config = config if keeps_count else filled(config, ranks)
-    place(config, ranks)
+    check_named_gpus(config, ranks, place(config, ranks))
     return config
 
 

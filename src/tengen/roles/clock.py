@@ -140,11 +140,16 @@ def publish_history(run: RunDirectory) -> None:
     clock_at = read_clock(run)
     # A run that learns from imported games publishes its first model by the clock.
     ends = [at for at in (first_model_at, clock_at) if at is not None]
+    init_ended_at = min(ends, default=None)
+    # Calls that ended before there was a model, as for want of a GPU, left nothing that
+    # the run goes on with: it begins with the one that made the first.
+    before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
+    calls = calls[max(0, len(before) - 1) :]
     clock = {
         "schema": _SCHEMA,
         "last_model": metas[-1][0] if metas else None,
         "init_at": calls[0] if calls else first_model_at,
-        "init_ended_at": min(ends, default=None),
+        "init_ended_at": init_ended_at,
         "clock_at": clock_at,
         "restarts_at": calls[1:],
     }

@@ -320,3 +320,29 @@ def test_data_of_too_few_games_is_not_ready(
     rule = f"must have 5 generations of at least 8192 games, not {num_whole}; look at"
     assert line.startswith(f"data ({data}/fetched/unpacked/ck/data/selfplay) {rule}")
     assert not (data / "READY").exists()
+
+
+def test_a_worker_hands_on_the_variables_that_ranks_need(tmp_path: Path) -> None:
+    sshd = tmp_path / "sshd"
+    sshd.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    sshd.chmod(0o755)
+    named = {
+        "NCCL_P2P_DISABLE": "1",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "TENGEN_EXAMPLE": "a=b",
+    }
+    ended = subprocess.run(
+        ["bash", str(K8S / "minigo" / "mpijob" / "worker.sh")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", **named, "OTHER": "no"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("sshd (exit code 0) must not end")
+    handed = next(
+        line for line in ended.stdout.splitlines() if line.startswith("SetEnv ")
+    )
+    wanted = {f"{name}={value}" for name, value in named.items()}
+    assert set(handed.split()[1:]) == {"HOME=/tmp", *wanted}

@@ -155,6 +155,23 @@ def test_what_is_missing_is_a_line_each(
     assert not list(folder.iterdir())
 
 
+def test_a_disk_that_refuses_is_not_the_networks_fault(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # No file can be written where a folder is.
+    part = tmp_path / f"{LARGE}.part"
+    part.mkdir()
+    assert fetched(server, tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"fetch_minigo: file ({tmp_path / LARGE}) is missing, {part} cannot be "
+        f"written, Is a directory; mend that and run this again, it goes on from there"
+    )
+    part.rmdir()
+    assert fetched(server, tmp_path) == 0
+    check_all(tmp_path)
+
+
 def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         fetch_minigo.main([])

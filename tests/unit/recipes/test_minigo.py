@@ -106,7 +106,7 @@ def test_a_run_that_begins_with_itself_is_open():
     reasons = open_because(to_dict(config_of("go/19")))
     assert len(reasons) == 3
     assert "learner.initial_model (empty) is the benchmark's checkpoint" in reasons[0]
-    for opponent in ("random", "mcts:100", "gtp:gnugo --mode gtp"):
+    for opponent in ("random", "mcts:100", "gtp:gnugo --mode gtp", "katago:net.bin.gz"):
         made = [*CLOSED[:2], f"agent.target.opponent={opponent}"]
         (reason,) = open_because(to_dict(config_of("go/19", "mlperf_minigo", *made)))
         assert reason.startswith(f"agent.target.opponent ({opponent})")
@@ -133,6 +133,10 @@ def test_int8_is_open_and_floats_are_not():
     content["inference"]["precision"] = "int8"
     (reason,) = open_because(content)
     assert reason == "inference.precision (int8) is fp32 or bf16 in the closed division"
+    # By it the target would play.
+    config = config_of("go/19", "mlperf_minigo", *CLOSED, "agent.play.precision=int8")
+    (reason,) = open_because(to_dict(config))
+    assert reason.startswith("agent.play.precision (int8)")
 
 
 @pytest.mark.parametrize(("task", "soft"), [("go/5", 2), ("go/7", 4), ("go/9", 6)])

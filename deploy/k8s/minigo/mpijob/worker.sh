@@ -43,7 +43,7 @@ finish() {
 
 # A session of sshd has none of the container's variables but those that are named.
 # TENGEN, PYTHON and what libraries of the network and of GPUs read.
-variables=$(env | grep -E '^(PYTHON|TENGEN_|NCCL_|GLOO_|OMP_|CUDA_)[A-Z_]*=[^ ]*$' | tr '\n' ' ' || true)
+variables=$(env | grep -E '^(PYTHON|TENGEN_|NCCL_|GLOO_|OMP_|CUDA_)[A-Z0-9_]*=[^ ]*$' | tr '\n' ' ' || true)
 trap finish TERM INT
 "$(command -v sshd)" -D -e -f /etc/tengen/mpi/sshd_config \
   -o "SetEnv HOME=/tmp $variables" &

@@ -93,8 +93,9 @@ _GIVEN = {
     "store.imported": "the games of the benchmark's checkpoint",
     _OPPONENT: "the benchmark's target",
 }
-# A network whose weights were rounded to integers is another than the benchmark's.
-_PRECISION = "inference.precision"
+# A network whose weights were rounded to integers is another than the benchmark's, of
+# the run's own and, as it meets the models, of the target.
+_PRECISIONS = ("inference.precision", "agent.play.precision")
 
 
 def open_because(config: Mapping[str, Any]) -> list[str]:
@@ -114,14 +115,16 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
         value = _lookup(config, path) or "empty"
         if value == "empty" or (path == _OPPONENT and not _is_network(value)):
             found.append(f"{path} ({value}) is {what} in the closed division")
-    if _lookup(config, _PRECISION) == "int8":
-        found.append(f"{_PRECISION} (int8) is fp32 or bf16 in the closed division")
+    for path in _PRECISIONS:
+        if _lookup(config, path) == "int8":
+            found.append(f"{path} (int8) is fp32 or bf16 in the closed division")
     return found
 
 
 def _is_network(opponent: str) -> bool:
+    """Returns whether an opponent may be a network of the benchmark's planes."""
     return opponent != "random" and not opponent.startswith(
-        ("mcts:", "gtp:", "gomocup:")
+        ("mcts:", "gtp:", "gomocup:", "katago:")
     )
 
 

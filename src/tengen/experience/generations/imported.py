@@ -45,7 +45,7 @@ def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
         if (rules.height, rules.width, rules.num_planes) != wanted:
             raise UsageError(
                 f"store.imported ({path}) must be of {game}, not of "
-                f"go/{meta.side}/nosuicide/planes=minigo; choose another --out, or "
+                f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
                 f"leave it out"
             )
     most = max(meta.num_games for meta in found.values())

@@ -44,7 +44,7 @@ class Clock:
     """``clock.json``: when the parts of a run began."""
 
     init_at: float
-    """When the first call began."""
+    """When the call began that made the first model."""
     init_ended_at: float | None = None
     """When the initialisation ended; None while it has not."""
     clock_at: float | None = None

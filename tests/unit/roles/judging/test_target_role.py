@@ -212,6 +212,17 @@ def test_the_clock_begins_once(run):
         target.read_clock(run)
 
 
+def test_calls_that_made_no_model_are_no_part_of_the_initialisation(run):
+    # The first model is of second 100, and the clock begins later.
+    calls = [{"at": at, "open_because": []} for at in (10.0, 60.0, 90.0, 101.5, 102.5)]
+    publish_json(run.eval / "calls.json", {"schema": 1, "calls": calls})
+    target.TargetFiles(run).make()
+    clock.publish_history(run)
+    told = json.loads((run.eval / "target" / "clock.json").read_text())
+    assert (told["init_at"], told["init_ended_at"]) == (90.0, 100.0)
+    assert told["restarts_at"] == [101.5, 102.5]
+
+
 def result_of(run):
     return json.loads((run.eval / "target" / "result.json").read_text())
 

@@ -1,0 +1,59 @@
+"""A GPU that a config names and a rank has not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tengen.errors import UsageError
+from tengen.inference import devices
+from tengen.launch import mpi
+from tengen.launch.ranks.table import RankInfo
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tests.unit.launch.ranks.fake_ranks import info
+
+ON_GPU = ("inference.devices=cuda:0", "learner.device=cuda:0")
+
+
+@pytest.fixture
+def fit(monkeypatch: pytest.MonkeyPatch):
+    """Fits tictactoe to ranks, on a machine where torch sees so many GPUs."""
+
+    def fitted(ranks: list[RankInfo], *settings: str, num_gpus: int = 1) -> None:
+        monkeypatch.setattr(devices, "_num_gpus", lambda: num_gpus)
+        monkeypatch.setattr(mpi, "_runner", SimpleNamespace(ranks=ranks))
+        made = override(make_config("tictactoe", None, None), list(settings))
+        mpi.fit_ranks(made, keeps_count=False)
+
+    return fitted
+
+
+def test_the_first_rank_asks_torch(fit) -> None:
+    ranks = [info(0), info(1, "b")]
+    with pytest.raises(UsageError, match=r"^learner.device \(cuda:0\) is not here, to"):
+        fit(ranks, *ON_GPU, num_gpus=0)
+    with pytest.raises(UsageError, match=r"^inference.devices \(cuda:1\) is not here"):
+        fit(ranks, "inference.devices=cuda:0,cuda:1")
+    fit(ranks, num_gpus=0)
+    # A machine may show its GPUs to torch alone.
+    fit(ranks, *ON_GPU)
+
+
+def test_other_ranks_say_what_they_see(fit) -> None:
+    first = info(0, devices=["0"])
+    fit([first, info(1, "b", devices=["0"])], *ON_GPU)
+    line = (
+        r"^inference.devices \(cuda:0\) is not there for selfplay-1, which sees 0 GPUs "
+        r"of rank 2 on c; give mpirun hosts that have it, or use --devices cpu$"
+    )
+    with pytest.raises(UsageError, match=line):
+        fit([first, info(1, "b", devices=["0"]), info(2, "c")], *ON_GPU)
+    # A learner that has a GPU of its host by number leaves none for who plays there.
+    asked = "launch.roles.learn.num_gpus=1"
+    ranks = [info(0, "a", devices=["0", "1"]), info(1, "a", devices=["0", "1"])]
+    fit(ranks, *ON_GPU, asked, num_gpus=2)
+    both = "inference.devices=cuda:0,cuda:1"
+    with pytest.raises(UsageError, match="for selfplay, which sees 1 GPUs of rank 1"):
+        fit(ranks, both, asked, num_gpus=2)
