@@ -293,7 +293,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
               <>
                 <ValueBar value={valueOfFirst!} names={names} />
                 <p class="soft">
-                  {analysis.found.simulations} simulations
+                  {analysis.found.simulations} simulation{analysis.found.simulations === 1 ? "" : "s"}
                   {analysis.found.certain && ", certain"}, {names[analysis.by]} to move
                   {analysis.at < moves.length && `, before ${moveName(game, moves[analysis.at])}`}
                 </p>
