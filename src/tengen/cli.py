@@ -311,8 +311,21 @@ def find_command(argv: Sequence[str]) -> Command:
     if name not in known:
         name = argv[0] if argv else "none"
     if name not in known:
-        raise UsageError(f"command ({name}) is not known; {did_you_mean(name, known)}")
+        raise UsageError(_unknown(name, argv, known))
     return known[name]
+
+
+def _unknown(name: str, argv: Sequence[str], known: Mapping[str, Command]) -> str:
+    if name.startswith("-"):
+        return f"command ({name}) is not known; name one first, as tengen --help has it"
+    rest = [full.split()[1] for full in known if full.startswith(f"{name} ")]
+    if not rest:
+        return f"command ({name}) is not known; {did_you_mean(name, known)}"
+    if len(argv) < 2 or argv[1].startswith("-"):
+        ways = " or ".join(f"tengen {name} {word}" for word in rest)
+        return f"command ({name}) needs one word more; try {ways}"
+    typed = f"{name} {argv[1]}"
+    return f"command ({typed}) is not known; {did_you_mean(argv[1], rest)}"
 
 
 def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:

@@ -141,6 +141,35 @@ def test_bad_usage(command, capsys, argv, line):
     assert capsys.readouterr().err == line
 
 
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (
+            ["game"],
+            "tengen: command (game) needs one word more; try tengen game new or "
+            "tengen game check\n",
+        ),
+        (
+            ["env", "-h"],
+            "tengen: command (env) needs one word more; try tengen env new or "
+            "tengen env check\n",
+        ),
+        (
+            ["game", "chek"],
+            'tengen: command (game chek) is not known; did you mean "check"?\n',
+        ),
+        (
+            ["--json", "status"],
+            "tengen: command (--json) is not known; name one first, as tengen --help "
+            "has it\n",
+        ),
+    ],
+)
+def test_half_a_command_is_told_its_other_half(capsys, argv, line):
+    assert cli.main(argv) == 2
+    assert capsys.readouterr().err == line
+
+
 def test_overview_lists_every_command(capsys):
     assert cli.main(["--help"]) == 0
     text = capsys.readouterr().out

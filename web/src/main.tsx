@@ -18,7 +18,7 @@ function App() {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
   }, [theme]);
-  const [first, id, page] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  const [first, id, page] = url.pathname.split("/").slice(1).map(decoded);
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
   return (
     <>
@@ -29,7 +29,7 @@ function App() {
           tengen
         </Link>
         <nav aria-label="Pages">
-          <Link to="/" isCurrent={!first || first === "runs"}>Runs</Link>
+          <Link to="/" isCurrent={!first || first === "runs" || first === "players"}>Runs</Link>
           <Link to="/environments" isCurrent={first === "environments"}>Environments</Link>
           <Link to="/store" isCurrent={first === "store"}>Store</Link>
         </nav>
@@ -42,6 +42,15 @@ function App() {
       </main>
     </>
   );
+}
+
+// A part of an address as it is meant; one that is no text names nothing.
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 function Page({ first, id, page, url }: { first?: string; id?: string; page?: string; url: URL }) {

@@ -63,7 +63,7 @@ def core() -> Finding:
         return Finding(
             f"not importable ({error})",
             "bad",
-            "pip install --force-reinstall tengen; of a checkout: make setup",
+            "install its wheel again; of a checkout: make setup",
         )
     return Finding(str(found.__file__))
 

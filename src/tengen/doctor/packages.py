@@ -67,7 +67,11 @@ def check_extras() -> dict[str, Finding]:
         requirements = metadata.requires("tengen") or []
     except metadata.PackageNotFoundError:
         text = "unknown: tengen itself was not installed by pip"
-        return {"extras": Finding(text, "absent", "pip install tengen")}
+        return {
+            "extras": Finding(
+                text, "absent", "install its wheel by pip; of a checkout: make setup"
+            )
+        }
     return {
         f"[{name}]": _extra(name, what_for, requirements)
         for name, what_for in EXTRAS.items()
@@ -89,5 +93,10 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
             missing.append(one)
     if not missing and found:
         return Finding(f"{', '.join(found)}: {what_for}")
-    text = f"no {', '.join(missing) or name}: {what_for}"
+    if not names:
+        text = f"not an extra of the tengen that pip installed: {what_for}"
+        return Finding(
+            text, "absent", "install tengen again; of a checkout: make setup"
+        )
+    text = f"no {', '.join(missing)}: {what_for}"
     return Finding(text, "absent", f"pip install 'tengen[{name}]'")

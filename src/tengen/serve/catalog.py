@@ -63,7 +63,9 @@ class Catalog:
         found = self.runs().get(run_id)
         if found is None:
             shown = run_id[:40]
-            raise UsageError(f"run ({shown!r}) is not served here; choose one of /")
+            raise UsageError(
+                f"run ({shown!r}) is not served here; open / for those that are"
+            )
         return found
 
     def _below(self) -> list[Path]:

@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from tengen.bundled import bundled_names
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.games import allow
@@ -116,6 +117,8 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
     def say() -> None:
         num_runs = len(catalog.runs())
         what = f"{num_runs} run{'' if num_runs == 1 else 's'}"
+        if num_runs == 0:
+            what = f"no run yet, {len(bundled_names())} players to play against,"
         print(f"{what} at {address} (Ctrl-C ends)", flush=True)
 
     Server(application, listener).run_until_stopped(say)

@@ -72,7 +72,9 @@ class Watch:
         self._error = None
         try:
             if self.run.is_new:
-                raise UsageError(f"run ({self.run.path}) is gone; choose one of /")
+                raise UsageError(
+                    f"run ({self.run.path}) is gone; open / for the others"
+                )
             if self._history is None:
                 self._history = History(self.run)
             self._history.read()

@@ -123,6 +123,22 @@ def test_extras_are_those_that_pip_knows(monkeypatch):
     )
 
 
+def test_an_extra_that_the_installed_tengen_has_not_is_told_as_such(monkeypatch):
+    monkeypatch.setattr(packages.metadata, "requires", lambda name: ["numpy>=2"])
+    found = packages.check_extras()["[serve]"]
+    assert found.state == "absent"
+    assert found.text.startswith("not an extra of the tengen that pip installed")
+    assert found.fix.startswith("install tengen again")
+
+
+def test_no_advice_brings_the_project_that_has_the_name_on_pypi(monkeypatch):
+    def absent(name):
+        raise packages.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(packages.metadata, "requires", absent)
+    assert "pip install tengen" not in packages.check_extras()["extras"].fix
+
+
 @pytest.mark.parametrize(
     ("has", "native", "text", "fix"),
     [

@@ -93,6 +93,17 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
         page.open(bare.url)
         page.wait("document.querySelector(\"a[href='/players/connect4']\") !== null")
         assert "moves that an exact solver calls optimal" in text(page, ".players")
+        # Without a run they come first, each a column: name, strength, link.
+        assert page.run(
+            "document.querySelector('.players').compareDocumentPosition("
+            "document.querySelector('.empty')) === Node.DOCUMENT_POSITION_FOLLOWING"
+        )
+        tops = page.run(
+            "[...document.querySelector('.opponent').children]"
+            ".map(part => part.getBoundingClientRect().top)"
+        )
+        assert len(tops) == 3
+        assert tops == sorted(set(tops))
         page.click("a[href='/players/connect4']")
         page.wait("document.querySelector('.turn')?.innerText.startsWith('Your turn')")
         assert "1 beginner (" in text(page, "fieldset")
@@ -102,6 +113,19 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
             "document.querySelector('.turn')?.innerText.startsWith('Your turn')"
             " && document.querySelectorAll('.moves li').length === 2"
         )
+        page.leave()
+
+
+@pytest.mark.parametrize("path", ["/runs/%E0%A4", "/runs/gone"])
+def test_an_address_of_no_run_has_a_heading_and_a_way_on(page, tmp_path, path):
+    with serving([], folder=tmp_path) as bare:
+        page.open(bare.url + path)
+        page.wait("document.querySelector('.trouble') !== null")
+        assert "is not served here" in text(page, ".trouble")
+        assert text(page, "h1") == path.split("/")[2]
+        page.click("main a[href='/']")
+        page.wait("document.querySelector('.players') !== null")
+        page.errors.clear()  # the refusal, as the browser tells it
         page.leave()
 
 

@@ -37,7 +37,7 @@ export function GamesPage({ id, query }: { id: string; query: URLSearchParams })
     source === null || index === null ? null : `${base}/${encodeURIComponent(source)}/${index}`,
   );
   useEffect(() => {
-    document.title = `Games of ${id} - tengen`;
+    document.title = `Games of ${id.replaceAll("~", "/")} - tengen`;
   }, [id]);
   const show = (of: string, one?: string) =>
     go(`/runs/${id}/games?of=${encodeURIComponent(of)}${one ? `&game=${one}` : ""}`, "replace");

@@ -12,6 +12,7 @@ import {
 import { Board, type Shade } from "../board";
 import { chance, moveName, percent, resultText, sides } from "../format";
 import { useAsked, useKept } from "../hooks";
+import { Link } from "../link";
 import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
 
 const LEVELS: [string, number][] = [
@@ -33,12 +34,15 @@ export function PlayPage({ id, isBundled = false }: { id: string; isBundled?: bo
   const path = `/api/${isBundled ? "players" : "runs"}/${encodeURIComponent(id)}/play`;
   const { data: info, error } = useAsked<PlayInfo>(path);
   useEffect(() => {
-    document.title = `Play ${id} - tengen`;
+    document.title = `Play ${id.replaceAll("~", "/")} - tengen`;
   }, [id]);
   return (
     <article>
       {isBundled ? (
-        <h1>{id.replaceAll("~", "/")}</h1>
+        <header class="run-header">
+          <h1>{id.replaceAll("~", "/")}</h1>
+          <Link to="/">All players and runs</Link>
+        </header>
       ) : (
         <RunHeader id={id} name={info?.game.name ?? id.replaceAll("~", "/")} page="play" />
       )}
@@ -247,7 +251,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
           </label>}
           {hasLevels ? (
             <label>
-              Level (rating; random moves have 0)
+              Level (Elo above random)
               <select value={String(level)} onChange={(event) => setLevel(Number(event.currentTarget.value))}>
                 {info.levels.map((row) => (
                   <option key={row.level} value={String(row.level)}>
@@ -289,7 +293,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
               <>
                 <ValueBar value={valueOfFirst!} names={names} />
                 <p class="soft">
-                  {analysis.found.simulations} simulations
+                  {analysis.found.simulations} simulation{analysis.found.simulations === 1 ? "" : "s"}
                   {analysis.found.certain && ", certain"}, {names[analysis.by]} to move
                   {analysis.at < moves.length && `, before ${moveName(game, moves[analysis.at])}`}
                 </p>

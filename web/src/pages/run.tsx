@@ -3,6 +3,7 @@ import { ask, type Point, type RunData, type RunState } from "../api";
 import { Chart, type Line } from "../chart";
 import { bytes, shown } from "../format";
 import { useKept, useTold } from "../hooks";
+import { Link } from "../link";
 import { RunHeader, State, Trouble, Waiting } from "../parts";
 
 interface Curve {
@@ -115,7 +116,16 @@ export function RunPage({ id }: { id: string }) {
   );
 
   const charts = useMemo(() => chartsOf(curves, by, inEnvironments), [curves, by, inEnvironments]);
-  if (!run) return error ? <Trouble>{error}</Trouble> : <Waiting what="the run" />;
+  if (!run && error) {
+    return (
+      <section>
+        <h1>{id.replaceAll("~", "/")}</h1>
+        <Trouble>{error}</Trouble>
+        <Link to="/">All runs</Link>
+      </section>
+    );
+  }
+  if (!run) return <Waiting what="the run" />;
   const { status } = run;
   return (
     <article>

@@ -26,6 +26,7 @@ export function RunsPage() {
           {!isHeard && ", the server does not answer"}
         </p>
       </header>
+      {runs.length === 0 && <Players />}
       {runs.length === 0 && (
         <div class="empty">
           <p>No run yet. Start one, and it appears here by itself:</p>
@@ -37,7 +38,7 @@ export function RunsPage() {
           <RunCard key={run.id} run={run} />
         ))}
       </ul>
-      <Players />
+      {runs.length > 0 && <Players />}
     </section>
   );
 }
@@ -51,7 +52,7 @@ function Players() {
       <h2>Players to play against now</h2>
       <ul class="cards">
         {players.map((player) => (
-          <li key={player.id} class="player">
+          <li key={player.id} class="opponent">
             <h3>
               {player.trouble ? player.name : <Link to={`/players/${player.id}`}>{player.name}</Link>}
             </h3>

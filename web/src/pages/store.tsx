@@ -37,6 +37,7 @@ export function StorePage() {
     <section>
       <h1>Store</h1>
       <p class="soft">What each run has made, and what its learner draws from.</p>
+      {data.length === 0 && <p>No run yet, and so no store.</p>}
       {data.map((run) => (
         <section key={run.id} class="task">
           <h2>

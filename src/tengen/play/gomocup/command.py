@@ -21,7 +21,7 @@ __all__ = ["add_arguments", "gomocup"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``gomocup``."""
-    add_session_arguments(parser)
+    add_session_arguments(parser, " or a bundled player, gomoku/15 or gomoku/9")
 
 
 def gomocup(args: argparse.Namespace) -> dict[str, Any]:

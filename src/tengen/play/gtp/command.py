@@ -22,7 +22,7 @@ __all__ = ["add_arguments", "gtp"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``gtp``."""
-    add_session_arguments(parser)
+    add_session_arguments(parser, ", katago:FILE or a bundled player, go/9 or go/7")
     parser.add_argument(
         "--name",
         default="tengen",

@@ -25,12 +25,17 @@ __all__ = [
 _CHUNK_BYTES = 1 << 16
 
 
-def add_session_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say who plays, and how."""
+def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
+    """Adds the arguments that say who plays, and how.
+
+    Args:
+        parser: The command's.
+        models: What MODEL may be besides a run and a model directory.
+    """
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player, go/9",
+        help=f"RUN, RUN@17, a model directory{models}",
     )
     parser.add_argument(
         "--simulations",
