@@ -87,8 +87,19 @@ def test_its_processes_take_turns_with_a_lower_priority(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("run_nice")
-def test_it_trains(tmp_path: Path) -> None:
+def test_it_trains(
+    run_nice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Behind all other tests nothing of the processor would be left for minutes.
+    launcher = run_nice.__globals__["NiceLauncher"]
+    shown = launcher.command
+
+    def command(*args: Any, **kwargs: Any) -> list[str]:
+        words = shown(*args, **kwargs)
+        assert words[:3] == ["nice", "-n", "10"]
+        return ["nice", "-n", "1", *words[3:]]
+
+    monkeypatch.setattr(launcher, "command", command)
     out = tmp_path / "run"
     report = train(
         "tictactoe",
