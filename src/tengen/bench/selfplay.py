@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
     parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
     parser.add_argument(
-        "--net", default="6x96", help="blocks x channels, or none (6x96)"
+        "--net", default="6x96", help="blocks x channels (6x96)"
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument(
