@@ -62,9 +62,7 @@ _MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
     parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
-    parser.add_argument(
-        "--net", default="6x96", help="blocks x channels (6x96)"
-    )
+    parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument(
         "--policy", choices=("puct", "gumbel", "minigo"), default="puct"
