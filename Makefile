@@ -75,7 +75,7 @@ native-tests: $(INSTALLED)
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
 	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
-	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure -R '$(TESTS)'
+	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure
 
 fuzz: $(INSTALLED)
 	@test -n "$(CLANG)" || { echo 'make: clang++ must be installed, with its libFuzzer' >&2; exit 1; }

@@ -15,8 +15,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The millions of objects that all tests are made of are no garbage. To look through
-# them took 0.9 s each time, which some tests ask for.
+# The millions of objects that all tests are made of are no garbage. A collection that
+# looks through them takes 0.9 s, and some tests ask for several collections.
 gc.disable()
 
 
