@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from importlib import resources
 
 from starlette.requests import Request
@@ -22,14 +23,18 @@ _TYPES = {
     "txt": "text/plain; charset=utf-8",
 }
 _SHELL = "index.html"
+# What web/src/main.tsx draws a page for; for all else it draws "No such page".
+_PAGES = re.compile(
+    r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?"
+)
 _FOREVER = "public, max-age=31536000, immutable"
 
 
 class Pages:
     """Serves what is in ``tengen/serve/assets``, read once, and nothing else.
 
-    Every address of a page is answered by one shell, which draws the page that its path
-    names. Scripts and styles are asked for by the hash of their bytes, so that a
+    Every address is answered by one shell, which draws the page that its path names; one
+    that no page has by the same shell and status 404. Scripts and styles are asked for by the hash of their bytes, so that a
     browser keeps them until they change.
     """
 
@@ -85,8 +90,9 @@ class Pages:
         return Response(self._files["icon.svg"], 200, {}, _TYPES["svg"])
 
     async def _page(self, request: Request) -> Response:
+        status = 200 if _PAGES.fullmatch(request.url.path) else 404
         headers = {"Cache-Control": "no-cache"}
-        return Response(self._shell, 200, headers, _TYPES["html"])
+        return Response(self._shell, status, headers, _TYPES["html"])
 
 
 async def _unknown(request: Request) -> Response:

@@ -155,6 +155,21 @@ def test_every_page_is_the_shell_and_its_files_are_kept(site):
     assert site.ask("/favicon.ico").status == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/store", "/store/", "/players/go~9", "/runs/a%20b", "/runs/a/games"]
+)
+def test_an_address_of_a_page_is_found(site, path):
+    assert site.ask(path).status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/runs", "/nothing", "/store/more", "/players/a/play", "/runs/a/games/1"]
+)
+def test_an_address_of_no_page_is_not_found_and_says_so(site, path):
+    reply = site.ask(path)
+    assert (reply.status, reply.body) == (404, site.ask("/").body)
+
+
 def test_the_page_is_light(site):
     paths = ("/", "/assets/app.js", "/assets/style.css", "/assets/icon.svg")
     sizes = [len(site.ask(path, Accept_Encoding="gzip").body) for path in paths]
