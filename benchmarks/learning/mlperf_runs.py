@@ -19,7 +19,8 @@ The same command goes on: a run that has its result is not made again, and one t
 stopped goes on by its own files. What it stood still is in its time, as its clock runs.
 ``--restart-one`` kills the first run, all its processes by SIGKILL, some seconds after
 its third model was published, and gives the same command again. ``FOLDER/runs.csv`` has
-the table.
+the table. The exit code is 1 where a run failed, and where more did not pass than a
+score may leave out.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class Call(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Makes what is asked for; returns 1 where a run failed or there is no score."""
+    """Makes what is asked for; returns 1 where a run failed or too few passed.
+
+    One of three runs and more need not pass, as the score leaves the slowest out.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder, for all")
     parser.add_argument("--task", default="go/7")
@@ -100,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(table(rows)))
     times = [row["seconds"] for row in rows]
     print("\n".join(verdict(times)))
-    return int(score(times) is None)
+    return int(too_few_passed(times))
 
 
 def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
@@ -182,6 +186,12 @@ def score(times: Sequence[float | None]) -> float | None:
     slowest_last = sorted(math.inf if time is None else time for time in times)
     kept = slowest_last[1:-1]
     return statistics.fmean(kept) if kept and not math.isinf(kept[-1]) else None
+
+
+def too_few_passed(times: Sequence[float | None]) -> bool:
+    """Returns whether more runs did not pass than a score may leave out."""
+    may_fail = 1 if len(times) >= 3 else 0
+    return not times or times.count(None) > may_fail
 
 
 def verdict(times: Sequence[float | None]) -> list[str]:

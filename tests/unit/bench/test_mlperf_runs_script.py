@@ -23,7 +23,7 @@ DGX_A100 = (
 )
 
 # Stands for tengen: a first call that is to hang starts a process, publishes models and
-# waits to be killed; any other passes. Run 3 fails.
+# waits to be killed; any other passes. Run 3 fails, and no model of run 4 passes.
 STUB = """
 import fcntl, json, os, signal, subprocess, sys
 from pathlib import Path
@@ -44,6 +44,8 @@ for model in range(4):
 if hangs:
     signal.pause()
 passed = {"passed": 2, "passed_after_s": 100.5 * int(seed)}
+if seed == "4":
+    passed = dict.fromkeys(passed)
 passed |= {"smoothed_after_s": None, "confirmation": {"win_rate": 0.5625}}
 (run / "eval" / "target" / "000001.json").write_text(json.dumps({"win_rate": 0.25}))
 (run / "eval" / "target" / "000002.json").write_text(json.dumps({"win_rate": 0.5}))
@@ -122,11 +124,37 @@ def test_fewer_runs_have_no_score_of_mlperf(script: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("times", "is_failure"),
+    [
+        ([1.0], False),
+        ([None], True),
+        ([1.0, None], True),
+        ([1.0, 2.0, None], False),
+        ([1.0, 2.0, None, None], True),
+        ([], True),
+    ],
+)
+def test_the_exit_code_tells_whether_enough_passed(
+    script: Any, times: list[float | None], is_failure: bool
+) -> None:
+    assert script.too_few_passed(times) == is_failure
+
+
+def test_a_run_that_no_model_passed_in_is_a_failure(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--out", str(tmp_path / "out"), "--target", "T", "--first-seed", "4"]
+    assert script.main([*words, "--runs", "1"]) == 1
+    assert "0 of 1 runs passed" in capsys.readouterr().out
+
+
 def test_runs_are_made_once_and_told(
     script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "2"]
-    assert script.main([*words, "--set", "a.b=1"]) == 1  # two runs make no score
+    # Two runs make no score; both passed.
+    assert script.main([*words, "--set", "a.b=1"]) == 0
     told = capsys.readouterr()
     assert told.err.count("train go/7 --recipe mlperf_minigo_small") == 2
     log = (tmp_path / "out" / "seed-2.log").read_text()
@@ -140,10 +168,10 @@ def test_runs_are_made_once_and_told(
     assert [row["num_calls"] for row in rows] == ["1", "1"]
     assert rows[0]["smoothed_seconds"] == ""
     # Once more: nothing is run, and the table is the same.
-    assert script.main([*words, "--set", "a.b=1"]) == 1
+    assert script.main([*words, "--set", "a.b=1"]) == 0
     again = capsys.readouterr()
     assert (again.out, again.err) == (told.out, "")
-    assert script.main(["--out", str(tmp_path / "out"), "--table"]) == 1
+    assert script.main(["--out", str(tmp_path / "out"), "--table"]) == 0
     assert capsys.readouterr().out == told.out
     # Another command's folder is not touched.
     assert script.main([*words, "--set", "a.b=2"]) == 1
@@ -165,7 +193,7 @@ def test_one_run_is_killed_and_goes_on(
 ) -> None:
     monkeypatch.setenv("STUB", "hang")
     words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "1"]
-    assert script.main([*words, "--restart-one"]) == 1
+    assert script.main([*words, "--restart-one"]) == 0
     row = script.read_row(tmp_path / "out", 1)
     assert (row["num_calls"], row["num_kills"], row["seconds"]) == (2, 1, 100.5)
     assert row["cpu_seconds"] >= 0.0
