@@ -24,9 +24,7 @@ _TYPES = {
 }
 _SHELL = "index.html"
 # What web/src/main.tsx draws a page for; for all else it draws "No such page".
-_PAGES = re.compile(
-    r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?"
-)
+_PAGES = re.compile(r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?")
 _FOREVER = "public, max-age=31536000, immutable"
 
 
