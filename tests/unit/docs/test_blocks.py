@@ -26,7 +26,7 @@ NOT_RUN = "# Not run by the tests: "
 # Pages whose blocks another test puts where they say, and runs.
 RUN_BY = {
     "docs/adding/launcher.md": "tests/unit/launch/test_documented_launcher.py",
-    "docs/howto/play/data.md": "tests/unit/experience/test_tables.py",
+    "docs/howto/play/data.md": "tests/unit/experience/games/test_tables.py",
     "docs/tutorials/own_agent.md": "tests/unit/agents/test_documented_agent.py",
     "docs/tutorials/own_environment.md": (
         "tests/unit/envs/test_documented_environment.py"

@@ -16,7 +16,7 @@ from tengen.experience import ExperienceWriter, read_table
 from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.run import RunDirectory
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "howto" / "play" / "data.md"
 GAME = "connect4"
 

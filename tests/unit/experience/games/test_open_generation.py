@@ -97,7 +97,7 @@ def test_the_games_are_those_of_one_segment(tmp_path: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-sys.path[:0] = [{tests!r}]
+sys.path[:0] = {folders!r}
 from test_open_generation import play
 play(Path(sys.argv[1]), 1)
 """
@@ -120,7 +120,8 @@ play(Path(sys.argv[1]), 1)
 )
 def test_a_kill_loses_and_doubles_nothing(tmp_path: Path, fault: str) -> None:
     folder = tmp_path / "selfplay-0"
-    code = CHILD.format(tests=str(Path(__file__).parent))
+    folders = [str(folder) for folder in Path(__file__).parents[:2]]
+    code = CHILD.format(folders=folders)
     child = subprocess.run(
         [sys.executable, "-P", "-c", code, str(folder)],
         env={**os.environ, "TENGEN_FAULT": fault},

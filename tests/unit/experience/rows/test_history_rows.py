@@ -11,7 +11,7 @@ from store_games import num_rows, random_game, segment_columns
 import tengen.games
 from tengen.experience.rows.derived_rows import DerivedRows
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "oracle"))
 from slow_minigo_planes import minigo_planes
 
 NAME = "go/5/nosuicide/planes=minigo"

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_packing import BATCH, COLUMNS, LAYOUTS, blocks
-from test_shuffled import play, shuffler, window
 
 from tengen.experience import (
     Divisible,
@@ -28,6 +26,8 @@ from tengen.experience import (
 )
 from tengen.run import NumberedFolder
 from tengen.store import Batch, Store
+from tests.unit.experience.rows.test_shuffled import play, shuffler, window
+from tests.unit.experience.steps.test_packing import BATCH, COLUMNS, LAYOUTS, blocks
 
 CONFIG = WindowConfig(min_rows=20)
 PASSES = dataclasses.replace(CONFIG, with_replacement=False)
