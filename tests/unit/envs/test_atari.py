@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +222,16 @@ def test_names() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite.importlib.util, "find_spec", lambda name: None)
     assert suite.names() == []
-    with pytest.raises(UsageError, match="pip install ale-py"):
+    line = re.escape("missing: ale_py; pip install 'tengen[atari]'")
+    with pytest.raises(UsageError, match=line):
+        suite.make("atari/Pong", 1, 0)
+
+
+@needs_ale
+def test_ale_without_gymnasium_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ALE can be installed alone; its vector form cannot be imported then."""
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(UsageError, match=r"^gymnasium \(missing\).*pip install"):
         suite.make("atari/Pong", 1, 0)
 
 

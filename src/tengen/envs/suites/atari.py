@@ -31,7 +31,9 @@ from tengen.envs.copies import (
     raised,
 )
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.gymnasium_env import import_gymnasium
 from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
+from tengen.envs.suites.packaged import missing
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 
@@ -98,10 +100,7 @@ def rom_of(name: str) -> str:
         UsageError: It is unknown, or ALE is not installed.
     """
     if importlib.util.find_spec("ale_py") is None:
-        raise UsageError(
-            f'environment ("{name}") needs a package that is missing: ale_py; '
-            f"pip install ale-py==0.12.1"
-        )
+        raise missing(name, "ale_py", "atari")
     game, _ = _parts(name)
     known = _games()
     if game not in known:
@@ -132,7 +131,11 @@ def vector_env(rom: str, num_envs: int, protocol: Protocol, **options: Any) -> A
         protocol: How it is played.
         options: What their screens are and how many step together, in the package's
             words.
+
+    Raises:
+        UsageError: Gymnasium, which the package needs for it, is not installed.
     """
+    import_gymnasium()
     import ale_py
     from ale_py.vector_env import AtariVectorEnv
 
