@@ -85,9 +85,11 @@ class Sac(EnvironmentAgent):
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete:
             return "" if actions.shape == () else "its actions are several choices"
-        if all(math.isfinite(bound) for bound in (*actions.low, *actions.high)):
-            return ""
-        return "its actions must have bounds"
+        # As float32 has it: the greatest numbers there are stand for no bounds too.
+        low, high = np.float32(actions.low), np.float32(actions.high)
+        with np.errstate(all="ignore"):
+            has_bounds = bool(np.isfinite(high - low).all())
+        return "" if has_bounds else "its actions must have bounds"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

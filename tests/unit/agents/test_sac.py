@@ -181,6 +181,9 @@ def test_which_actions_it_takes() -> None:
     assert "several choices" in Sac.refusal_of(several)
     endless = ActionSpec(shape=(1,), low=(-math.inf,), high=(math.inf,))
     assert "bounds" in Sac.refusal_of(endless)
+    most = float(np.finfo(np.float32).max)
+    nearly_endless = ActionSpec(shape=(2,), low=(-1.0, -most), high=(1.0, most))
+    assert "bounds" in Sac.refusal_of(nearly_endless)
     with pytest.raises(UsageError, match="must have no memory"):
         Sac().layout({"lstm/hidden": TensorSpec(shape=(4,))})
     slots = Slots(first=0, count=2, total=2)
@@ -188,6 +191,21 @@ def test_which_actions_it_takes() -> None:
     uniforms = np.random.default_rng(0).random((2, 1))
     chosen = act({"policy": np.zeros((2, 3), np.float32)}, CHOICE, uniforms, slots)
     assert chosen["action"].shape == (2,)
+
+
+def test_a_number_that_cannot_change_is_no_matter() -> None:
+    actions = ActionSpec(shape=(2,), low=(-2.0, 0.5), high=(2.0, 0.5))
+    net, update = made(actions)
+    found = update.loss(net, next(update.minibatches(net, batch(actions))))
+    found.loss.backward()
+    weights = [*net.parameters(), *update.parameters()]
+    gradients = [one.grad for one in weights if one.grad is not None]
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+    # Critics see 0 where it stands still, of actions taken and drawn alike.
+    taken = torch.tensor([[1.0, 0.5]])
+    seen = {"observation": torch.zeros(1, 3)}
+    shown = update.critics(seen, {}, torch.tensor([[0.5, -0.7]]))
+    torch.testing.assert_close(update.critics.of_taken(seen, {}, taken), shown)
 
 
 def test_critics_see_pictures_less_the_mean_that_the_actor_knows() -> None:

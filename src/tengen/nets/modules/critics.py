@@ -50,7 +50,10 @@ class Critics(nn.Module):
             inputs[_ACTION] = TensorSpec(shape=(len(low),))
             least, most = torch.tensor(low), torch.tensor(high)
             # No buffers: a checkpoint need not have what the environment says.
-            self._middle, self._half = (least + most) / 2, (most - least) / 2
+            self._middle, half = (least + most) / 2, (most - least) / 2
+            # A number whose bounds are the same is shown as 0, whatever was drawn.
+            self._moves = half > 0
+            self._half = torch.where(self._moves, half, 1.0)
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
 
@@ -87,7 +90,7 @@ class Critics(nn.Module):
             action: ``[B, K]`` in [-1, 1]; None of choices.
         """
         if action is not None:
-            inputs = {**inputs, _ACTION: action}
+            inputs = {**inputs, _ACTION: action * self._moves.to(action)}
         answers = [_answer(net, inputs, state) for net in self.nets]
         return torch.stack(answers)
 
