@@ -17,7 +17,7 @@ episode bootstraps; rewards are divided by the scale of returns
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
@@ -45,6 +45,7 @@ class A2c(PolicyAgent):
 
     kind: Literal["a2c"] = "a2c"
     """Tells this agent from the others."""
+    also_called: ClassVar[tuple[str, ...]] = ("a3c",)
     unroll_length: int = 5
     """Transitions T of an unroll, 1 to 100,000."""
     actor: EnvironmentActorConfig = field(
@@ -100,7 +101,7 @@ class A2cUpdate(PolicyUpdate):
             agent: Its settings.
             actions: What an action is.
         """
-        super().__init__(agent.discount, actions)
+        super().__init__(agent, actions)
         self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:

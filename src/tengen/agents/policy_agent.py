@@ -24,6 +24,8 @@ __all__ = ["PolicyAgent"]
 
 _UNROLL = 20
 _MEMORY_UNROLL = 64
+# Of Sample Factory: a hundred times what actors in processes are behind.
+_MAX_LAG = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,15 @@ class PolicyAgent(EnvironmentAgent):
     trace_lambda: float = bounded(1.0, 0, 1)
     """Mixing of the traces or advantages, in [0, 1]; 0: of one step, 1: to the end of
     the unroll."""
+
+    max_lag: int | None = bounded(None, 0, None, "use 1000")
+    """Optimizer steps that the policy may be older which acted in an unroll, at least
+    0; older ones are not learned from. None: 1,000."""
+
+    @property
+    def lag_bound(self) -> int:
+        """``max_lag``, or what None stands for."""
+        return _MAX_LAG if self.max_lag is None else self.max_lag
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """See ``EnvironmentAgent.for_environment``: of screens, longer unrolls.

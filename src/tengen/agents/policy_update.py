@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tengen import envs
+from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.return_scale import ReturnScale
 from tengen.learners import Update
 
@@ -35,17 +36,18 @@ class PolicyUpdate(Update):
 
     later_state = ("return_scale", "advantage_scale")
 
-    def __init__(self, discount: float, actions: envs.ActionSpec) -> None:
+    def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
         """Makes what is shared.
 
         Args:
-            discount: Of one step.
+            agent: Its settings.
             actions: What an action is.
         """
         from tengen.losses import make_distribution
 
         self.distribution = make_distribution(actions.num_choices, actions.shape)
-        self._scale = ReturnScale(discount)
+        self._scale = ReturnScale(agent.discount)
+        self.max_lag = agent.lag_bound
         self._square = 0.0
         self._weight = 0.0
 

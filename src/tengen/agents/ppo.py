@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
@@ -61,6 +61,7 @@ class Ppo(PolicyAgent):
 
     kind: Literal["ppo"] = "ppo"
     """Tells this agent from the others."""
+    also_called: ClassVar[tuple[str, ...]] = ("appo",)
     unroll_length: int = 32
     """Transitions T of an unroll, 1 to 100,000."""
     actor: EnvironmentActorConfig = field(
@@ -89,6 +90,13 @@ class Ppo(PolicyAgent):
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Optimizer steps that the policy may be older which acted in an unroll, at least
     0; older ones are not learned from. None: those of 25 batches."""
+
+    @property
+    def lag_bound(self) -> int:
+        """See ``PolicyAgent.lag_bound``."""
+        if self.max_lag is not None:
+            return self.max_lag
+        return _LAG_BATCHES * self.num_epochs * self.num_minibatches
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """See ``EnvironmentAgent.for_environment``: of screens, the paper's for Atari.
@@ -155,11 +163,8 @@ class PpoUpdate(PolicyUpdate):
             agent: Its settings.
             actions: What an action is.
         """
-        super().__init__(agent.discount, actions)
+        super().__init__(agent, actions)
         self._agent = agent
-        self.max_lag = agent.max_lag
-        if self.max_lag is None:
-            self.max_lag = _LAG_BATCHES * agent.num_epochs * agent.num_minibatches
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]

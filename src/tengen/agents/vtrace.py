@@ -14,7 +14,7 @@ optimizer is AdamW without decay of weights, and not RMSProp.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.default_nets import shows_screens
@@ -42,6 +42,7 @@ class Vtrace(PolicyAgent):
 
     kind: Literal["vtrace"] = "vtrace"
     """Tells this agent from the others."""
+    also_called: ClassVar[tuple[str, ...]] = ("impala",)
     clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Clip of the importance weights in the targets, positive."""
     clip_c: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
@@ -114,7 +115,7 @@ class VtraceUpdate(PolicyUpdate):
             agent: Its settings.
             actions: What an action is.
         """
-        super().__init__(agent.discount, actions)
+        super().__init__(agent, actions)
         self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
