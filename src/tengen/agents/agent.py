@@ -96,6 +96,8 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     Attributes:
         gate: Which candidates become models.
+        also_called: Names that papers and others give it, in small letters, for who
+            types one.
         keeps_models: Whether experience names the models that made it, so that they
             stay.
         rating: How models are rated on the way; None where nothing plays them.
@@ -123,6 +125,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     learn_from: str = ""
     iterations: int = 0
     fixed: ClassVar[tuple[str, ...]] = ()
+    also_called: ClassVar[tuple[str, ...]] = ()
     sets_itself_up: ClassVar[bool] = False
 
     @classmethod

@@ -53,6 +53,7 @@ class Dqn(QAgent):
     kind: Literal["dqn"] = "dqn"
     """Tells this agent from the others."""
     fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
+    also_called: ClassVar[tuple[str, ...]] = ("apex", "ape-x", "ddqn")
     target_period: int = 50
     """Steps of the optimizer between two copies to the target network, at least 1
     (Ape-X's 2,500): a small task is learned in a few thousand."""

@@ -9,7 +9,7 @@ which the paper found nearly as good (figure 2), and one in each of 8 equal part
 that a priority is of the error and not of the draw; actions are chosen by the quantiles
 in the middle of 32 equal parts, not by 32 drawn ones, so that the same network acts the
 same, and new items get their priority from the means of these; the head as
-`tengen.nets.modules.quantiles` says.
+``tengen.nets.modules.quantiles`` says.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Iqn(Dqn):
     kind: Literal["iqn"] = "iqn"  # type: ignore[assignment]
     """Tells this agent from the others."""
     fixed: ClassVar[tuple[str, ...]] = (*Dqn.fixed, "num_quantiles")
+    also_called: ClassVar[tuple[str, ...]] = ()
 
     num_quantiles: int = bounded(32, 1, 1_000)
     """Quantiles K that an action is chosen by, 1 to 1,000."""

@@ -196,7 +196,11 @@ def _check_fits(task: str, agent: str) -> None:
     """Refuses an agent that cannot train a task, and says which can."""
     kinds = Agent.kinds()
     if agent not in kinds:
-        raise UsageError(f"agent ({agent}) is not known; {did_you_mean(agent, kinds)}")
+        advice = did_you_mean(agent, kinds)
+        for name, kind in kinds.items():
+            if agent.lower() in kind.also_called:
+                advice = f'here it is part of "{name}"; use --agent {name}'
+        raise UsageError(f"agent ({agent}) is not known; {advice}")
     reason = kinds[agent].refusal(task)
     if reason:
         fitting = [name for name, kind in kinds.items() if not kind.refusal(task)]

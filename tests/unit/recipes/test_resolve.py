@@ -41,6 +41,10 @@ def test_it_is_the_run_s(tmp_path: Path, task: str, words: dict[str, object]) ->
         ("go/9", {"frames": 5}, "must be left out where games"),
         ("go/9", {"minutes": -1.0}, r"minutes \(-1.0\)"),
         ("CartPole-v1", {"agent": "pppo"}, r"agent \(pppo\) is not known"),
+        ("CartPole-v1", {"agent": "A3C"}, 'part of "a2c"; use --agent a2c'),
+        ("CartPole-v1", {"agent": "apex"}, 'part of "dqn"; use --agent dqn'),
+        ("CartPole-v1", {"agent": "appo"}, 'part of "ppo"; use --agent ppo'),
+        ("CartPole-v1", {"agent": "impala"}, 'part of "vtrace"; use --agent vtrace'),
         ("CartPole-v1", {"launch": "inline", "actors": 2}, "where roles take turns"),
     ],
 )
