@@ -76,7 +76,10 @@ def open_agent(
 
 
 class AgentPlayer:
-    """An agent that takes the action it holds best, as ``tengen eval`` does.
+    """An agent that takes the action it holds best, as ``eval --act greedy`` does.
+
+    ``tengen eval`` does so by itself, but for Atari: there it draws from a policy, and
+    a Q agent takes any action in one of a thousand steps.
 
     Made by ``tengen.load``::
 

@@ -3,7 +3,8 @@
 Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement
 Learning" (arXiv:1806.06923), section 3.1.
 Differs from the paper: the fractions meet what the torso answers behind its dense
-layer, not before it, and a layer of the same size follows.
+layer, not before it, and a layer of the same size follows; the cosines are of pi to 64
+pi, not of 0, which is 1 at every fraction, to 63 pi.
 
 Legend: B batch, N numbers that are seen, M fractions, A actions.
 """
