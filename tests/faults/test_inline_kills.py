@@ -73,6 +73,21 @@ def death_s(out: Path) -> float:
     return time_s
 
 
+def test_a_stop_saves_every_step_that_was_made(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = start_command(command(out, "ppo", 10_000_000))
+    wait_for(lambda: len(learned(out)) >= 3)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=100)
+    assert run.returncode == 130, errors
+    before = learned(out)[-1]
+    done = run_command(command(out, "ppo", 2_000))
+    assert done.returncode == 0, done.stderr
+    after = learned(out)[learned(out).index(before) + 1]
+    # The last checkpoint in the midst was that of the first turn.
+    assert after["total_steps"] > before["total_steps"]
+
+
 def test_a_stop_that_cannot_save_is_an_error(tmp_path: Path) -> None:
     out = tmp_path / "run"
     run = start_command(command(out, "ppo", 10_000_000))
