@@ -77,7 +77,7 @@ def step_room(
         line = (
             f"replay of {num_steps:,} steps, {_size(num_steps * step_bytes)}: {where}"
         )
-    _check_memory(config, memory_bytes, directory)
+    _check_memory(config, budget, memory_bytes, directory)
     if not config.is_queue:
         _check_disk(config, budget.least_disk_bytes, folder)
     return StepRoom(memory_bytes, budget.disk_bytes, line)
@@ -96,10 +96,14 @@ def _default_bytes(directory: Path | None) -> int:
 
 
 def _check_memory(
-    config: ReplayConfig, memory_bytes: int, directory: Path | None
+    config: ReplayConfig,
+    budget: StepBudget,
+    memory_bytes: int,
+    directory: Path | None,
 ) -> None:
     left = 0 if directory is None else _left_bytes(directory)
-    needed = memory_bytes + config.max_items * _ITEM_BYTES
+    of_items = config.max_items * _ITEM_BYTES
+    needed = memory_bytes + of_items
     places = [(available_memory_bytes() + left, "of memory that are free", "")]
     if directory is not None:
         there = _existing(directory)
@@ -110,8 +114,12 @@ def _check_memory(
                 ", or enlarge that file system",
             )
         )
-    advice = "lower it" if config.is_queue else "set a lower store.memory_bytes"
     for free, which, otherwise in places:
+        # What is kept of items is in memory wherever their steps are.
+        may_shrink = (
+            not config.is_queue and budget.least_memory_bytes + of_items <= free
+        )
+        advice = "set a lower store.memory_bytes" if may_shrink else "lower it"
         check(
             needed <= free,
             "store.max_items",

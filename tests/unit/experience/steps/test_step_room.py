@@ -125,6 +125,12 @@ def test_shared_memory_is_as_large_as_its_file_system_at_most(
         ),
         (
             {"free_bytes": 6 * 10**9},
+            {"max_items": 60_000_000},
+            "store.max_items (60000000) must fit the 6.0 GB of memory that are free, "
+            "and takes up to 14.6 GB; lower it",
+        ),
+        (
+            {"free_bytes": 6 * 10**9},
             {"sampler": "fifo"},
             "store.max_items (1000000) must fit the 6.0 GB of memory that are free, "
             "and takes up to 14.5 GB; lower it",
