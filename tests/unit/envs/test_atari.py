@@ -258,6 +258,11 @@ def test_what_the_package_raises_is_named() -> None:
         def step(self, actions: Any) -> None:
             raise RuntimeError("the emulator\nis gone")
 
+        def reset(self, *, seed: Any) -> None:
+            raise RuntimeError("it never was\nthere")
+
     env._envs = Broken()
+    with pytest.raises(EnvError, match="raised RuntimeError: it never was there"):
+        env.reset()
     with pytest.raises(EnvError, match="raised RuntimeError: the emulator is gone"):
         env.step(np.zeros(1, np.int64))

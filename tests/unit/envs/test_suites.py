@@ -15,7 +15,7 @@ import pytest
 from tengen import envs
 from tengen.envs.copies import copy_seeds
 from tengen.envs.suites import dmlab, dmlab_levels, minigrid, vizdoom
-from tengen.errors import RunError, UsageError
+from tengen.errors import EnvError, RunError, UsageError
 
 PACKAGES = {
     "mujoco/Hopper": "mujoco",
@@ -275,8 +275,15 @@ def test_football_copies_are_single_ones() -> None:
         was_over = bool(terminated[0] | truncated[0])
         num_ends += was_over
         planes = step.observation
-    env.close()
     assert num_ends
+
+    def gone() -> None:
+        raise RuntimeError("no such\nscenario")
+
+    env._made = gone
+    with pytest.raises(EnvError, match="raised RuntimeError: no such scenario"):
+        env.reset()
+    env.close()
 
 
 class FakeLab:

@@ -286,8 +286,15 @@ class AtariEnv:
         self._episodes = Episodes(protocol_of(name), num_envs)
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``."""
-        screens, info = self._envs.reset(seed=self.seeds)
+        """Begins all episodes anew from the seed; see ``Env.reset``.
+
+        Raises:
+            EnvError: The package raised.
+        """
+        try:
+            screens, info = self._envs.reset(seed=self.seeds)
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a reset of all copies") from error
         self._episodes.begin(info)
         return {"observation": screens}
 

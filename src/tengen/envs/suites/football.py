@@ -130,14 +130,17 @@ class FootballEnv:
         self._range = ActionRange(self.spec.actions, name)
 
     def reset(self) -> Arrays:
-        """Begins all episodes anew from the seed; see ``Env.reset``."""
-        if self._is_begun:
-            # The package seeds an environment when it is made, and never again.
-            self._envs.close()
-            self._envs = self._made()
+        """Begins all episodes anew from the seed; see ``Env.reset``.
+
+        Raises:
+            EnvError: The package raised.
+        """
+        try:
+            states = self._begun()
+        except RAISED as error:
+            raise raised(self.spec.name, error, "a reset of all copies") from error
         self._is_begun = True
         self._is_over = np.zeros(self.num_envs, np.bool_)
-        states, _ = self._envs.reset()
         return {"observation": _planes(states)}
 
     def step(self, actions: NDArray[Any]) -> Step:
@@ -187,6 +190,15 @@ class FootballEnv:
     def close(self) -> None:
         """Releases the games; see ``Env.close``."""
         self._envs.close()
+
+    def _begun(self) -> NDArray[np.uint8]:
+        if self._is_begun:
+            # The package seeds an environment when it is made, and never again.
+            self._envs.close()
+            self._envs = self._made()
+        states, _ = self._envs.reset()
+        found: NDArray[np.uint8] = states
+        return found
 
     def _made(self) -> Any:
         import envpool
