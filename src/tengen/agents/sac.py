@@ -86,8 +86,8 @@ class Sac(EnvironmentAgent):
         if actions.is_discrete:
             return "" if actions.shape == () else "its actions are several choices"
         # As float32 has it: the greatest numbers there are stand for no bounds too.
-        low, high = (np.array(b, np.float32) for b in (actions.low, actions.high))
         with np.errstate(all="ignore"):
+            low, high = (np.array(b, np.float32) for b in (actions.low, actions.high))
             has_bounds = bool(np.isfinite(high - low).all())
         return "" if has_bounds else "its actions must have bounds"
 
