@@ -1,0 +1,102 @@
+"""What an agent scores by ``tengen eval`` is what the same weights return in training.
+
+SEED RL #41: a model that was loaded scored less, as what training told the network, the
+memory, the last action and the last reward, was told otherwise. Here the actor of
+training and the evaluation play the same episodes; both take the best action, so that
+each return must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen.actors import EnvironmentPort, Slots
+from tengen.agents import Agent, EnvironmentAgent
+from tengen.envs import ActionSpec, Arrays
+from tengen.evaluation import play_episodes
+from tengen.inference import drive
+from tengen.models import resolve_model
+from tengen.play.agent_player import open_agent
+
+pytest.importorskip("gymnasium")
+
+from tengen import envs
+
+MODULE = "tests.unit.play.own_forms"
+NUM_EPISODES = 12
+CASES = [
+    ("a2c", "Walk", {}),
+    ("dqn", "NestedWalk", {}),
+    ("iqn", "Walk", {}),
+    ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
+    ("r2d2", "Walk", {"lstm_units": 8}),
+    ("sac", "Numbers", {}),
+    ("sac", "Walk", {}),
+    ("vtrace", "ManyChoices", {"lstm_units": 8, "sees_last_step": True}),
+]
+
+
+class Best:
+    """An agent that acts in training as it does where it is scored."""
+
+    def __init__(self, agent: EnvironmentAgent) -> None:
+        self._agent = agent
+
+    def num_uniforms(self, actions: ActionSpec) -> int:
+        return self._agent.num_uniforms(actions)
+
+    def act(
+        self, outputs: Arrays, actions: ActionSpec, uniforms: Any, slots: Slots
+    ) -> Arrays:
+        drawn = self._agent.act(outputs, actions, uniforms, slots)
+        return {**drawn, **self._agent.act_greedily(outputs, actions)}
+
+    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        return self._agent.act_greedily(outputs, actions)
+
+
+def test_every_agent_of_environments_is_here() -> None:
+    kinds = Agent.kinds().items()
+    known = {kind for kind, agent in kinds if issubclass(agent, EnvironmentAgent)}
+    assert {kind for kind, _, _ in CASES} == known
+
+
+@pytest.mark.parametrize(("kind", "name", "settings"), CASES)
+def test_eval_returns_what_training_does(
+    kind: str,
+    name: str,
+    settings: dict[str, Any],
+    tmp_path: Path,
+    publish_agent: Callable[..., Any],
+) -> None:
+    task = f"{MODULE}:{name}"
+    run = publish_agent(tmp_path / "run", task, kind, **settings)
+    model = open_agent(resolve_model(run.path), "run", task=task)
+    agent, signature = model.agent, model.backend.signature
+    env = envs.make(task, 1, 7)
+    layout = agent.layout(signature.state)
+    port = EnvironmentPort(
+        env,
+        Best(agent),
+        signature,
+        agent.make_block(env.spec, layout, 1),
+        lambda columns, state: 1,
+        seed=1,
+        turn_blocks=1,
+    )
+    runner = model.backend.bind(port.inputs, port.outputs, port.state)
+    while len(port.stats.recent_returns) < NUM_EPISODES:
+        port.begin(0)
+        drive(port, runner)
+    trained = list(port.stats.recent_returns)[:NUM_EPISODES]
+    again = envs.make(task, 1, 7)
+    report = play_episodes(again, agent, model.backend, NUM_EPISODES, model="run")
+    assert trained == pytest.approx(report.returns)
+    # Weights whose actions never change would show nothing.
+    each = np.array(report.returns) / np.array(report.lengths)
+    assert len(set(each.round(6).tolist())) > 1
