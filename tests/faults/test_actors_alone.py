@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.observe import read_events
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
 from tests.faults.test_actor_kills import command
@@ -56,6 +57,10 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
         assert (role.returncode, errors) == (0, "")
     # Models know frames, though no runner is there to tell the learner of them.
     assert 2000 < frames_of_model() <= read_actor_counts(run)["num_rows"]
+    # Curves have one return of both, for which each says which it is.
+    files = run.events.glob("actor-command-*.jsonl")
+    acted = [e for path in files for e in read_events(path) if e["kind"] == "turn"]
+    assert {event["index"] for event in acted} == {0, 1}
     (run.path / "STOP").unlink(missing_ok=True)
     done = run_command([*tengen, "eval", str(out), "--episodes", "3", "--json"])
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,14 @@ from typing import Any, TypeGuard
 
 from tengen.observe.roles import needed_roles
 
-__all__ = ["Point", "PointMaker", "has_actors", "is_number", "tag_of_metric"]
+__all__ = [
+    "ActorMeans",
+    "Point",
+    "PointMaker",
+    "has_actors",
+    "is_number",
+    "tag_of_metric",
+]
 
 _METRICS = {
     "baseline_loss": "losses/value_loss",
@@ -92,6 +99,32 @@ def tag_of_metric(name: str, report: Mapping[str, Any]) -> str:
     return _METRICS.get(name, f"losses/{name}")
 
 
+class ActorMeans:
+    """What the episodes of all actors reached last, from their turns."""
+
+    def __init__(self) -> None:
+        self._of_each: dict[Any, dict[str, float]] = {}
+
+    def take(self, event: Mapping[str, Any]) -> dict[str, float]:
+        """Returns ``mean_return`` and ``mean_length``, where they are known.
+
+        Args:
+            event: An actor's turn. One that runs by itself tells its ``index`` and what
+                it knows of its own episodes; else the means are of all actors already.
+        """
+        names = ("mean_return", "mean_length")
+        told = {n: float(event[n]) for n in names if is_number(event.get(n))}
+        if "index" not in event:
+            return told
+        self._of_each.setdefault(event["index"], {}).update(told)
+        means = {}
+        for name in names:
+            found = [one[name] for one in self._of_each.values() if name in one]
+            if found:
+                means[name] = sum(found) / len(found)
+        return means
+
+
 class PointMaker:
     """Makes points of the events of one call, in order. Used by one thread at a time.
 
@@ -107,6 +140,7 @@ class PointMaker:
         self._step: int | None = None
         self._waiting: dict[str, float] = {}
         self._begun: tuple[float, int] | None = None
+        self._means = ActorMeans()
 
     def take(self, event: Mapping[str, Any]) -> Point | None:
         """Takes an event; returns the point that is complete with it, if any.
@@ -121,7 +155,8 @@ class PointMaker:
         if role == "learn":
             return self._after_learning(event)
         if role in ("actor", "selfplay"):
-            self._waiting.update(_played(event))
+            means = self._means.take(event) if role == "actor" else {}
+            self._waiting.update(_played({**event, **means}))
             return None
         if role == "inference":
             self._waiting.update(_served(event))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tengen.observe.curves.points import has_actors, is_number
+from tengen.observe.curves.points import ActorMeans, has_actors, is_number
 from tengen.observe.events import read_events
 from tengen.run import RunDirectory
 
@@ -33,6 +33,7 @@ COLUMNS = (
 Row: TypeAlias = dict[str, float | None]
 """A value for each of ``COLUMNS``; None where it is not known."""
 
+_REACHED = {"return_mean": "mean_return", "length_mean": "mean_length"}
 # Whose turns of learning are the run's.
 _LEARNER = re.compile(r"(train|learn-command)-[0-9]+\.jsonl")
 
@@ -101,6 +102,7 @@ class _Table:
         self._has_cpu = True
         self._frames_per_step: float | None = None
         self._played: dict[str, float | None] = {}
+        self._means = ActorMeans()
 
     def begin_or_go_on(
         self, call: str, time_s: float, event: Mapping[str, Any]
@@ -115,7 +117,7 @@ class _Table:
             self._has_cpu &= spent_s == 0.0 or self._cpu_s is not None
             self._cpu_before_s += self._cpu_s or 0.0
             self._cpu_s = None
-            self._played = {}
+            self._played, self._means = {}, ActorMeans()
         self._last_s = time_s
 
     def take(self, time_s: float, event: Mapping[str, Any]) -> None:
@@ -133,10 +135,10 @@ class _Table:
         elif role == "actor":
             if is_number(event.get("frames_per_step")):
                 self._frames_per_step = float(event["frames_per_step"])
-            if is_number(event.get("mean_return")):
-                self._played["return_mean"] = event["mean_return"]
-            if is_number(event.get("mean_length")):
-                self._played["length_mean"] = event["mean_length"]
+            means = self._means.take(event)
+            for column, name in _REACHED.items():
+                if name in means:
+                    self._played[column] = means[name]
         elif role == "rate" and is_number(event.get("rating")):
             error = event.get("rating_error")
             self._set(rating=event["rating"])

@@ -152,7 +152,8 @@ def _serve(
         )
     check_typed(read_config(run).task, args.task, run.path)
     number = None if mirror is None else mirror.place.events
-    log = RoleLog(name, run, num_threads, number)
+    place = index if name == "actor" else None
+    log = RoleLog(name, run, num_threads, number, place)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
     with StopListener(run, stop) as listener:

@@ -30,8 +30,9 @@ class RoleLog:
         name: The role.
         run: The run.
         num_threads: That it uses.
-
         number: Of the event file; None: the next one.
+        index: Which of several actors it is, from 0; None of other roles. Its turns
+            tell it, as each actor knows of its own episodes alone.
 
     Raises:
         RunError: The event file cannot be made.
@@ -43,8 +44,10 @@ class RoleLog:
         run: RunDirectory,
         num_threads: int,
         number: int | None = None,
+        index: int | None = None,
     ) -> None:
         self._name = name
+        self._of = {} if index is None else {"index": index}
         # Not the role's own name: its incarnations number its folders.
         events = f"{name}-command"
         # The learner has the numbers of the others drawn too: it alone has the step.
@@ -72,7 +75,7 @@ class RoleLog:
         """Tells what a turn did."""
         self._idle_since_s = None
         self._next_wait_s = _FIRST_WAIT_S
-        self._keep("turn", turn_s=round(seconds, 3), **report)
+        self._keep("turn", turn_s=round(seconds, 3), **self._of, **report)
         shown = {
             key: f"{value:.4g}" if isinstance(value, float) else value
             for key, value in report.items()

@@ -9,8 +9,10 @@ import sys
 import pytest
 
 from tengen.cli import main
+from tengen.observe import read_events
 from tengen.observe.cpu_time import CpuClock, tree_cpu_s, tree_memory_bytes
 from tengen.observe.curves.table import COLUMNS, read_curve, to_csv
+from tengen.roles.alone.role_log import RoleLog
 from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
 
@@ -92,6 +94,26 @@ def test_roles_by_themselves_are_one_curve(tmp_path):
     put(run, "actor-command-1.jsonl", acted(50.0, 1.0), acted(105.0, 2.0))
     (row,) = read_curve(run)
     assert (row["seconds"], row["return_mean"]) == (10.0, 2.0)
+
+
+def test_actors_by_themselves_have_one_return(tmp_path):
+    run = make_run(tmp_path)
+    begin = {"time_s": 100.0, "kind": "begin", "role": "learn"}
+    turns = learned(110.0, 500, 40), learned(120.0, 900, 80)
+    put(run, "learn-command-1.jsonl", begin, *turns)
+    for index, means in enumerate(((1.0, 2.0), (8.0, 9.0))):
+        log = RoleLog("actor", run, 1, index + 1, index)
+        for mean in means:
+            log.turn({"mean_return": mean, "mean_length": 4.0}, 1.0)
+        log.close("done")
+        path = run.events / f"actor-command-{index + 1}.jsonl"
+        events = [event for event in read_events(path) if event["kind"] == "turn"]
+        put(
+            run,
+            path.name,
+            *(e | {"time_s": 105.0 + 10 * i} for i, e in enumerate(events)),
+        )
+    assert column(read_curve(run), "return_mean") == [4.5, 5.5]
 
 
 def test_processor_seconds_go_on_and_lie_on_a_line_between(tmp_path):

@@ -71,6 +71,17 @@ def test_environments_tell_where_time_goes():
     assert values["charts/batch_fill"] == 0.75
 
 
+def test_returns_of_actors_by_themselves_are_one_mean():
+    maker = PointMaker(in_environments=True)
+    for index, mean in enumerate((10.0, 20.0, None)):
+        maker.take(acted(1.0, mean, mean_length=None, index=index))
+    assert maker.take(learned(2.0, 10, 4)).values["charts/episodic_return"] == 15.0
+    maker.take(acted(3.0, 40.0, mean_length=8.0, index=1))
+    values = maker.take(learned(4.0, 20, 8)).values
+    assert values["charts/episodic_return"] == 25.0
+    assert values["charts/episodic_length"] == 8.0
+
+
 def test_q_learners_have_a_td_loss():
     maker = PointMaker(in_environments=True)
     values = maker.take(learned(1.0, 10, 4, td_error=0.25, q=8.0)).values
