@@ -197,6 +197,10 @@ class SacUpdate(Update):
         # Statistics of what is seen are the actor's.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
+        # Listed once, as to look for them takes as long as to move them.
+        self._followed: list[list[torch.Tensor]] = [
+            list(critics.parameters()) for critics in (self.target, self.critics)
+        ]
         self.log_temperature = torch.nn.Parameter(
             torch.tensor(math.log(agent.first_temperature))
         )
@@ -281,13 +285,10 @@ class SacUpdate(Update):
         import torch
 
         with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.target.parameters()),
-                list(self.critics.parameters()),
-                self._agent.target_rate,
-            )
-        for critics in (self.critics, self.target):
-            critics.see_as(net)
+            targets, critics = self._followed
+            torch._foreach_lerp_(targets, critics, self._agent.target_rate)
+        for one in (self.critics, self.target):
+            one.see_as(net)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""

@@ -264,3 +264,35 @@ def test_critics_see_numbers_in_the_actors_units_and_the_action_as_it_is() -> No
             q_plain = other.answer(shown, {})[0]["q"]
             torch.testing.assert_close(q, q_plain, rtol=0, atol=1e-4)
         assert found.std() > 0
+
+
+@pytest.mark.parametrize("actions", [NUMBERS, CHOICE], ids=["numbers", "choice"])
+def test_frozen_critics_are_these_whatever_changed_them(actions: ActionSpec) -> None:
+    net, update = made(actions)
+    other = made(actions)[1]
+    with torch.no_grad():
+        for parameter in other.critics.parameters():
+            parameter.normal_(0, 0.5)
+    columns = next(update.minibatches(net, batch(actions)))
+    inputs = {"observation": columns["observation"][:, 0]}
+    action = None if actions.is_discrete else columns["action"][:, 0].float()
+
+    def answers(frozen: bool) -> torch.Tensor:
+        critics = update.critics
+        answer = critics.frozen if frozen else critics.forward
+        return answer(inputs, {}, action).detach()
+
+    found = [answers(frozen=True)]
+    with torch.no_grad():
+        for parameter in update.critics.parameters():
+            parameter.mul_(1.1)
+    found.append(answers(frozen=True))
+    assert torch.equal(found[-1], answers(frozen=False))
+    update.load_state(other.state())
+    found.append(answers(frozen=True))
+    assert torch.equal(found[-1], answers(frozen=False))
+    update.place(torch.device("cpu"), torch.bfloat16)
+    assert torch.equal(answers(frozen=True), answers(frozen=False))
+    assert not torch.equal(found[0], found[1])
+    assert not torch.equal(found[1], found[2])
+    assert update.state().keys() == other.state().keys()

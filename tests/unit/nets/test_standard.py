@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -90,3 +92,35 @@ def test_a_network_answers_by_units(lstm_units: int) -> None:
     found = other.eval().answer({"observation": rows(1) * scale}, state)[0]["value"]
     torch.testing.assert_close(found, first.detach(), rtol=0, atol=1e-4)
     assert first.std() > 0
+
+
+def test_what_is_kept_is_of_the_statistics_as_they_are() -> None:
+    """Units are worked out once for each statistics: whoever changes these."""
+    standard = Standard(3).train()
+    standard(rows(1))
+    standard.eval()
+    before = standard(rows(3))
+    other = deepcopy(standard)
+    for change in (
+        lambda: other.train()(rows(2)),
+        lambda: other.total.mul_(1.5),
+        lambda: other.load_state_dict(Standard(3).state_dict()),
+        lambda: other.register_buffer("total", torch.ones(3, dtype=torch.float64)),
+    ):
+        change()
+        fresh = Standard(3).eval()
+        fresh.load_state_dict(other.state_dict())
+        assert torch.equal(other.eval()(rows(3)), fresh(rows(3)))
+        assert torch.equal(standard(rows(3)), before)
+
+
+def test_what_inference_saw_has_gradients_afterwards() -> None:
+    standard = Standard(3).train()
+    standard(rows(1))
+    standard.eval()
+    with torch.inference_mode():
+        standard(rows(2))
+    few = rows(3).requires_grad_()
+    standard(few).sum().backward()
+    assert few.grad is not None
+    assert few.grad.abs().sum() > 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,20 @@ from tengen.tensors import Signature, TensorSpec
 __all__ = ["Critics"]
 
 _ACTION = "critic_action"
+
+
+class _Followed(NamedTuple):
+    """A network whose statistics the critics take over."""
+
+    net: Net
+    modules: list[tuple[nn.Module, nn.Module]]
+    """A critic's part, and the network's, of those that have some."""
+
+
+class _Frozen(NamedTuple):
+    """Wrapped, as a module would take what it is given for a part of its own."""
+
+    critics: Critics
 
 
 class Critics(nn.Module):
@@ -56,12 +72,15 @@ class Critics(nn.Module):
             self._half = torch.where(self._moves, half, 1.0)
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
+        self._followed: _Followed | None = None
+        self._frozen: _Frozen | None = None
 
     def compute_in(self, dtype: torch.dtype) -> None:
         """Sets ``Net.compute_dtype`` of all."""
         for net in self.nets:
             assert isinstance(net, Net)
             net.compute_dtype = dtype
+        self._frozen = None
 
     @torch.no_grad()
     def see_as(self, net: Net) -> None:
@@ -71,15 +90,29 @@ class Critics(nn.Module):
             net: The actor's network. It is not shown the action, which a critic sees in
                 units of the environment's bounds, after all that the actor sees.
         """
-        for critic in self.nets:
-            for name, module in net.named_modules():
-                if isinstance(module, Standard):
-                    own = critic.get_submodule(name)
-                    assert isinstance(own, Standard)
-                    own.follow(module)
-                    continue
-                for part, statistic in module.named_buffers(name, recurse=False):
-                    critic.get_buffer(part).copy_(statistic)
+        if self._followed is None or self._followed.net is not net:
+            self._followed = self._pairs(net)
+        for own, other in self._followed.modules:
+            if isinstance(other, Standard):
+                assert isinstance(own, Standard)
+                own.follow(other)
+                continue
+            for name, statistic in other.named_buffers(recurse=False):
+                own.get_buffer(name).copy_(statistic)
+
+    def _pairs(self, net: Net) -> _Followed:
+        # Listed once: to look for them takes as long as all that is done with them.
+        have_statistics = [
+            (name, module)
+            for name, module in net.named_modules()
+            if any(True for _ in module.buffers(recurse=False))
+        ]
+        pairs = [
+            (critic.get_submodule(name), module)
+            for critic in self.nets
+            for name, module in have_statistics
+        ]
+        return _Followed(net, pairs)
 
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
         """Returns ``[C, B]`` of drawn actions, or ``[C, B, A]``.
@@ -111,9 +144,26 @@ class Critics(nn.Module):
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
         """Returns what ``forward`` does; gradients reach the action alone."""
-        weights = {name: weight.detach() for name, weight in self.named_parameters()}
-        q: Tensor = torch.func.functional_call(self, weights, (inputs, state, action))
+        if self._frozen is None:
+            self._frozen = _Frozen(self._without_gradients())
+        q: Tensor = self._frozen.critics(inputs, state, action)
         return q
+
+    def _without_gradients(self) -> Critics:
+        """Returns critics of the same memory, whose weights no gradient reaches.
+
+        Kept, as to call these ones with other weights takes as long as a layer.
+        """
+        # Of what a critic keeps beside its weights nothing is to be copied.
+        same = [
+            *self.buffers(),
+            *(m for m in self.modules() if isinstance(m, Standard)),
+        ]
+        memo: dict[int, Any] = {id(one): one for one in same}
+        for weight in self.parameters():
+            memo[id(weight)] = nn.Parameter(weight.detach(), requires_grad=False)
+        self._followed = None
+        return copy.deepcopy(self, memo)
 
 
 def _answer(net: nn.Module, inputs: Tensors, state: Tensors) -> Tensor:

@@ -89,7 +89,7 @@ class Mlp(Net):
         answers = {}
         for name, spec in self.signature.outputs.items():
             tower = self._tower(name)
-            seen = self._climbed(_hidden_part(tower), rows)
+            seen = self._climbed(list(tower)[:-1], rows)
             if name == QUANTILES:
                 answers[name] = tower[-1](seen, inputs.get(FRACTIONS))
             else:
@@ -101,21 +101,22 @@ class Mlp(Net):
         assert isinstance(tower, nn.Sequential)
         return tower
 
-    def _climbed(self, tower: nn.Sequential, rows: Tensor) -> Tensor:
+    def _climbed(self, hidden: list[nn.Module], rows: Tensor) -> Tensor:
         """Returns what the hidden layers of a tower make of the inputs, float32.
 
         Only the layers between hidden units compute in ``compute_dtype``: what is
         observed and what is answered may need more digits.
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
-            seen: Tensor = tower(rows)
-            return seen
-        seen = tower[:_FIRST](rows)
+            return _through(hidden, rows)
+        seen = _through(hidden[:_FIRST], rows)
         with self.arithmetic(rows):
-            seen = tower[_FIRST:](seen)
+            seen = _through(hidden[_FIRST:], seen)
         return seen.float()
 
 
-def _hidden_part(tower: nn.Sequential) -> nn.Sequential:
-    *hidden, _ = tower.children()
-    return nn.Sequential(*hidden)
+def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:
+    # An nn.Sequential of some of them takes as long to make as a small layer.
+    for layer in layers:
+        rows = layer(rows)
+    return rows

@@ -5,6 +5,8 @@ Legend: B batch, N numbers of an observation.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,31 @@ __all__ = ["Standard"]
 _MAX_ROWS = 1_000_000.0
 _MOST = 10.0
 _EPSILON = 1e-8
+
+
+class _Units(NamedTuple):
+    """What rows are measured by, ``[N]`` float32 each."""
+
+    mean: Tensor
+    deviation: Tensor
+
+
+class _Kept(NamedTuple):
+    """Units, and the statistics that they are of."""
+
+    statistics: tuple[Tensor, ...]
+    versions: tuple[int, ...]
+    """How often each had been changed in place."""
+    units: _Units
+
+    def is_of(self, statistics: tuple[Tensor, ...]) -> bool:
+        """Tells whether these are the same, and unchanged since."""
+        return all(
+            one is other and one._version == version
+            for one, other, version in zip(
+                statistics, self.statistics, self.versions, strict=True
+            )
+        )
 
 
 class Standard(nn.Module):
@@ -40,20 +67,18 @@ class Standard(nn.Module):
         for name in ("total", "squares"):
             self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
         self.register_buffer("num_rows", torch.zeros(1))
+        self._kept: _Kept | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a copy has: its statistics count their changes anew."""
+        return {**self.__dict__, "_kept": None}
 
     def forward(self, rows: Tensor) -> Tensor:
         """Returns ``[B, N]`` float32; in training the statistics have the rows."""
         if self.training and len(rows):
             self._observe(rows)
-        # Of operations that an ONNX graph has rules for.
-        num_rows = self.num_rows.double()
-        count = num_rows.clamp(min=1.0)
-        mean = self.total / count
-        # Without rows it is 1.
-        is_without = (num_rows - 1.0).clamp(max=0.0)
-        variance = self.squares / count - mean * mean - is_without
-        deviation = variance.clamp(min=_EPSILON).sqrt()
-        return ((rows - mean.float()) / deviation.float()).clamp(-_MOST, _MOST)
+        units = self._units()
+        return ((rows - units.mean) / units.deviation).clamp(-_MOST, _MOST)
 
     @torch.no_grad()
     def follow(self, other: Standard) -> None:
@@ -69,6 +94,32 @@ class Standard(nn.Module):
         self.squares.copy_(other.num_rows.expand_as(self.squares))
         self.total[:num_same].copy_(other.total)
         self.squares[:num_same].copy_(other.squares)
+
+    def _units(self) -> _Units:
+        """Returns what rows are measured by, worked out once for each statistics.
+
+        It is a dozen operations, which take longer than a small layer.
+        """
+        statistics = (self.total, self.squares, self.num_rows)
+        # A graph has the operations, and tensors of inference fit no gradient.
+        if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+            return self._derived()
+        kept = self._kept
+        if kept is None or not kept.is_of(statistics):
+            versions = tuple(tensor._version for tensor in statistics)
+            kept = self._kept = _Kept(statistics, versions, self._derived())
+        return kept.units
+
+    def _derived(self) -> _Units:
+        # Of operations that an ONNX graph has rules for.
+        num_rows = self.num_rows.double()
+        count = num_rows.clamp(min=1.0)
+        mean = self.total / count
+        # Without rows it is 1.
+        is_without = (num_rows - 1.0).clamp(max=0.0)
+        variance = self.squares / count - mean * mean - is_without
+        deviation = variance.clamp(min=_EPSILON).sqrt()
+        return _Units(mean.float(), deviation.float())
 
     @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
