@@ -375,6 +375,16 @@ class Learner:
             name: _tensor(column).to(self._device)
             for name, column in rows.arrays.items()
         }
+        work = functools.partial(self._train_on, columns, rows.num_rows)
+        # To hand each part of it to a thread and back takes a while in a small network.
+        is_one_thread = self._shards.num_threads == 1
+        means, priorities = self._shards.run(work) if is_one_thread else work()
+        return {**means, **rows.metrics}, priorities
+
+    def _train_on(
+        self, columns: dict[str, Tensor], num_rows: int
+    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
+        """Makes the steps that rows ask for; returns as ``_train``."""
         totals: dict[str, float] = {}
         num_minibatches = 0
         priorities = None
@@ -383,17 +393,18 @@ class Learner:
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
             parts = self._shards.compute(minibatch)
-            num_rows = len(next(iter(minibatch.values())))
-            step = functools.partial(self._step, parts, num_rows)
+            size = len(next(iter(minibatch.values())))
+            step = functools.partial(self._step, parts, size)
             metrics = self._shards.run(step)
             if num_minibatches == 0:
-                self.num_samples += rows.num_rows
+                self.num_samples += num_rows
             num_minibatches += 1
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
             priorities = joined_priorities(parts)
-        means = {name: total / num_minibatches for name, total in totals.items()}
-        return {**means, **rows.metrics}, priorities
+        return {
+            name: total / num_minibatches for name, total in totals.items()
+        }, priorities
 
     def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
         """Makes the step that the parts of a minibatch ask for."""

@@ -10,7 +10,9 @@ statistics.
 from __future__ import annotations
 
 import copy
+import functools
 import json
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
@@ -49,6 +51,7 @@ class Shards:
 
     Attributes:
         gradients: Of the whole batch, one a parameter, after ``add`` or ``add_over``.
+        num_threads: Threads that compute, each with one intra-op thread.
     """
 
     def __init__(
@@ -81,23 +84,26 @@ class Shards:
         self._flat, self.gradients = _gradients(self._parameters)
         # The names of the metrics, once each learner of a group knows them.
         self._names: list[str] | None = None
+        self._thread = threading.local()
+        self.num_threads = min(num_shards, num_threads)
         self._pool = ThreadPoolExecutor(
-            min(num_shards, num_threads),
+            self.num_threads,
             thread_name_prefix="learner",
-            initializer=torch.set_num_threads,
-            initargs=(1,),
+            initializer=self._begin_thread,
         )
 
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the parts of a batch, in order. Blocks.
+
+        One of the threads, in ``run``, computes all of them itself.
 
         Args:
             columns: ``[rows, ...]`` each; no rows, no parts.
         """
         num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
         bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
-        futures = [
-            self._pool.submit(
+        works = [
+            functools.partial(
                 self._part,
                 replica,
                 {name: column[first:last] for name, column in columns.items()},
@@ -109,11 +115,17 @@ class Shards:
             # A minibatch may have fewer rows than there are parts.
             if first < last
         ]
+        if self._is_own_thread:
+            return [work() for work in works]
+        futures = [self._pool.submit(work) for work in works]
         return [future.result() for future in futures]
 
     def run(self, work: Callable[[], T]) -> T:
-        """Returns ``work()`` of one of the threads, which have one intra-op thread."""
-        return self._pool.submit(work).result()
+        """Returns ``work()`` of one of the threads, which have one intra-op thread.
+
+        What such a thread asks for it does itself.
+        """
+        return work() if self._is_own_thread else self._pool.submit(work).result()
 
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
@@ -203,6 +215,14 @@ class Shards:
     def close(self) -> None:
         """Ends the threads."""
         self._pool.shutdown()
+
+    @property
+    def _is_own_thread(self) -> bool:
+        return getattr(self._thread, "is_own", False)
+
+    def _begin_thread(self) -> None:
+        self._thread.is_own = True
+        torch.set_num_threads(1)
 
     def _part(self, net: Net, columns: dict[str, Tensor], share: float) -> Part:
         found = self._update.loss(net, columns)
