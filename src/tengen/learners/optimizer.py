@@ -169,16 +169,14 @@ def _torch_optimizer(
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
         decayed |= {id(p) for name, p in net.named_parameters() if _is_scale(name)}
-    groups = [
-        {
-            "params": [p for p in parameters if id(p) in decayed],
-            "weight_decay": config.weight_decay,
-        },
-        {
-            "params": [p for p in parameters if id(p) not in decayed],
-            "weight_decay": 0.0,
-        },
-    ]
+    weights = [p for p in parameters if id(p) in decayed]
+    others = [p for p in parameters if id(p) not in decayed]
+    if config.weight_decay == 0:
+        # All alike: each group costs a tenth of a millisecond a step.
+        weights, others = [*weights, *others], []
+    groups = [{"params": weights, "weight_decay": config.weight_decay}]
+    if others:
+        groups.append({"params": others, "weight_decay": 0.0})
     rate = learning_rate_at(config, 0, None)
     if isinstance(config, SgdConfig):
         return torch.optim.SGD(
