@@ -197,10 +197,9 @@ class SacUpdate(Update):
         # Statistics of what is seen are the actor's.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed once, as to look for them takes as long as to move them.
-        self._followed: list[list[torch.Tensor]] = [
-            list(critics.parameters()) for critics in (self.target, self.critics)
-        ]
+        # Listed once: to look for them at each step takes as long as to move them.
+        self._target_weights: list[torch.Tensor] = list(self.target.parameters())
+        self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(
             torch.tensor(math.log(agent.first_temperature))
         )
@@ -285,10 +284,11 @@ class SacUpdate(Update):
         import torch
 
         with torch.no_grad():
-            targets, critics = self._followed
-            torch._foreach_lerp_(targets, critics, self._agent.target_rate)
-        for one in (self.critics, self.target):
-            one.see_as(net)
+            torch._foreach_lerp_(
+                self._target_weights, self._critic_weights, self._agent.target_rate
+            )
+        for critics in (self.critics, self.target):
+            critics.see_as(net)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""

@@ -376,7 +376,8 @@ class Learner:
             for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
-        # To hand each part of it to a thread and back takes a while in a small network.
+        # Where there is one thread it makes all steps: to hand it each part of a step
+        # and to wait for it takes a while beside the step of a small network.
         is_one_thread = self._shards.num_threads == 1
         means, priorities = self._shards.run(work) if is_one_thread else work()
         return {**means, **rows.metrics}, priorities
@@ -384,7 +385,12 @@ class Learner:
     def _train_on(
         self, columns: dict[str, Tensor], num_rows: int
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Makes the steps that rows ask for; returns as ``_train``."""
+        """Makes the steps that a batch's rows ask for; returns as ``_train``.
+
+        Args:
+            columns: ``[rows, ...]`` each, of this learner's rows.
+            num_rows: Rows of all learners.
+        """
         totals: dict[str, float] = {}
         num_minibatches = 0
         priorities = None
@@ -402,9 +408,8 @@ class Learner:
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
             priorities = joined_priorities(parts)
-        return {
-            name: total / num_minibatches for name, total in totals.items()
-        }, priorities
+        means = {name: total / num_minibatches for name, total in totals.items()}
+        return means, priorities
 
     def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
         """Makes the step that the parts of a minibatch ask for."""

@@ -172,7 +172,7 @@ def _torch_optimizer(
     weights = [p for p in parameters if id(p) in decayed]
     others = [p for p in parameters if id(p) not in decayed]
     if config.weight_decay == 0:
-        # All alike: each group costs a tenth of a millisecond a step.
+        # All are treated alike, and torch makes a call a step for each group.
         weights, others = [*weights, *others], []
     groups = [{"params": weights, "weight_decay": config.weight_decay}]
     if others:

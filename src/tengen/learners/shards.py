@@ -76,7 +76,8 @@ class Shards:
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        # Listed once, as to look for them takes a hundredth of a small network's step.
+        # Of each buffer of the network the copies' own. Listed once: to look for them
+        # at each step takes a while beside the step of a small network.
         self._statistics = [
             (merged, [replica.get_buffer(name) for replica in self._replicas])
             for name, merged in net.named_buffers()
@@ -95,7 +96,7 @@ class Shards:
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the parts of a batch, in order. Blocks.
 
-        One of the threads, in ``run``, computes all of them itself.
+        Where one of the threads calls it, in ``run``, that thread computes all parts.
 
         Args:
             columns: ``[rows, ...]`` each; no rows, no parts.
@@ -123,7 +124,7 @@ class Shards:
     def run(self, work: Callable[[], T]) -> T:
         """Returns ``work()`` of one of the threads, which have one intra-op thread.
 
-        What such a thread asks for it does itself.
+        Where one of the threads calls it, that thread does the work at once.
         """
         return work() if self._is_own_thread else self._pool.submit(work).result()
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.nets import MlpConfig
+from tengen.models.trace import trace
+from tengen.nets import InferenceHead, MlpConfig
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 
@@ -124,3 +125,15 @@ def test_what_inference_saw_has_gradients_afterwards() -> None:
     standard(few).sum().backward()
     assert few.grad is not None
     assert few.grad.abs().sum() > 0
+
+
+def test_a_graph_works_its_units_out_of_the_statistics() -> None:
+    """Units that were kept before the export are no constants of the graph."""
+    net = MlpConfig(standardizes=True).build(WANTED).train()
+    net.answer({"observation": rows(1)}, {})
+    net.eval().answer({"observation": rows(2)}, {})
+    model = trace(InferenceHead(net).eval(), net.signature)
+    names = {tensor.name for tensor in model.graph.initializer}
+    statistics = {name for name, _ in net.named_buffers()}
+    assert len(statistics) == 3
+    assert statistics <= names

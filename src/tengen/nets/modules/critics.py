@@ -23,11 +23,15 @@ class _Followed(NamedTuple):
 
     net: Net
     modules: list[tuple[nn.Module, nn.Module]]
-    """A critic's part, and the network's, of those that have some."""
+    """Modules with statistics: a critic's, and the network's of the same name."""
 
 
 class _Frozen(NamedTuple):
-    """Wrapped, as a module would take what it is given for a part of its own."""
+    """Holds critics for a module that they are to be no part of.
+
+    A module that is itself assigned to another becomes a part of it, and of its
+    checkpoints.
+    """
 
     critics: Critics
 
@@ -150,19 +154,17 @@ class Critics(nn.Module):
         return q
 
     def _without_gradients(self) -> Critics:
-        """Returns critics of the same memory, whose weights no gradient reaches.
+        """Returns critics in the same memory, whose weights no gradient reaches.
 
-        Kept, as to call these ones with other weights takes as long as a layer.
+        They are kept: to call these critics with other weights by
+        ``torch.func.functional_call`` takes about as long as a layer.
         """
-        # Of what a critic keeps beside its weights nothing is to be copied.
-        same = [
-            *self.buffers(),
-            *(m for m in self.modules() if isinstance(m, Standard)),
-        ]
-        memo: dict[int, Any] = {id(one): one for one in same}
+        # What the copy shares with these critics, and what it is not to have.
+        memo: dict[int, Any] = {id(buffer): buffer for buffer in self.buffers()}
+        memo |= {id(m): m for m in self.modules() if isinstance(m, Standard)}
+        memo |= {id(kept): None for kept in (self._followed, self._frozen)}
         for weight in self.parameters():
             memo[id(weight)] = nn.Parameter(weight.detach(), requires_grad=False)
-        self._followed = None
         return copy.deepcopy(self, memo)
 
 

@@ -70,7 +70,11 @@ class Standard(nn.Module):
         self._kept: _Kept | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns what a copy has: its statistics count their changes anew."""
+        """Returns what a copy begins with: everything but the units that are kept.
+
+        A copied tensor counts its changes from 0, so that what was kept of an old count
+        would come to match other statistics.
+        """
         return {**self.__dict__, "_kept": None}
 
     def forward(self, rows: Tensor) -> Tensor:
