@@ -20,6 +20,8 @@ SANITIZE ?= address,undefined
 TESTS ?= .
 comma := ,
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
+# Sources that are compiled as one: the more, the less time in all, but each processor needs some.
+TOGETHER := $(shell n=$$((84 / $$(nproc))); echo $$((n > 12 ? n : 12)))
 
 # Seconds that make fuzz gives each target of the core (FUZZ names some), and how many times the
 # usual cases the tests in tests/fuzz make.
@@ -67,13 +69,12 @@ slow-tests: $(INSTALLED)
 soak: $(INSTALLED)
 	@$(BIN)/python -m pytest -m soak || test $$? -eq 5
 
-# A dozen sources are compiled as one, which takes half the time.
 native-tests: $(INSTALLED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
 	  '-DTENGEN_TESTS_MATCH=$(TESTS)' \
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
-	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12
+	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=$(TOGETHER)
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
 	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure
 
