@@ -65,7 +65,7 @@ ROWS = {
             "net.lstm_units=256",
         ),
     ),
-    "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "1500000"), 20.0),
+    "freeway-ppo": Row("atari/Freeway/classic", "ppo", (FRAMES, "1000000"), 20.0),
     "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "2500000"), 30.0),
     "football-vtrace": Row(
         "football/academy_empty_goal_close", "vtrace", (FRAMES, "150000"), 0.8
