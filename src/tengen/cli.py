@@ -1,11 +1,11 @@
 """The command line: a table of commands, each imported when it is called.
 
-A command is a function ``(args) -> report``. It prints for people unless
-``args.json``; then its report is printed as one JSON object, the last line of stdout.
-With ``--quiet`` what it prints goes nowhere, but for that object; stderr has errors and
-warnings as ever.
-A report's ``exit_code``, 0 where there is none, is the command's. The module's
-``add_arguments(parser)`` declares the arguments of its commands.
+A command is a function ``(args) -> report``. It prints text for people, unless
+``args.json`` is set; then the report is printed as one JSON object, the last line of
+stdout. With ``--quiet`` nothing is printed on stdout but that object; errors and
+warnings still go to stderr. The report's ``exit_code`` is the command's, 0 where the
+report has none. The module's ``add_arguments(parser)`` declares the arguments of its
+commands.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 """
@@ -51,14 +51,14 @@ class Command:
     """One row of the table."""
 
     name: str
-    """As typed, one word or two."""
+    """The command as it is typed, one word or two."""
     target: str
     """``module:function``; the module has ``add_arguments(parser)`` too."""
     help: str
-    """One phrase."""
+    """One phrase, for the list of commands."""
     talks: bool = False
-    """Whether --quiet leaves its stdout: one side of a conversation, or where to have
-    one."""
+    """Whether the command prints even with --quiet, because its stdout is one side of a
+    conversation or says where to connect."""
 
 
 COMMANDS = (
@@ -190,7 +190,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError, for what argparse does not understand."""
+        """Raises UsageError: argparse does not understand the arguments."""
         raise UsageError(
             f"arguments ({message}) are not understood; try {self.prog} -h"
         )
@@ -213,7 +213,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader left. Python would complain once more when it flushes at exit.
+        # The reader closed the pipe. Python would report it again when it flushes at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
     except Exception as error:
@@ -224,13 +225,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """Returns the command that is typed, and its arguments; runs nothing.
+    """Returns the command that was typed, and its arguments; runs nothing.
 
     Args:
         argv: What follows ``tengen``.
 
     Raises:
-        UsageError: The command or an argument is not known, or lacks something.
+        UsageError: The command or an argument is not known, or an argument is missing.
     """
     command = find_command(argv)
     words = list(argv[len(command.name.split()) :])
@@ -238,7 +239,7 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def command_parser(command: Command) -> CommandParser:
-    """Returns the parser of a command's arguments; its help is the command's.
+    """Returns the parser of a command's arguments, with the command's help.
 
     Imports the command's module.
     """
@@ -251,13 +252,14 @@ def command_parser(command: Command) -> CommandParser:
     parser.add_argument(
         "--quiet",
         action="store_true",
-        help="print nothing but that object, errors and warnings",
+        help="print only errors, warnings and the JSON object",
     )
     return parser
 
 
 def _prepare_streams() -> None:
-    """Lets no stream fail: a closed one is empty, bytes of no character are shown."""
+    """Keeps streams from failing: replaces closed ones, and escapes undecodable
+    bytes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -286,7 +288,7 @@ def _run(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def _quietly(command: Command) -> Iterator[None]:
-    """Within it nothing is shown, but for what a command says to its partner."""
+    """Context in which nothing is printed, except by a command with ``talks``."""
     from tengen.observe.progress_line import silenced
 
     with silenced(), open(os.devnull, "w") as nowhere:
@@ -298,13 +300,13 @@ def _quietly(command: Command) -> Iterator[None]:
 
 
 def find_command(argv: Sequence[str]) -> Command:
-    """Returns the command that words begin with.
+    """Returns the command that the words begin with.
 
     Args:
         argv: What follows ``tengen``.
 
     Raises:
-        UsageError: There is none.
+        UsageError: The words begin with no command.
     """
     known = {command.name: command for command in COMMANDS}
     name = " ".join(argv[:2])
@@ -323,7 +325,7 @@ def _unknown(name: str, argv: Sequence[str], known: Mapping[str, Command]) -> st
         return f"command ({name}) is not known; {did_you_mean(name, known)}"
     if len(argv) < 2 or argv[1].startswith("-"):
         ways = " or ".join(f"tengen {name} {word}" for word in rest)
-        return f"command ({name}) needs one word more; try {ways}"
+        return f"command ({name}) needs one more word; try {ways}"
     typed = f"{name} {argv[1]}"
     return f"command ({typed}) is not known; {did_you_mean(argv[1], rest)}"
 
@@ -332,7 +334,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # A command of several sets the parser of the one that was chosen.
+    # A command with subcommands sets the parser of the chosen one.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
@@ -353,7 +355,7 @@ def _overview() -> str:
             "",
             *rows,
             "",
-            "tengen COMMAND -h tells more.",
+            "tengen COMMAND -h shows a command's arguments.",
         ]
     )
 
@@ -364,9 +366,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    # One line whatever the message holds: scripts read it.
+    # One line, whatever the message holds, because scripts read it.
     text = f"tengen: {' '.join(message.split())}"
-    # A command that has not imported it, which takes a while, draws no line.
+    # Importing the progress line is slow; a command that has not imported it draws
+    # none.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
-        "--first", action="store_true", help="you have the first move (default)"
+        "--first", action="store_true", help="you make the first move (default)"
     )
     side.add_argument(
-        "--second", action="store_true", help="it has the first move, you the second"
+        "--second", action="store_true", help="the agent makes the first move"
     )
 
 

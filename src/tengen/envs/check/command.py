@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Env, an environment of yours, whose module is imported, or the "
-        "name of one that is installed: CartPole-v1, minatar/Breakout",
+        help="module:Env for an environment of yours, whose module is imported, or the name "
+        "of an installed environment, such as CartPole-v1 or minatar/Breakout",
     )
     parser.add_argument(
         "--steps", type=int, default=2000, metavar="N", help="random steps (2000)"

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Game, a game of yours, which is imported, or openspiel/NAME",
+        help="module:Game for a game of yours, whose module is imported, or "
+        "openspiel/NAME",
     )
     parser.add_argument(
         "--games", type=int, default=100, metavar="N", help="random games (100)"
