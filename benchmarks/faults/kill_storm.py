@@ -93,14 +93,22 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
     return counts
 
 
-def curve(out: Path) -> list[tuple[int, float]]:
-    """Returns agent steps and mean returns, in order."""
+def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
+    """Returns agent steps and mean returns, in order, and all steps.
+
+    After a kill there are steps before the first return.
+    """
     path = out.with_suffix(".csv")
     tengen = [sys.executable, "-m", "tengen", "curves", str(out), str(path)]
     subprocess.run(tengen, check=True, stdout=subprocess.DEVNULL)
     with path.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["return_mean"]]
-    return [(int(row["agent_steps"]), float(row["return_mean"])) for row in rows]
+        rows = list(csv.DictReader(file))
+    points = [
+        (int(row["agent_steps"]), float(row["return_mean"]))
+        for row in rows
+        if row["return_mean"]
+    ]
+    return points, int(rows[-1]["agent_steps"])
 
 
 def at(points: list[tuple[int, float]], frames: int) -> str:
@@ -133,15 +141,15 @@ def main() -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     killed = args.out / "killed"
     counts = storm(killed, args)
-    points = {"killed": curve(killed)}
-    frames = points["killed"][-1][0]
+    returns, frames = curve(killed)
+    points = {"killed": returns}
     run = RunDirectory.open(killed)
     left = [service_folder(run, name) for name in ("store", "inference")]
     assert not any(path.exists() for path in left), "memory was left behind"
     for seed in range(args.seed + 1, args.seed + 1 + args.undisturbed):
         out = args.out / f"undisturbed-{seed}"
         assert start(out, args, seed, frames).wait() == 0
-        points[out.name] = curve(out)
+        points[out.name], _ = curve(out)
     scores = {name: score(args.out / name) for name in points}
     counts["deaths"] = sum(
         json.loads(line)["kind"] == "death"
