@@ -96,7 +96,7 @@ class Shards:
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the parts of a batch, in order. Blocks.
 
-        Called in ``run``, from one of the threads, it computes all parts on that thread.
+        Called in ``run``, from one of the threads, it computes all parts on it.
 
         Args:
             columns: ``[rows, ...]`` each; without rows there are no parts.
