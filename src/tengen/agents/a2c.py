@@ -45,7 +45,7 @@ class A2c(PolicyAgent):
     """A2C; see the module docstring."""
 
     kind: Literal["a2c"] = "a2c"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("a3c",)
     unroll_length: int = 5
     """Number T of transitions in an unroll, 1 to 100,000."""

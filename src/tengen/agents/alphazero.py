@@ -66,7 +66,7 @@ class AlphaZero(Agent):
     """Self-play by tree search; see the module docstring."""
 
     kind: Literal["alphazero"] = "alphazero"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     actor: SelfplayConfig = field(default_factory=SelfplayConfig)
     """How games are played."""
     bootstrap: BootstrapConfig | None = None

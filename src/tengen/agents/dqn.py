@@ -51,7 +51,7 @@ class Dqn(QAgent):
     """DQN; see the module docstring."""
 
     kind: Literal["dqn"] = "dqn"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
     also_called: ClassVar[tuple[str, ...]] = ("apex", "ape-x", "ddqn")
     target_period: int = 50

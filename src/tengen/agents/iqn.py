@@ -45,7 +45,7 @@ class Iqn(Dqn):
     """IQN; see the module docstring. ``is_duelling`` is not used."""
 
     kind: Literal["iqn"] = "iqn"  # type: ignore[assignment]
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (*Dqn.fixed, "num_quantiles")
     also_called: ClassVar[tuple[str, ...]] = ()
 

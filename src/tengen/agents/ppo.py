@@ -60,7 +60,7 @@ class Ppo(PolicyAgent):
     """PPO; see the module docstring."""
 
     kind: Literal["ppo"] = "ppo"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("appo",)
     unroll_length: int = 32
     """Number T of transitions in an unroll, 1 to 100,000."""

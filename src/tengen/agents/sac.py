@@ -62,7 +62,7 @@ class Sac(EnvironmentAgent):
     """
 
     kind: Literal["sac"] = "sac"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
 
     actor: EnvironmentActorConfig = field(

@@ -41,7 +41,7 @@ class Vtrace(PolicyAgent):
     """V-trace; see the module docstring."""
 
     kind: Literal["vtrace"] = "vtrace"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("impala",)
     clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Upper bound of the importance weights in the value targets, positive. With a

@@ -30,7 +30,7 @@ class GenerationsConfig(ExperienceConfig):
     """
 
     kind: Literal["generations"] = "generations"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
 
     num_generations: int = bounded(5, 1, _MAX_GENERATIONS, "5 is the benchmark's")
     """Number of the newest generations that a pass draws from, at least 1."""

@@ -21,7 +21,7 @@ class SamplesPerInsertConfig:
     """
 
     kind: Literal["samples_per_insert"] = "samples_per_insert"
-    """Tells this limiter from the others."""
+    """The kind of rate limiter."""
 
     samples_per_row: float = bounded(
         4.0,

@@ -26,7 +26,7 @@ class ReplayConfig(ExperienceConfig):
     """
 
     kind: Literal["table"] = "table"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
     sampler: Literal["fifo", "uniform", "prioritized"] = "fifo"
     """How an item is sampled: the oldest one, any with equal probability, or with a
     probability by its priority."""

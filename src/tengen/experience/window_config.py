@@ -19,7 +19,7 @@ class WindowConfig(ExperienceConfig):
     """How many of the newest rows the learner samples, and how often it uses a row."""
 
     kind: Literal["window"] = "window"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
 
     min_rows: int = bounded(2_000, 1, hint="raise it")
     """Rows that must exist before the learner samples any, at least 1. The window has

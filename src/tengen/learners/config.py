@@ -88,7 +88,7 @@ class SgdConfig(_ScheduleConfig):
     """Stochastic gradient descent with momentum."""
 
     kind: Literal["sgd"] = "sgd"
-    """Tells this config from the other optimizers'."""
+    """The kind of optimizer."""
     learning_rate: float = bounded(
         0.2, 0, above=True, rule="must be positive; raise it"
     )
@@ -105,7 +105,7 @@ class AdamWConfig(_ScheduleConfig):
     """Adam with decoupled weight decay."""
 
     kind: Literal["adamw"] = "adamw"
-    """Tells this config from the other optimizers'."""
+    """The kind of optimizer."""
     learning_rate: float = bounded(
         1e-3, 0, above=True, rule="must be positive; raise it"
     )

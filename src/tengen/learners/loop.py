@@ -71,9 +71,8 @@ class Learner:
         num_samples: Rows learned from. Those of a batch count from its first minibatch
             on.
         remaining: Share of the run's budget still to come, in [0, 1], for the
-            cool-down; the caller keeps it up to date. None: the run has no end.
-        asked: Share of the run's budget that this call asks for, in (0, 1]; None for
-            all.
+            cool-down; kept up to date by the caller. None: the run has no end.
+        asked: Share of the budget that this call asks for, in (0, 1]; None for all.
         group: The learners that make each step together, ``ALONE`` at first.
         num_lost: Steps given up because a learner of the group was lost.
     """
@@ -161,9 +160,9 @@ class Learner:
         Yields:
             Metrics of one step: ``loss`` and the parts that the loss names,
             ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``. For
-            environments also ``lag_steps``, the policy lag in learner steps, and, for
-            agents with a ``max_lag``, ``too_old``, the share of items left out. Where
-            all items are left out there is no loss.
+            environments also ``lag_steps``, the policy lag in learner steps. For agents
+            with a ``max_lag`` also ``too_old``, the share of items left out; where all
+            are left out there is no loss.
 
         Raises:
             RunError: Loss or gradient is not finite, or memory is too small.
@@ -345,8 +344,7 @@ class Learner:
             num_applied: Minibatches of this batch whose steps were made.
 
         Returns:
-            Number of batches that count as drawn and are learned from no further: 1 or
-            2.
+            How many batches count as drawn but are learned from no further: 1 or 2.
         """
         assert self._team is not None
         self.num_lost += 1

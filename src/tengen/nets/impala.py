@@ -31,7 +31,7 @@ class ImpalaConfig(MemoryConfig):
     """
 
     kind: Literal["impala"] = "impala"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     channels: tuple[int, ...] = bounded((16, 32, 32), 1, MAX_CHANNELS)
     """Channels of each section, one number for each section, 1 to 2048."""
     num_units: int = bounded(256, 1, MAX_UNITS)

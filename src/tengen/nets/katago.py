@@ -68,7 +68,7 @@ class KatagoConfig(NetConfig):
     """One of KataGo's networks, for boards of any size that fill their planes."""
 
     kind: Literal["katago"] = "katago"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_channels: int = bounded(96, 1, _MAX_CHANNELS)
     """Channels of the trunk."""
     stem_side: int = bounded(3, 1, _MAX_SIDE)

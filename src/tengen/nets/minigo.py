@@ -33,7 +33,7 @@ class MinigoConfig(NetConfig):
     """A residual network with dense heads, for one board size."""
 
     kind: Literal["minigo"] = "minigo"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_blocks: int = bounded(6, 1, _MAX_BLOCKS)
     """Residual blocks of two 3x3 convolutions each, at least 1."""
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)

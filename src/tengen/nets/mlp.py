@@ -27,7 +27,7 @@ class MlpConfig(MemoryConfig):
     """
 
     kind: Literal["mlp"] = "mlp"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_layers: int = bounded(2, 1, 64)
     """Hidden layers of a tower, 1 to 64."""
     num_units: int = bounded(64, 1, MAX_UNITS)

@@ -32,7 +32,7 @@ class NatureConfig(MemoryConfig):
     """
 
     kind: Literal["nature"] = "nature"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     channels: tuple[int, ...] = bounded((32, 64, 64), 1, MAX_CHANNELS)
     """Channels of each convolution, 1 to 2048."""
     kernels: tuple[int, ...] = bounded((8, 4, 3), 1, _MAX_KERNEL)

@@ -29,7 +29,7 @@ class ResNetConfig(NetConfig):
     """A pre-activation residual network with global pooling."""
 
     kind: Literal["resnet"] = "resnet"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
     """Residual blocks of two 3x3 convolutions each, at least 2. More blocks are
     stronger and slower."""

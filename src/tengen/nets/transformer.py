@@ -30,7 +30,7 @@ class TransformerConfig(NetConfig):
     """A transformer over the cells of boards of one size, in float32 by torch."""
 
     kind: Literal["transformer"] = "transformer"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_layers: int = bounded(4, 1, 64)
     """Transformer layers, 1 to 64; each is attention and two dense layers."""
     num_units: int = bounded(64, 1, 4096)
