@@ -60,10 +60,10 @@ def check_table(agent: EnvironmentAgent, config: RunConfig) -> None:
     assert isinstance(store, ReplayConfig)
     name, given = "max_items", store.max_items
     needed = _items_of_turn(agent) + config.learner.batch_size - 1
-    what = "a turn's items and what a batch leaves"
+    what = "a turn's items and those that a batch may leave"
     if not store.is_queue:
         name, given = "max_ahead", store.max_ahead
-        needed, what = _least_ahead(agent, config), "a turn's items and a batch's"
+        needed, what = _least_ahead(agent, config), "the items of a turn and a batch"
         if given == 0:
             return
     check(

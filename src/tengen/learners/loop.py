@@ -316,7 +316,7 @@ class Learner:
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
             raise RunError(
-                "state (a batch is in flight) cannot be taken between steps; "
+                "state (a batch is in flight) must be taken after the last step; "
                 "finish the steps that were asked for"
             )
 

@@ -57,7 +57,7 @@ FRAME_SKIP = 4
 _PREFIX = "atari/"
 _MAX_FRAMES = 108_000
 _SIDE = 84
-# The emulator's seeds are signed 32-bit numbers, of which it takes no negative one.
+# The emulator's seeds are signed 32-bit numbers, and a negative one counts as none.
 _SEED_BITS = 31
 
 

@@ -24,7 +24,8 @@ from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["InferenceServer", "ServerStats"]
 
-# Sessions may have more rows than one batch: those of dead actors end only later.
+# Open sessions may have the rows of so many batches, because sessions of dead actors
+# stay open until their end is noticed.
 _MOST_BATCHES = 8
 # Rows with fewer bytes are copied, which costs less than separate arrays and what a
 # backend keeps for them.
