@@ -20,7 +20,7 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
     @property
     def games_of_model(self) -> int:
-        """Games that each model must play before the learner makes the next; 0: any."""
+        """Games each model must play before the learner makes the next; 0: none."""
         return 0
 
     def checked(self, task: str) -> ExperienceConfig:
