@@ -1,4 +1,4 @@
-"""Actors turn inference into actions and experience: by tree search or by the policy.
+"""Actors: they turn inference into actions and experience, by search or by policy.
 
 Importing this package imports no torch.
 """

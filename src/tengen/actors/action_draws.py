@@ -1,8 +1,8 @@
 """How an actor draws actions from the flat outputs of a policy.
 
-The outputs are as ``tengen.losses.distributions`` has them, and the distributions are
-the same: the two must match. A draw is a function of the outputs and of uniform
-numbers that the caller gives, so that it can be repeated, and is made in float64.
+Outputs and distributions are those of ``tengen.losses.distributions``: the two modules
+must match. A draw is a function of the outputs and of uniform numbers that the caller
+gives, so that it can be repeated. It is computed in float64.
 
 Legend: N rows, L outputs, K parts or numbers of an action.
 """
@@ -33,11 +33,11 @@ _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
-    """Draws the actions that a policy's outputs stand for."""
+    """Draws actions from the distribution that a policy's outputs parametrise."""
 
     @property
     def num_uniforms(self) -> int:
-        """Uniform numbers U that one row's draw takes."""
+        """Number U of uniform random numbers that one row's draw needs."""
 
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
@@ -54,7 +54,7 @@ class ActionDraws(Protocol):
         """
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
-        """Returns the likeliest actions, of equal choices the first.
+        """Returns the likeliest actions; among equally likely choices the first.
 
         Args:
             outputs: ``[N, L]`` float32, finite.
@@ -71,8 +71,8 @@ class CategoricalDraws:
         """Makes the draws.
 
         Args:
-            num_choices: Of each part, at least 1 each.
-            shape: Of one action: () for one part, or ``(K,)``.
+            num_choices: Choices of each part, at least 1.
+            shape: Shape of one action: () for one part, or ``(K,)``.
         """
         ends = [sum(num_choices[: i + 1]) for i in range(len(num_choices))]
         # Where each part is in the outputs.
@@ -85,7 +85,7 @@ class CategoricalDraws:
 
     @property
     def num_uniforms(self) -> int:
-        """One a part."""
+        """One for each part."""
         return len(self._slices)
 
     def draw(
@@ -115,7 +115,7 @@ class GaussianDraws:
         """Makes the draws.
 
         Args:
-            shape: Of one action: () for one number, or ``(K,)``.
+            shape: Shape of one action: () for one number, or ``(K,)``.
         """
         self._is_scalar = shape == ()
         self._num_numbers = 1 if self._is_scalar else shape[0]
@@ -136,7 +136,7 @@ class GaussianDraws:
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = (mean + np.exp(log_std) * normals).astype(np.float32)
-        # The density of the number that is kept, which is rounded.
+        # The density at the number that is returned, which is rounded to float32.
         distance = (actions - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)
@@ -180,7 +180,7 @@ class SquashedDraws:
     def draw(
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See ``ActionDraws``; the density is of numbers scaled to [-1, 1]."""
+        """See ``ActionDraws``; the density is that of numbers scaled to [-1, 1]."""
         before, log_prob = self._gaussian.draw(outputs, uniforms)
         u = before.astype(np.float64)
         slope = 2.0 * (math.log(2.0) - u - np.logaddexp(0.0, -2.0 * u))
@@ -188,7 +188,7 @@ class SquashedDraws:
         return self._scaled(before), density.astype(np.float32)
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See ``ActionDraws``: what the mean is squashed to."""
+        """See ``ActionDraws``: the squashed mean."""
         return self._scaled(self._gaussian.greedy(outputs))
 
     def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -201,7 +201,7 @@ class SquashedDraws:
 
 
 def make_squashed_draws(low: Sequence[float], high: Sequence[float]) -> ActionDraws:
-    """Returns what draws numbers between finite bounds by a squashed Gaussian.
+    """Returns the draws of numbers between finite bounds, by a squashed Gaussian.
 
     Args:
         low: Least of each number.
@@ -214,11 +214,11 @@ def make_squashed_draws(low: Sequence[float], high: Sequence[float]) -> ActionDr
 def make_action_draws(
     num_choices: tuple[int, ...], shape: tuple[int, ...]
 ) -> ActionDraws:
-    """Returns what draws the actions of an environment.
+    """Returns the draws for the actions of an environment.
 
     Args:
-        num_choices: Of each part; empty where actions are real numbers.
-        shape: Of one action: () or ``(K,)``.
+        num_choices: Choices of each part; empty where actions are real numbers.
+        shape: Shape of one action: () or ``(K,)``.
     """
     if num_choices:
         return CategoricalDraws(num_choices, shape)

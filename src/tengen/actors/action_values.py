@@ -1,4 +1,4 @@
-"""Actions as environments take them, and as networks are told of them."""
+"""Actions as environments take them, and as a network's inputs encode them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["clip_actions", "encode_actions", "encoded_length"]
 
 
 def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
-    """Returns real numbers within their bounds, and choices as they are.
+    """Returns real numbers clipped to their bounds, and choices as they are.
 
-    A policy draws real numbers from a Gaussian, which has no bounds; what it drew is
-    stored, and what is within the bounds is done.
+    A policy draws real numbers from a Gaussian, which has no bounds. The number drawn
+    is stored, and the clipped number is what the environment gets.
 
     Args:
-        spec: What an action is.
+        spec: The environment's action space.
         actions: ``[N, ...]``.
     """
     if spec.is_discrete:
@@ -31,15 +31,15 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
 
 
 def encoded_length(spec: ActionSpec) -> int:
-    """Returns how many numbers ``encode_actions`` makes of an action."""
+    """Returns how many numbers ``encode_actions`` returns for an action."""
     return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
 
 
 def encode_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns ``[N, encoded_length]`` float32: choices one-hot, numbers in bounds.
+    """Returns ``[N, encoded_length]`` float32: choices one-hot, numbers clipped.
 
     Args:
-        spec: What an action is.
+        spec: The environment's action space.
         actions: ``[N, ...]``.
     """
     num_rows = len(actions)

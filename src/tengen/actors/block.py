@@ -1,4 +1,4 @@
-"""Blocks of steps: what N copies of an environment did, on its way to experience.
+"""Blocks of steps: K steps of N copies of an environment, before they are stored.
 
 A block of K steps has these columns, in time order t = 0 to K - 1::
 
@@ -11,21 +11,21 @@ A block of K steps has these columns, in time order t = 0 to K - 1::
     model_version          [N, K]       int64, of the model that chose action t
     the agent's own        [N, K, ...]
 
-The observation of t + 1 is always what action t reached, so the final observation of an
-episode is there and a truncated episode is bootstrapped from it. The step that begins
-with it is marked ``is_reset``: its action did nothing, and it leads to the first
-observation of the next episode. It is not to be learned from.
+The observation of step t + 1 is always the one that action t reached, so that the final
+observation of an episode is stored and a truncated episode can be bootstrapped from it.
+The step that begins with a final observation is marked ``is_reset``: its action did
+nothing, it leads to the first observation of the next episode, and nothing is learned
+from it.
 
-A step that is both ``truncated`` and ``is_reset`` is none of the environment's: another
-inference server answers from there on, whose memory of the episode is empty. The
-episode goes on behind it, with the same observation, as if it began there.
+A step that is both ``truncated`` and ``is_reset`` is no step of the environment. It
+marks that from here on another inference server answers, whose memory of the episode is
+empty. The episode goes on after it, from the same observation, as if it began there.
 
-A closed block has one step more, for its inputs alone: those that the next block begins
-with. Its ``model_version`` is that of
-the step before, and its other columns are zero.
+A closed block has one more step, which holds the inputs that the next block begins
+with. Its ``model_version`` is that of the step before, and its other columns are zero.
 
-Where a network sees past inputs, a closed block begins with the last steps of the block
-before it once more; those of the first block are zero and end with a reset.
+Where a network sees past inputs, a closed block begins with a copy of the last steps of
+the block before it. In the first block these steps are zero and end with a reset.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def step_tensors(
     """Returns the columns of one step, as the module docstring lists them.
 
     Args:
-        inputs: The network's.
-        actions: The environment's.
-        own: The agent's.
+        inputs: The network's inputs.
+        actions: The environment's action space.
+        own: The agent's own columns.
     """
     flags = dict.fromkeys(
         ("terminated", "truncated", "is_reset"), TensorSpec(dtype="uint8")
@@ -69,7 +69,7 @@ def step_tensors(
 
 
 class StepBlock:
-    """A block that grows by a step of every copy at a time."""
+    """A block that grows by one step of every copy at a time."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StepBlock:
             num_slots: Copies N.
             num_steps: Steps K of a block, at least 1.
             is_closed: Whether a block ends with a step for its inputs alone.
-            num_before: Steps of the block before that a closed one begins with.
+            num_before: Steps of the block before that a closed block begins with.
         """
         self._tensors = tensors
         self._num_slots = num_slots
@@ -119,10 +119,10 @@ class StepBlock:
         """Adds a step of every copy.
 
         Args:
-            inputs: ``[N, ...]`` each, that the network saw.
+            inputs: ``[N, ...]`` each, which the network saw.
             chosen: ``[N, ...]`` each, the action and the agent's own columns.
-            step: What it led to.
-            version: Of the model that chose, at least 0.
+            step: The result of the actions.
+            version: The version of the model that chose them, at least 0.
 
         Raises:
             CoreError: An array has another dtype or shape than its column.
@@ -145,7 +145,7 @@ class StepBlock:
         """Returns the columns of a full block, and begins the next one.
 
         Args:
-            inputs: ``[N, ...]`` each, those of the step that follows.
+            inputs: ``[N, ...]`` each, the inputs of the step that follows.
         """
         columns = self._columns
         self._begin()
@@ -161,7 +161,7 @@ class StepBlock:
 
     def _begin(self) -> None:
         self._num_steps = 0
-        # Copies first, so that one copy's block is one piece of memory.
+        # The axis of copies comes first, so that one copy's steps are contiguous.
         length = self._num_before + self._length + self._is_closed
         self._columns: dict[str, NDArray[Any]] = {
             name: np.empty((self._num_slots, length, *spec.shape), spec.dtype)

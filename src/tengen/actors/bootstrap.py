@@ -1,4 +1,4 @@
-"""How the games of a run's random first model are played."""
+"""How games are played by a run's first model, whose weights are random."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["BootstrapConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfig:
-    """How games are played by model 0, where it is random; later ones as usual.
+    """How games are played by model 0 where it is random; later models play as usual.
 
-    Their targets are not pruned.
+    The policy targets of these games are not pruned.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo), ``bootstrap.flags``.
     """
 
     simulations: int = bounded(80, 1, MAX_SIMULATIONS)
-    """Simulations at every ply, none of which is fast; at least 1."""
+    """Simulations at every ply, at least 1; there are no fast plies."""
     resign_from: float = bounded(0.99, 0, 1)
-    """As ``actor.resign_from``, in [0, 1]."""
+    """In place of ``actor.resign_from`` for these games, in [0, 1]; 1 for never."""
     may_pass: bool = False
-    """As ``actor.may_pass``."""
+    """In place of ``actor.may_pass`` for these games."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -40,7 +40,7 @@ class BootstrapConfig:
         """Returns how the first model's games are played.
 
         Args:
-            actor: How those of later models are.
+            actor: How the games of later models are played.
         """
         return dataclasses.replace(
             actor,
@@ -49,6 +49,6 @@ class BootstrapConfig:
             resign_from=self.resign_from,
             may_pass=self.may_pass,
             prunes_target=False,
-            # A generation of random games stays one.
+            # All games of this generation are played by the random model.
             switch_models=False,
         )

@@ -1,8 +1,9 @@
-"""Who drives the workers of self-play: each thread its own, or devices all of them.
+"""The threads that drive self-play, on the CPU or on devices such as GPUs.
 
-On processors a thread descends its trees and evaluates their leaves by turns, so that
-nobody waits. On devices it has several groups of games: while the leaves of one are
-away it descends the trees of another, and drivers hand full batches to the devices.
+On the CPU each thread alternately descends its own trees and evaluates their leaves, so
+that no thread waits. On devices each thread has several groups of games: while the
+leaves of one group are evaluated, the thread descends the trees of another, and driver
+threads hand full batches of all threads to the devices.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from tengen.inference import (
 __all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
 
 _BATCHES_AT_ONCE = 3
-"""Batches of rows per device that the games at once are for: one is computed, one
-waits for it, and one is with the trees. A thread has as many groups of games."""
+"""Batches per device that the games played at once must fill: one is computed, one
+waits for the device, and one is being filled by the trees. Each thread has as many
+groups of games."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,15 @@ class CrewTimes:
 
 
 class Crew(Protocol):
-    """Workers, and jobs that drive them to their end, each in a thread of its own."""
+    """Workers of self-play, and the jobs that run them, each in a thread of its own."""
 
     @property
     def workers(self) -> Sequence[_core.SelfplayPort]:
-        """Whose counters tell how far it is."""
+        """The workers, whose counters show the progress."""
 
     @property
     def jobs(self) -> Sequence[Callable[[], object]]:
-        """To be run at once."""
+        """The jobs, which must all run at the same time."""
 
     @property
     def batch_capacity(self) -> int:
@@ -63,16 +65,16 @@ class Crew(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What making it brought up that the user should know, a line each."""
+        """Notes for the user from making the crew, a line each."""
 
     def stop(self) -> None:
-        """Frees jobs that wait for others. From any thread."""
+        """Releases jobs that wait for other jobs. Callable from any thread."""
 
     def times(self, seconds: float) -> CrewTimes:
-        """Returns where the time went, when all jobs are over.
+        """Returns where the time went, once all jobs have ended.
 
         Args:
-            seconds: What they took.
+            seconds: Wall time of the jobs.
         """
 
 
@@ -84,7 +86,7 @@ def crew_of_threads(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns threads that each own a worker and a runner, and nothing else.
+    """Returns a crew of threads that each own a worker and evaluate its leaves.
 
     Raises:
         UsageError: The search needs scores, and the backend has none.
@@ -107,7 +109,7 @@ def crew_on_devices(
     sink: _core.GameSink,
     num_threads: int,
 ) -> Crew:
-    """Returns threads whose workers share the lanes of devices.
+    """Returns a crew of threads whose workers share the lanes of devices.
 
     Raises:
         UsageError: The search needs scores, and the backend has none.
@@ -133,7 +135,7 @@ def crew_on_devices(
     first = groups[0][0]
     layout = RowLayout(
         tuple(first.planes.shape[1:]),
-        # The planes of a game in Python may hold any numbers.
+        # Only native games are packed: planes of a game in Python may hold any numbers.
         is_packed=isinstance(rules, str),
     )
     num_lanes = _BATCHES_AT_ONCE * backend.num_devices
@@ -156,7 +158,7 @@ class _ThreadsCrew:
         self._stats: list[DriveStats] = []
 
     def stop(self) -> None:
-        """Nobody waits for another."""
+        """Does nothing: no job waits for another."""
 
     def times(self, seconds: float) -> CrewTimes:
         return CrewTimes(

@@ -1,8 +1,8 @@
-"""The actor of the environment family: steps environments, makes items of their steps.
+"""The environment actor: steps environments and makes items of their steps.
 
-It has no network. Its port asks inference for the answers to every copy of the
-environment at once, lets the agent's policy draw actions, steps, and hands blocks of
-steps to a writer of experience::
+The actor has no network. Its port asks inference for the answers to all copies of the
+environment at once, lets the agent's policy draw actions, steps the copies, and hands
+blocks of steps to a writer of experience::
 
     port = EnvironmentPort(env, policy, signature, writer, ...)
     while not stopped:                             # a turn: one model, many steps
@@ -10,8 +10,8 @@ steps to a writer of experience::
         drive(port, backend.bind(port.inputs, port.outputs, port.state))
 
 Source: Espeholt et al. 2020, "SEED RL", section 3.1 (actors without a network).
-Differs from it: termination and truncation are apart, and the recurrent state that is
-stored with an item is that of the item's first step.
+Differs from the paper: termination and truncation are distinguished, and the recurrent
+state stored with an item is that of the item's first step.
 """
 
 from __future__ import annotations
@@ -39,29 +39,30 @@ __all__ = ["EnvironmentPort", "EnvironmentStats"]
 
 _Result = TypeVar("_Result")
 
-# Episodes that a mean return is taken over, the convention of Gymnasium's thresholds.
+# Episodes that a mean return is taken over, as Gymnasium's reward thresholds are.
 _NUM_RECENT_EPISODES = 100
-# Fewer tell too little, and of each copy at first the shortest.
+# A mean of fewer episodes is too noisy, and biased: each copy's shortest episodes end
+# first.
 _LEAST_EPISODES = 10
 _LEAST_OF_A_COPY = 2
 
 
 @dataclass
 class EnvironmentStats:
-    """Counters of an actor's ports since they were made."""
+    """Counters of an actor's ports since the ports were made."""
 
     num_copies: int = 0
-    """Copies of the ports."""
+    """Copies of the environment that the ports step."""
     num_frames: int = 0
     """Environment steps; resets are not frames."""
     num_episodes: int = 0
     """Episodes that terminated or were truncated, counted where the next begins."""
     num_items: int = 0
-    """Items inserted."""
+    """Items inserted into the table."""
     num_batches: int = 0
     """Batches evaluated, of N rows each."""
     write_s: float = 0.0
-    """Seconds of handing on blocks, most of them waiting for room."""
+    """Seconds spent writing blocks, mostly waiting for room in the table."""
     step_s: float = 0.0
     """Seconds in which the environments stepped."""
     recent_returns: deque[float] = field(
@@ -71,14 +72,14 @@ class EnvironmentStats:
     recent_lengths: deque[int] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
-    """Their steps."""
+    """Lengths of the last 100 episodes in steps, oldest first."""
 
     @property
     def mean_return(self) -> float | None:
         """Mean of ``recent_returns``.
 
-        None before 10 episodes have ended, or 2 a copy where these are more but not
-        more than 100.
+        None until enough episodes have ended: 2 for each copy, but at least 10 and at
+        most 100.
         """
         return self._mean(self.recent_returns)
 
@@ -97,16 +98,17 @@ class EnvironmentStats:
 class EnvironmentPort:
     """A ``tengen.inference.Port`` over N copies of an environment.
 
-    Every batch has a row for every copy, in order. One thread drives it. The
-    environments run on from turn to turn. A port that is made anew, after a crash,
-    begins with a reset, and the steps of a block that was not finished are lost.
+    Every batch has a row for every copy, in order. One thread drives the port.
+    Environments continue from turn to turn. After a crash, the new port resets them,
+    and the steps of the unfinished block are lost.
 
-    What it does is a function of the environment's seed, ``seed``, the versions and the
-    models: the action of a copy at a step is drawn from uniform numbers that belong to
-    (seed, version, step, copy), whatever the other copies do and whoever steps them.
+    All actions are a function of the environment's seed, ``seed``, the model versions
+    and the models: the action of a copy at a step is drawn from uniform numbers that
+    are a function of (seed, version, step, copy), whatever the other copies do and
+    whichever actor steps them.
 
     Attributes:
-        stats: Counters, for the view.
+        stats: Counters that the role reports.
     """
 
     def __init__(
@@ -126,28 +128,29 @@ class EnvironmentPort:
         """Resets the environments.
 
         Args:
-            env: N copies; the port does not close it. Those of a ``GroupEnv`` step
-                while the caller is busy with the other group: ``done`` sends them the
-                actions, and ``next`` takes what came of it.
+            env: N copies; the port does not close it. Copies of a ``GroupEnv`` step
+                while the caller is busy with the other group: ``done`` sends the
+                actions to them, and ``next`` receives the results.
             policy: Draws the actions.
-            signature: Of the network, its state included.
-            block: Takes the steps.
+            signature: The network's signature, its state included.
+            block: Collects the steps.
             write: Called with a block's columns and the state before it; returns how
-                many items that made. Blocks while there is no room.
-            seed: Of the draws, 0 to 2^64 - 1.
+                many items it inserted. Blocks while there is no room.
+            seed: Seed of the draws, 0 to 2^64 - 1.
             turn_blocks: Blocks of a turn, at least 1.
-            slots: Which copies these are; None: all.
+            slots: Which of the run's copies these are; None: they are all.
             arrays: The rows, where inference in another process reads them; None for
                 memory of this process.
-            stats: Added to; ports of one thread may share them. None for fresh ones.
+            stats: Counters to add to, which ports of one thread may share; None: new
+                ones.
         """
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Told apart once: Python asks for every method of such a protocol each time.
+        # Tested once: an isinstance test of a protocol looks up all of its methods.
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
-        # What was sent to the group and not received from it: columns, a version.
+        # Columns and model version of a step sent to the group and not yet received.
         self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
         self._block = block
@@ -162,7 +165,7 @@ class EnvironmentPort:
         self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
-        # What steps do not tell by themselves.
+        # State that must be stored: past frames can be computed from the steps instead.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False
@@ -172,36 +175,39 @@ class EnvironmentPort:
 
     @property
     def frames_per_step(self) -> int:
-        """Frames of the emulator that a step is, 1 where there is none."""
+        """Emulator frames in one step; 1 where there is no emulator."""
         return self._env.spec.frames_per_step
 
     @property
     def inputs(self) -> Arrays:
-        """``[N, ...]`` each, as the signature names them; what inference reads."""
+        """The network's inputs, ``[N, ...]`` each, which inference reads."""
         return self._rows.inputs
 
     @property
     def outputs(self) -> Arrays:
-        """``[N, ...]`` each; what inference fills."""
+        """The network's outputs, ``[N, ...]`` each, which inference fills."""
         return self._rows.outputs
 
     @property
     def state(self) -> Arrays:
-        """``[N, ...]`` each; read and written by inference, zero at a first step."""
+        """The recurrent state, ``[N, ...]`` each, zero at an episode's first step.
+
+        Inference reads and writes it.
+        """
         return self._rows.state
 
     @property
     def is_stepping(self) -> bool:
-        """Whether a group of copies steps by itself, so that ``next`` waits for it."""
+        """Whether a group of copies is stepping now, so that ``next`` would wait."""
         return self._group is not None and (
             self._sent is not None or not self._has_begun
         )
 
     @property
     def busy_s(self) -> float:
-        """Seconds for which the environments are waited for now, 0 if they are not.
+        """Seconds that the port has waited for the environments by now; 0: no wait.
 
-        For any thread: of an environment that hangs it grows and grows.
+        Callable from any thread. It keeps growing while an environment hangs.
         """
         since_s = self._busy_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
@@ -212,10 +218,10 @@ class EnvironmentPort:
         """Begins a turn.
 
         Args:
-            version: Of the model that the turn is driven with, at least 0; None where
-                inference says it with every answer.
-            stop: Once it is set, by whatever thread, ``next`` returns 0; the next turn
-                goes on from there.
+            version: The version of the turn's model, at least 0; None where inference
+                tells the version with every answer.
+            stop: Once any thread sets it, ``next`` returns 0; the next turn goes on
+                from there.
         """
         if version is not None:
             self._rows.arrays.version = version
@@ -245,9 +251,9 @@ class EnvironmentPort:
     def done(self) -> None:
         """Draws an action for every row, steps, and hands on a block that is full.
 
-        Blocks while the environments step or the experience is full; what is a group
-        is sent the actions, and blocks only where another inference server answered
-        and the step by which the block tells so fills it.
+        Blocks while the environments step or the experience is full. A group is only
+        sent its actions, which does not block, except where another inference server
+        has answered and the step that records this fills the block.
 
         Raises:
             RunError: An answer is not finite, or what the environment or the writer
@@ -275,7 +281,7 @@ class EnvironmentPort:
         self._has_begun = True
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
-        """Returns what the environments give, and says meanwhile that it waits."""
+        """Returns the result of ``wait``; ``busy_s`` counts meanwhile."""
         self._busy_since_s = time.monotonic()
         try:
             return wait()
@@ -284,7 +290,7 @@ class EnvironmentPort:
             self._busy_since_s = None
 
     def _take(self, step: Step, chosen: Arrays, version: int) -> None:
-        """Keeps what actions of a model led to, and shows it to the network."""
+        """Stores the result of a step, and shows it to the network."""
         reward = self._env.spec.learned(step.reward)
         ended = step.terminated
         if step.life_lost is not None:
@@ -297,11 +303,11 @@ class EnvironmentPort:
         self._hand_on()
 
     def _cut(self, chosen: Arrays, version: int) -> None:
-        """Keeps that the memory of every copy is empty at the step that comes now.
+        """Records that the memory of every copy is empty from the next step on.
 
-        The step before it counts as truncated: one that resets leads from what it
-        reached to the same once more. So nothing is learned across, and whoever
-        computes the memory anew empties it where inference did.
+        The step before counts as truncated, and a step that resets leads from the state
+        reached to the same state. So nothing is learned across this point, and a
+        learner that computes the memory anew empties it where inference did.
         """
         none = np.zeros(self._slots.count, np.bool_)
         reset = Step({}, none.astype(np.float32), none, ~none, ~none)
@@ -313,7 +319,7 @@ class EnvironmentPort:
             }
 
     def _hand_on(self) -> None:
-        """Writes the block, where it is full."""
+        """Writes the block if it is full."""
         if not self._block.is_full:
             return
         columns = self._block.take(self.inputs)
@@ -323,8 +329,8 @@ class EnvironmentPort:
         self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:
-        # Philox has a block of four numbers for each value of its counter, so that
-        # copies have blocks of their own in the step's stream, whoever steps them.
+        # Philox has a block of four numbers for each value of its counter, so that each
+        # copy has its own blocks in the step's stream, whichever actor steps it.
         num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
         first = self._slots.first * -(-num_uniforms // 4)
         return _core.uniforms(

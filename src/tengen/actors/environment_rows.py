@@ -1,7 +1,7 @@
-"""What a network reads and keeps of copies of an environment, a row for each.
+"""The network's inputs and state for copies of an environment, a row for each copy.
 
-An actor, an evaluation and a player show a network the same things in the same way:
-this is the one place that says which.
+Actors, evaluations and players all fill a network's inputs by this module, so that
+the network sees the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tengen.tensors import Signature
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
-"""Input of a network that is told the action before: choices as one-hot, numbers as
-they are; zeros at the first step of an episode."""
+"""Name of the input that holds the action before: choices one-hot, real numbers as they
+are; zeros at the first step of an episode."""
 LAST_REWARD = "last_reward"
-"""Input of a network that is told the reward before; 0 at an episode's first step."""
+"""Name of the input that holds the reward before; 0 at an episode's first step."""
 
 
 class EnvironmentRows:
-    """Writes N rows, and reads what inference answered to them.
+    """Writes N rows of inputs, and reads the answers of inference to them.
 
     Attributes:
-        arrays: What a runner is bound to. The state of a row is zero where its episode
-            begins.
+        arrays: The rows that inference reads and fills. The state of a row is zero
+            where its episode begins.
     """
 
     def __init__(
@@ -42,34 +42,34 @@ class EnvironmentRows:
         num_rows: int,
         arrays: RowArrays | None = None,
     ) -> None:
-        """Takes rows of zeros.
+        """Makes rows of zeros.
 
         Args:
-            signature: Of the network, its state included.
-            actions: What an action is.
+            signature: The network's signature, its state included.
+            actions: The environment's action space.
             num_rows: N, at least 1.
-            arrays: Where the rows are; None for memory of this process.
+            arrays: Memory for the rows; None for memory of this process.
         """
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
 
     @property
     def inputs(self) -> Arrays:
-        """``[N, ...]`` each, as the signature names them; what inference reads."""
+        """The network's inputs, ``[N, ...]`` each, which inference reads."""
         return self.arrays.inputs
 
     @property
     def outputs(self) -> Arrays:
-        """``[N, ...]`` each; what inference fills."""
+        """The network's outputs, ``[N, ...]`` each, which inference fills."""
         return self.arrays.outputs
 
     @property
     def state(self) -> Arrays:
-        """``[N, ...]`` each; read and written by inference."""
+        """The recurrent state, ``[N, ...]`` each, which inference reads and writes."""
         return self.arrays.state
 
     def begin(self, observation: Arrays) -> None:
-        """Shows first observations: every row begins an episode.
+        """Fills the rows with first observations: every row begins an episode.
 
         Args:
             observation: ``[N, ...]`` each.
@@ -87,14 +87,14 @@ class EnvironmentRows:
         reward: NDArray[np.float32],
         is_first: NDArray[np.bool_],
     ) -> None:
-        """Shows what a step led to.
+        """Fills the rows with the results of a step.
 
         Args:
-            observation: ``[N, ...]`` each, the states reached.
-            action: ``[N, ...]`` as it was chosen, perhaps out of its bounds.
-            reward: ``[N]`` float32 that the action gave.
-            is_first: ``[N]`` bool, rows that begin an episode: they know nothing of
-                the one before.
+            observation: ``[N, ...]`` each, the observations reached.
+            action: ``[N, ...]`` the actions as chosen, perhaps out of bounds.
+            reward: ``[N]`` float32, the rewards of these actions.
+            is_first: ``[N]`` bool, rows that begin an episode: their last action, last
+                reward and state are zero.
         """
         self._write(observation)
         if LAST_ACTION in self.inputs:
@@ -107,13 +107,13 @@ class EnvironmentRows:
         self.arrays.is_first[:] = is_first
 
     def check_answers(self, model: str) -> None:
-        """Checks that every answer is a number.
+        """Checks that every answer is a finite number.
 
         Args:
-            model: Which model answered, for the message.
+            model: The model that answered, for the message.
 
         Raises:
-            RunError: One is infinite or none.
+            RunError: An answer is infinite or not a number.
         """
         place = _core.first_not_finite(list(self.outputs.values()))
         if place < len(self.outputs):

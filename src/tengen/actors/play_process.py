@@ -2,12 +2,12 @@
 
     python -m tengen.actors.play_process DESCRIPTOR
 
-It plays the games that it is given, on one thread, and hands them to its parent (see
-`tengen.actors.processes`) over the socket DESCRIPTOR; it writes no file. When the
-parent's end closes it ends: no orphan goes on by itself.
+The process plays the games that its parent gives it (see `tengen.actors.processes`), on
+one thread, and sends them back over the socket DESCRIPTOR. It writes no file. It exits
+when the parent's end of the socket closes, so that no orphan is left.
 
-From the parent ``{"play": {...}}``, the games of one generation, or ``{"stop": True}``.
-To the parent, every quarter of a second, ``{"games": [BYTES], "num_evaluations": N}``
+The parent sends ``{"play": {...}}``, one generation's games, or ``{"stop": True}``. The
+process sends ``{"games": [BYTES], "num_evaluations": N}`` every quarter of a second
 and at the end ``{"report": {...}}``, or ``{"error": TengenError}``.
 """
 
@@ -35,7 +35,7 @@ __all__ = ["main"]
 
 def main(argv: list[str]) -> int:
     """Plays until the parent is gone; returns the exit code."""
-    # Signals reach the whole process group; the parent alone decides what they mean.
+    # Signals reach the whole process group, but only the parent acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = Connection(int(argv[0]))
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
             f"report it with the traceback in the run's logs"
         )
         parent.send({"error": known})
-        # The disk of the log may be full.
+        # Printing fails where the disk of the log is full.
         with contextlib.suppress(OSError):
             traceback.print_exc()
         return known.exit_code
@@ -60,14 +60,14 @@ def _serve(parent: Connection) -> None:
     player = _Player(parent)
     while True:
         message = parent.recv()
-        # A stop may come when the games it was meant for are over.
+        # A stop may arrive after the games that it was meant for have ended.
         if "play" in message:
             report = player.play(**message["play"])
             parent.send({"report": dataclasses.asdict(report)})
 
 
 class _Player:
-    """Plays; keeps the game and the newest model between generations."""
+    """Plays games; keeps the game and the newest model between generations."""
 
     def __init__(self, parent: Connection) -> None:
         self._parent = parent
@@ -82,12 +82,12 @@ class _Player:
         inference: dict[str, Any],
         generation: dict[str, Any],
     ) -> GenerationReport:
-        """Plays one share of a generation; sends its games on the way.
+        """Plays this process's share of a generation, and sends its games meanwhile.
 
         Args:
             task: The game; the parent made sure that the user typed it.
             actor: A ``SelfplayConfig`` as JSON values.
-            directory: The model's.
+            directory: The model's directory.
             inference: An ``InferenceConfig`` as JSON values.
             generation: Arguments of ``GameQueue``.
         """
@@ -110,7 +110,7 @@ class _Player:
                 games = {"games": sink.take(), "num_evaluations": num_evaluations}
                 self._parent.send(games)
             except (EOFError, ConnectionError):
-                # At once: the game's own code may never return.
+                # Exits at once: the game's own code may never return.
                 os._exit(0)
 
         report = play_generation(

@@ -1,4 +1,4 @@
-"""What an actor of environments asks of an agent: actions from a network's answers."""
+"""The interface by which an environment actor gets actions from a network's answers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Policy", "Slots"]
 
 @dataclass(frozen=True)
 class Slots:
-    """Which copies of the environment an actor has, of all that are stepped."""
+    """Which of the run's copies of the environment belong to an actor."""
 
     first: int
-    """The number of its first copy."""
+    """The number of the actor's first copy, counted over all actors."""
     count: int
-    """Its copies N."""
+    """Number N of the actor's copies."""
     total: int
-    """Those of all actors."""
+    """Number of copies of all actors."""
 
 
 class Policy(Protocol):
-    """From answers to actions; a pure function, from any thread."""
+    """Turns a network's answers into actions, as pure functions, from any thread."""
 
     def num_uniforms(self, actions: ActionSpec) -> int:
-        """Returns how many uniform numbers U one row's action takes."""
+        """Returns how many uniform random numbers U one row's action needs."""
 
     def act(
         self,
@@ -38,13 +38,13 @@ class Policy(Protocol):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """Returns the actions to take, and what is to be stored with them.
+        """Returns the actions to take, and the columns to store with them.
 
         Args:
-            outputs: ``[N, ...]`` each, what the network answered.
-            actions: What an action is.
+            outputs: ``[N, ...]`` each, the network's answers.
+            actions: The environment's action space.
             uniforms: ``[N, U]`` float64 in [0, 1).
-            slots: Which copies these are.
+            slots: Which copies these rows are.
 
         Returns:
             ``action`` ``[N, ...]`` as ``actions`` says, and ``[N, ...]`` each of the
@@ -52,4 +52,4 @@ class Policy(Protocol):
         """
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
-        """Returns ``action`` ``[N, ...]`` alone, the best that the network knows."""
+        """Returns ``action`` ``[N, ...]`` alone: the one the network holds best."""

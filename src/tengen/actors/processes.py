@@ -1,8 +1,9 @@
 """Self-play in several processes, for games whose rules hold the interpreter's lock.
 
-The games of a generation are shared out among processes of one thread each
-(`tengen.actors.play_process`). A game depends on its index alone, so their number
-changes no game. Every finished game comes to the parent, which alone writes.
+The games of a generation are divided among processes of one thread each
+(`tengen.actors.play_process`). A game depends on its index alone, so the number of
+processes changes no game. Finished games are sent to the parent process, and only the
+parent writes them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tengen.inference import InferenceConfig
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
 _MAX_DEATHS = 5
-"""Deaths of one process in a row, without a game between, that end the generation."""
+"""Deaths in a row of one process, no game finished between, that end a generation."""
 _FIRST_BACKOFF_S = 0.5
 _CLOSE_TIMEOUT_S = 5.0
 _INTERVAL_S = 0.25
@@ -38,49 +39,49 @@ _INTERVAL_S = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class GamesOfGeneration:
-    """What is to be played, by which model."""
+    """The games to play, and the model to play them by."""
 
     task: str
     """The game, as ``tengen.games.open_game`` takes it."""
     config: SelfplayConfig
     """How to play."""
     directory: Path
-    """The model's."""
+    """The model's directory."""
     inference: InferenceConfig
-    """How to evaluate; without any ``auto``."""
+    """How to evaluate; every ``auto`` is resolved."""
     seed: int
-    """The run's."""
+    """The run's seed."""
     generation: int
-    """Its number."""
+    """The generation's number."""
     model: int
     """The model's number."""
     finished: Sequence[int] = ()
-    """Games that are durable already."""
+    """Indices of games that are durable already."""
     may_resign: bool = False
     """Whether games may be resigned, as ``SelfplayConfig.resign_above`` says."""
     fork_sources: Sequence[tuple[str, list[int]]] = ()
-    """Variant and moves of games that these may fork off."""
+    """Variant and moves of each game that these games may fork off."""
     openings: Sequence[Sequence[int]] = ()
-    """Of the book that some may begin with."""
+    """The openings of the book, which some games begin with."""
 
 
 @dataclass
 class _Child:
-    """One process and what it has to play."""
+    """One process and the games that it has to play."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
     left: set[int] = field(default_factory=set)
-    """Games that have not come yet."""
+    """Games that the process has not sent yet."""
     num_evaluations: int = 0
     num_deaths: int = 0
     report: GenerationReport | None = None
 
 
 class SelfplayProcesses:
-    """Processes that play generations together; they stay for the next one.
+    """Processes that play a generation together and stay alive for the next one.
 
-    Used by one thread.
+    Not thread-safe.
 
     Args:
         num_processes: How many, at least 1.
@@ -99,19 +100,19 @@ class SelfplayProcesses:
     ) -> GenerationReport:
         """Plays a generation. Blocks until all games are played or ``stop`` is called.
 
-        A process that dies is started again and plays what has not come from it.
+        A process that dies is started again, and plays the games that it had not sent.
 
         Args:
             games: What to play.
-            take: Given each finished game, encoded.
+            take: Called with each finished game, encoded.
             on_progress: Called often with (games, evaluations) so far; may ``stop``.
 
         Raises:
             RunError: A process died again and again, or failed.
-            UsageError: The game broke the protocol or nobody typed it, or the backend
-                is refused.
+            UsageError: The game broke the protocol, the user did not name its module in
+                this call, or the backend is refused.
         """
-        check_allowed(games.task)  # what the processes are told counts as typed
+        check_allowed(games.task)  # the processes themselves trust what they are told
         start_s = time.monotonic()
         self._stopping = False
         finished = set(games.finished)
@@ -151,7 +152,7 @@ class SelfplayProcesses:
             try:
                 child.process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # It holds nothing that is not here or played again.
+                # Nothing is lost: its games are here already or are played again.
                 child.process.kill()
                 child.process.wait()
         self._children = []
@@ -232,7 +233,7 @@ def _give(child: _Child, games: GamesOfGeneration) -> None:
 
 
 def _send(child: _Child, message: dict[str, Any]) -> None:
-    # Where it died, receiving from it will tell.
+    # If the process has died, the next receive from it will show that.
     with contextlib.suppress(ConnectionError):
         child.connection.send(message)
 
@@ -240,7 +241,7 @@ def _send(child: _Child, message: dict[str, Any]) -> None:
 def _sum(
     reports: Sequence[GenerationReport], num_games: int, seconds: float
 ) -> GenerationReport:
-    """Adds reports up; the wall time is that of all together, a batch is of one."""
+    """Adds reports up; wall time and games are the parent's own counts."""
     names = {item.name for item in dataclasses.fields(GenerationReport)} - {"notes"}
     total = {name: sum(getattr(report, name) for report in reports) for name in names}
     total["num_games"], total["seconds"] = num_games, seconds

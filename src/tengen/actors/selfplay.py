@@ -1,7 +1,7 @@
-"""Self-play: the games of one generation, on every core, each durable when it ends.
+"""Self-play: plays the games of one generation on every core, each durable at its end.
 
-The games live in the core as state machines (core/selfplay/workers/worker.h). Here
-threads drive them: by themselves or towards devices, see tengen.actors.crew.
+The games are state machines in the core (core/selfplay/workers/worker.h). The threads
+here drive them, on the CPU or on devices; see tengen.actors.crew.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["GenerationReport", "play_generation"]
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:
-    """What the threads of one generation did together; by default nothing."""
+    """Totals over the threads of one generation; by default all are zero."""
 
     num_games: int = 0
     """Games finished by these threads."""
     num_gone_on_with: int = 0
-    """Games that an earlier process had begun."""
+    """Games that an earlier process had begun and these threads went on with."""
     num_plies: int = 0
     """Plies searched."""
     num_rows: int = 0
@@ -46,19 +46,19 @@ class GenerationReport:
     seconds: float = 0.0
     """Wall time."""
     inference_s: float = 0.0
-    """Time inside the backend, summed over threads; on devices the time that they were
-    busy, as if each thread had been."""
+    """Seconds inside the backend, summed over threads; on devices the devices' busy
+    time, counted once for each thread."""
     tree_s: float = 0.0
-    """Time inside games, trees and encoding, summed over threads."""
+    """Seconds inside games, trees and encoding, summed over threads."""
     wait_s: float = 0.0
-    """Time that threads waited for devices, summed over threads."""
+    """Seconds that threads waited for devices, summed over threads."""
     num_threads: int = 0
     """Threads that played."""
     notes: tuple[str, ...] = ()
-    """What the user should know, a line each, that was not told before."""
+    """New notes for the user, a line each."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the report of both, one after the other, by as many threads."""
+        """Returns the sum with a later report of the same number of threads."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))
@@ -85,7 +85,7 @@ class GenerationReport:
 
     @property
     def cache_hit_share(self) -> float:
-        """Share of the positions asked for that the cache answered, in [0, 1]."""
+        """Share of the requested positions that the cache answered, in [0, 1]."""
         num_asked = self.num_cache_hits + self.num_evaluations
         return self.num_cache_hits / max(1, num_asked)
 
@@ -102,25 +102,26 @@ def play_generation(
     on_unfinished: Callable[[list[bytes]], None] | None = None,
     progress_interval_s: float = 0.25,
 ) -> GenerationReport:
-    """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all are.
+    """Plays the games of ``queue`` and puts each into ``sink``. Blocks until all ended.
 
-    ``queue.stop()`` from any thread ends it early, with the games in flight given to
-    ``on_unfinished``. They are in ``queue.unfinished()`` too, also where it raises.
+    ``queue.stop()`` from any thread ends the generation early; the games in flight are
+    then given to ``on_unfinished``. They are in ``queue.unfinished()`` too, also where
+    this function raises.
 
     Args:
         game: The game.
         config: How to play.
-        backend: The model.
+        backend: The backend that evaluates positions by the model.
         queue: The generation's games.
         sink: Takes each finished game.
         num_threads: Worker threads, at least 1.
         on_progress: Called in this thread with (games, evaluations) so far.
         on_unfinished: Called in this thread with the games in flight, every
-            ``config.snapshot_s`` seconds and where the queue was stopped.
-        progress_interval_s: Seconds between these calls.
+            ``config.snapshot_s`` seconds and once the queue was stopped.
+        progress_interval_s: Seconds between calls of ``on_progress``.
 
     Raises:
-        Exception: What a worker raised first; the others were stopped.
+        Exception: The first exception of a worker; the other workers were stopped.
     """
     rules = core_game(game)
     crew = (
@@ -165,7 +166,7 @@ def play_generation(
 
 
 class _Snapshots:
-    """Asks for the games in flight now and then, and takes them when they are there."""
+    """Asks for the games in flight from time to time, and collects the answer later."""
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class _Snapshots:
         self._is_asked = False
 
     def look(self) -> None:
-        """Called in short intervals: the answer is there at the next call."""
+        """Collects an answer or asks anew; must be called at short intervals."""
         if self._take is None:
             return
         if self._is_asked:
@@ -199,7 +200,7 @@ def _watch(
     on_progress: Callable[[int, int], None] | None,
     interval_s: float,
 ) -> None:
-    # Asked once: the last one may end at any instant.
+    # Listed once per round: the last thread may end at any instant.
     while threads_left := [thread for thread in threads if thread.is_alive()]:
         threads_left[0].join(interval_s)
         snapshots.look()

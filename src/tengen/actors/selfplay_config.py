@@ -13,12 +13,12 @@ from tengen.search import MAX_SIMULATIONS, SearchConfig
 __all__ = ["MAX_SLOTS", "SelfplayConfig"]
 
 MAX_SLOTS = 4096
-"""Most games at once on one thread."""
+"""The most games that one thread plays at once."""
 
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
 _MAX_CACHE_MIB = 1 << 20
-# Fields that a search by minigo does not read, and those that no other does.
+# Fields that minigo's search does not read, then fields that only minigo's reads.
 _NOT_OF_MINIGO = (
     "temperature_early",
     "temperature_late",
@@ -55,143 +55,161 @@ _OF_MINIGO = (
 class SelfplayConfig:
     """How self-play games are played.
 
-    Methods of KataGo's that are off by default were not shown to pay at small scale:
-    the table in docs/howto/train/go.md.
+    Methods of KataGo that are off by default did not gain strength at small scale in
+    the experiments of docs/howto/train/go.md.
 
     With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
-    (core/selfplay/workers/minigo_worker.h): the tree is kept from ply to ply; a cheap
-    search, a fast ply, makes its simulations beside the visits that are left; where a
-    game has cheap searches, a full one begins without a tree, and makes a simulation
-    more for each visit that its root had; the first ply of a game is searched in full.
-    Fields that say ``Minigo`` are for it alone, and it reads neither temperatures nor
-    policy openings, forks, decided games, surprise, leads and ``reuse_tree``: each
-    keeps its default where it is not read.
+    (core/selfplay/workers/minigo_worker.h). The tree is kept from ply to ply. A cheap
+    search (fast ply) adds its simulations to the visits that the tree already has.
+    Where a game has cheap searches, a full search begins without a tree, and makes one
+    more simulation for each visit that its root had. The first ply of a game has a full
+    search. Fields whose text begins with ``Minigo`` are read by this search alone. It
+    does not read the fields of temperatures, policy openings, forks, decided games,
+    surprise and leads, nor ``reuse_tree``. A field that is not read must keep its
+    default.
     """
 
     games_per_generation: int = bounded(128, 1, _MAX_GAMES)
-    """Games on one model before the learner's turn, at least 1."""
+    """Games played between two turns of the learner, at least 1."""
     search: SearchConfig = field(default_factory=SearchConfig)
     """The search at every ply."""
     full_simulations: int = bounded(64, 1, MAX_SIMULATIONS)
-    """Simulations of a full search, whose policy is a training target; at least 1."""
+    """Simulations of a full search, whose policy is a training target; at least 1. More
+    simulations give better targets and fewer games."""
     cheap_simulations: int = bounded(16, 1, MAX_SIMULATIONS)
-    """Simulations of a cheap search, which only moves the game on; at least 1.
-    Source: Wu 2019, "Accelerating self-play learning in Go", section 3.1."""
+    """Simulations of a cheap search, which chooses a move but makes no training row; at
+    least 1. Source: Wu 2019, "Accelerating self-play learning in Go", section 3.1."""
     full_probability: float = bounded(
         1.0, 0, 1, "use 1 for a full search at every ply", above=True
     )
-    """Share of plies with a full search, in (0, 1]."""
+    """Share of plies with a full search, above 0, at most 1; the others have a cheap
+    search."""
     temperature_early: float = bounded(1.0, 0, hint="raise it")
-    """Temperature of the move choice at the first ply, at least 0. A full Gumbel
-    search plays the action that it drew, whatever the temperatures are."""
+    """Temperature of the move choice at the first ply, at least 0. A higher temperature
+    makes moves more random. A full Gumbel search ignores temperatures: it plays the
+    action that it drew."""
     temperature_late: float = bounded(0.1, 0, hint="raise it")
-    """Temperature that it falls to, at least 0; below 0.01 the best move is played."""
+    """Temperature that the move choice falls to over a game, at least 0. Below 0.01 the
+    best move is played."""
     temperature_halflife: float = bounded(
         10.0, 0, above=True, rule="must be positive; raise it"
     )
-    """Plies over which the difference of the two halves, positive."""
+    """Plies in which the difference between the two temperatures halves, positive."""
     variety: GoVariety = field(default_factory=GoVariety)
-    """Games of Go on other boards and by other rules; the task's alone by default."""
+    """Games of Go on other boards and by other rules than the task's; none by
+    default."""
     book_share: float = bounded(0.0, 0, 1)
     """Share of the games that begin with an opening of ``agent.book``, in [0, 1]; the
-    others as the next fields say. A book is of the task itself, not of a variety."""
+    other games begin as the following fields say. Openings of a book are only for the
+    task's own board and rules, not for those of ``variety``."""
     max_opening_plies: int = bounded(0, 0, _MAX_PLIES)
-    """A game starts with a uniform number, 0 to this, of uniform random moves, so that
-    one of so many and one more begins on the empty board."""
+    """Most random moves at the start of a game, at least 0. Each game draws a number
+    from 0 to this one evenly, and begins with so many uniformly random moves. One game
+    in this number plus one begins on the empty board."""
     policy_opening_plies: float = bounded(0.0, 0, hint="raise it")
-    """After those, moves drawn from the bare policy: an exponentially distributed
-    number with this mean, at least 0, 0 for none (KataGo's is 0.04 times the points
-    of the board)."""
+    """Mean number of opening moves drawn from the network's policy without search,
+    after the random moves; at least 0, 0 for none (KataGo: 0.04 times the points of
+    the board). The number is exponentially distributed."""
     policy_opening_temperature: float = bounded(
         1.0, 0, above=True, hint="use 1 for the policy as it is"
     )
-    """Temperature of those draws, above 0 (KataGo's 1)."""
+    """Temperature of the policy in these opening moves, above 0 (KataGo: 1). A higher
+    temperature makes the moves more random."""
     early_fork_share: float = bounded(0.0, 0, 1)
-    """Share of the games that begin near the first move of a game of the generation
-    before, with the best of some random moves there, as the network sees it, 0 to 1
-    (KataGo's 0.04)."""
+    """Share of the games that are early forks, 0 to 1 (KataGo: 0.04). An early fork
+    takes the first plies of a game of the generation before, and then plays the move
+    that the network prefers among some random moves."""
     early_fork_plies: float = bounded(2.0, 0, hint="raise it")
-    """Mean of the exponential number of plies that they keep, at least 0 (KataGo's is
-    0.025 times the points of the board)."""
+    """Mean number of plies that an early fork takes over, at least 0 (KataGo: 0.025
+    times the points of the board). The number is exponentially distributed."""
     early_fork_choices: int = bounded(12, 3, _MAX_PLIES)
-    """Moves that they choose from: a uniform number, 3 to this."""
+    """Most random moves that an early fork chooses among, at least 3; their number is
+    drawn evenly from 3 to this one."""
     late_fork_share: float = bounded(0.0, 0, 1)
-    """Share of the games that begin so anywhere in one of those games, evenly, 0 to 1;
-    both shares together are at most 1 (KataGo's 0.01)."""
+    """Share of the games that are late forks, 0 to 1 (KataGo: 0.01). A late fork leaves
+    a game of the generation before at any of its plies, all equally likely. With
+    ``early_fork_share`` at most 1."""
     late_fork_choices: int = bounded(36, 3, _MAX_PLIES)
-    """Moves that these choose from: a uniform number, 3 to this."""
+    """Most random moves that a late fork chooses among, at least 3; their number is
+    drawn evenly from 3 to this one."""
     reduce_above: float = bounded(1.0, 0, 1)
-    """Where the last 3 searches agree on who wins by values beyond this, full searches
-    shrink, to cheap ones at certainty; 0 up to 1, 1 for never (KataGo's 0.9)."""
+    """Absolute value beyond which a game counts as decided and full searches get
+    smaller, if the last 3 searches agree on the winner; 0 to 1, 1 for never (KataGo:
+    0.9). At a value of 1 a full search is as small as a cheap one."""
     reduced_weight: float = bounded(0.1, 0, 1, above=True)
-    """Weight of a row whose search shrank all the way, above 0, at most 1 (KataGo's
-    0.1)."""
+    """Weight of a training row whose search was reduced to a cheap one, above 0, at
+    most 1 (KataGo: 0.1)."""
     resign_above: float = bounded(1.0, 0, 1)
-    """Where the last 5 searches agree on who wins by values beyond this, the game ends
-    so; 0 up to 1, 1 for never. It waits until the games played on show that it is
-    safe, see ``resign_max_false_share``."""
+    """Absolute value beyond which a game is resigned, if the last 5 searches agree on
+    the winner; 0 to 1, 1 for never. Games are resigned only once this has been measured
+    to be safe, see ``resign_max_false_share``."""
     resign_playout_share: float = bounded(0.1, 0, 1, above=True)
-    """Share of games that are played on all the same, to measure that, above 0, at
-    most 1 (AlphaGo Zero's 0.1)."""
+    """Share of games that are never resigned, to measure how often resigning would be
+    wrong; above 0, at most 1 (AlphaGo Zero: 0.1)."""
     resign_max_false_share: float = bounded(0.05, 0, 1)
-    """Games may be resigned while at most this share of the decided games that were
-    played on ended otherwise; 0 up to 1 (AlphaGo Zero's 0.05)."""
+    """Largest share of wrong resignations with which games may be resigned, 0 to 1
+    (AlphaGo Zero: 0.05). It is measured on decided games that were played on: a
+    resignation would have been wrong where the game ended otherwise."""
     settled_playout_share: float = bounded(0.02, 0, 1)
-    """Share of games of Go that are played on though every point is pass-alive; the
-    others end there. 0 up to 1, 1 for never ending early (KataGo's 0.02)."""
+    """Share of games of Go that are played on once every point is pass-alive; the
+    others end there. 0 to 1, 1: no game ends early (KataGo: 0.02)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
-    """Share of the weight of a game's rows that follows how far the search moved the
-    policy; a cheap search that moved it far becomes a row. 0 for none (KataGo's 0.5).
-    """
+    """Share of the weight of a game's rows that is given in proportion to how far the
+    search moved the policy, 0 to 1; 0 for none (KataGo: 0.5). A cheap search that moved
+    the policy far then makes a row too."""
     value_surprise_share: float = bounded(0.0, 0, hint="raise it")
-    """Share of that weight that follows how far the game moved the value from the
-    network's; 0 for none (KataGo's 0.1). Both shares together are at most 1."""
+    """Share of the weight of a game's rows that is given in proportion to how far the
+    game moved the value from the network's; 0 for none (KataGo: 0.1). With
+    ``policy_surprise_share`` at most 1."""
     lead_share: float = bounded(0.0, 0, 1)
-    """Share of the plies with a full search for which a few small searches with other
-    komi estimate the lead, the points that the side to move could give away until the
-    position is even; 0 to 1, 0 for none, in games with komi (KataGo's 0.05).
-    ``net.lead`` learns it."""
+    """Share of the plies with a full search at which the lead is estimated, 0 to 1, 0
+    for none (KataGo: 0.05). A few small searches with other komi find the lead: the
+    points that the side to move could give away until the position is even. For games
+    with komi and networks with ``net.lead``."""
     lead_simulations: int = bounded(6, 1, MAX_SIMULATIONS)
-    """Simulations of each of those searches, at least 1 (KataGo's 6)."""
+    """Simulations of each search that estimates a lead, at least 1 (KataGo: 6)."""
     soft_pick_plies: int = bounded(30, 0, _MAX_PLIES)
-    """Minigo: first plies of a game at which the move is drawn by visits, and never a
-    pass; 0 to 65535 (the benchmark's is points / 12, made even: 30 on 19x19)."""
+    """Minigo: number of plies at the start of a game whose move is drawn by visits, and
+    is never a pass; 0 to 65535 (the benchmark: points / 12, made even, which is 30 on
+    19x19)."""
     soft_pick_exponent: float = bounded(0.98, 0, 100, "the benchmark's is 0.98")
-    """Minigo: power of the visits in those draws, and in the targets of those plies, 0
-    to 100 (the benchmark's 0.98)."""
+    """Minigo: power of the visit counts in drawing the moves of ``soft_pick_plies`` and
+    in the policy targets of these plies; 0 to 100 (the benchmark: 0.98). A smaller
+    power makes moves more random."""
     restrict_pass_alive_after: int = bounded(4, 0, _MAX_PLIES)
-    """Minigo: once a side has passed so often in a row, the other does not play on
-    pass-alive points of Go from then on, but for the plies that are drawn, and learns
-    nothing of them; 0 to 65535, 0 for always (the benchmark's 4)."""
+    """Minigo: passes in a row by one side, after which the other side no longer plays
+    on pass-alive points of Go and learns nothing of such moves; 0 to 65535, 0 for
+    always (the benchmark: 4). Plies of ``soft_pick_plies`` are excepted."""
     resign_from: float = bounded(0.9, 0, 1, "1 is never")
-    """Minigo: a side resigns whose root is worth less than -t, where each game draws
-    its t evenly from this, which is out of it, to 1; 0 to 1, 1 for never (the
-    benchmark's 0.9). No game is played on to measure how often that is wrong."""
+    """Minigo: least resignation threshold, 0 to 1, 1 for never (the benchmark: 0.9).
+    Each game draws a threshold t evenly between this number, which is excluded, and 1;
+    a side resigns where its root's value is below -t. No games are played on to measure
+    how often that is wrong."""
     may_pass: bool = True
-    """Minigo: whether a side may pass where another move is legal. A random network
-    would, and games would end before they began: the benchmark's bootstrap has false.
-    The pass keeps its prior and its part of the noise.
-    """
+    """Minigo: whether a side may pass where another move is legal. The benchmark's
+    bootstrap has false, because a random network would pass at once and end the games.
+    The pass keeps its prior and its part of the noise."""
     prunes_target: bool = True
-    """Minigo: whether the policy target of a full ply loses the visits that only noise
-    made, and those on pass-alive points that are not played; else it has every visit
-    (the benchmark's bootstrap has false)."""
+    """Minigo: whether visits that only noise caused, and visits on pass-alive points
+    that are not played, are removed from the policy target of a full ply (the
+    benchmark's bootstrap has false)."""
     reuse_tree: bool = True
     """Whether a cheap search starts from the subtree that the last search left."""
     snapshot_s: float = bounded(60.0, 0, above=True, rule="must be positive; use 60")
-    """Seconds between copies of the games in flight on the disk, positive: a restart
-    goes on with them. Games in Python begin again."""
+    """Seconds between two saves of the games in flight, positive. A restart goes on
+    with the saved games; games of a task in Python begin again."""
     switch_models: bool = True
-    """Whether a generation goes on with a model that is published meanwhile, where a
-    role plays by itself: each game from its next full search on. With False it ends on
-    the model that it began on, and by minigo where ``full_probability`` is 1. Games in
-    Python end on theirs where several processes play them."""
+    """Whether games in flight change to a model that is published meanwhile, where a
+    role plays by itself; each game changes at its next full search. If not, a
+    generation ends on the model that it began with. That is also the case for minigo
+    with ``full_probability`` 1, and for games in Python that several processes
+    play."""
     num_slots: int = bounded(16, 1, MAX_SLOTS, "8 to 64 suits a CPU")
-    """Games at once on one thread: the most rows of one batch, or with minigo so many
-    times ``search.minigo_virtual_losses``; 1 to 4096. On devices at least so many that
-    three of their largest batches can be under way."""
+    """Games that one thread plays at once, 1 to 4096. This is the most rows of a batch;
+    with minigo a batch has up to ``search.minigo_virtual_losses`` times as many. On
+    devices the number is raised until three of their largest batches are under way."""
     cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "0 is no cache")
-    """Memory for evaluations already made, in MiB a thread; 0 for none."""
+    """Memory of each thread for evaluations already made, in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -215,7 +233,7 @@ class SelfplayConfig:
         self._refuse_unread()
 
     def _refuse_unread(self) -> None:
-        """Refuses a setting that would do nothing with the search's policy."""
+        """Refuses a setting that the search's policy does not read."""
         policy = self.search.policy
         unread = _NOT_OF_MINIGO if policy == "minigo" else _OF_MINIGO
         for field_ in fields(self):
@@ -230,10 +248,10 @@ class SelfplayConfig:
 
     @property
     def follows_models(self) -> bool:
-        """Whether a generation goes on with a model that is published meanwhile.
+        """Whether games in flight change to a model that is published meanwhile.
 
-        As ``switch_models`` says, where games can be gone on with: by minigo they can
-        at a full ply, but not where every ply is one and keeps the tree.
+        This is ``switch_models``, except for minigo where every ply is a full one: such
+        games keep their tree from ply to ply, and so have no ply to change at.
         """
         keeps_trees = self.search.policy == "minigo" and self.full_probability == 1
         return self.switch_models and not keeps_trees

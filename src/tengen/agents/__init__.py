@@ -1,7 +1,7 @@
-"""Agents: an algorithm is one file, and nothing outside asks which of them runs.
+"""Agents: each algorithm is one file, and no other code asks which agent runs.
 
-``Agent`` is what the roles ask of any; ``EnvironmentAgent`` is what the agents of
-environments share. Importing this package imports no torch.
+``Agent`` is the interface that the roles use; ``EnvironmentAgent`` is the base of the
+agents that act in environments. Importing this package imports no torch.
 """
 
 from __future__ import annotations

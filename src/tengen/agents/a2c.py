@@ -1,17 +1,18 @@
 """A2C: the advantage actor-critic, and A3C, its asynchronous form.
 
-In one process (``--launch inline``) the learner learns from what the newest policy did,
-as A2C; with actors in processes (``--actors N``) from what policies of some steps ago
-did, uncorrected, as A3C. ``vtrace`` is the same with a correction.
+In one process (``--launch inline``) the learner learns from the actions of the newest
+policy, as in A2C. With actors in other processes (``--actors N``) it learns from the
+actions of policies some steps old, without correction, as in A3C. The agent ``vtrace``
+is the same with a correction.
 
 Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 (arXiv:1602.01783), section 4 and algorithm S3.
 
-Differs from the paper: one learner makes the steps, of unrolls of many actors at once,
-where A3C has a learner in each actor; the optimizer is AdamW without decay of weights,
-not RMSProp; advantages are mixed with ``trace_lambda``, 1 as in the paper; a truncated
-episode bootstraps; rewards are divided by the scale of returns
-(``tengen.agents.return_scale``).
+Differs from the paper: one learner makes the optimizer steps, from unrolls of many
+actors at once, where A3C has a learner in each actor; the optimizer is AdamW without
+weight decay, not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1
+is the paper's; a truncated episode bootstraps; rewards are divided by the scale of
+returns (``tengen.agents.return_scale``).
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ class A2c(PolicyAgent):
     """A2C; see the module docstring."""
 
     kind: Literal["a2c"] = "a2c"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("a3c",)
     unroll_length: int = 5
-    """Transitions T of an unroll, 1 to 100,000."""
+    """Number T of transitions in an unroll, 1 to 100,000."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
     )
-    """How environments are stepped; a turn is one batch."""
+    """How environments are stepped; by default one turn of an actor makes one batch."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss, at least 0."""
+    """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0."""
+    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two turns."""
@@ -64,7 +65,7 @@ class A2c(PolicyAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``: a batch is a turn's unrolls.
 
-        Of screens, whose unrolls are long, it is a quarter of them.
+        For screens, whose unrolls are long, a batch is a quarter of a turn's unrolls.
         """
         is_large = shows_screens(spec)
         return LearnerConfig(
@@ -89,17 +90,16 @@ class A2c(PolicyAgent):
 class A2cUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses.
 
-    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
-    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets carries no
-    loss.
+    Columns, for B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets has no loss.
     """
 
     def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
         """Makes the update.
 
         Args:
-            agent: Its settings.
-            actions: What an action is.
+            agent: The agent's settings.
+            actions: The environment's action space.
         """
         super().__init__(agent, actions)
         self._agent = agent

@@ -1,11 +1,11 @@
-"""TD errors of new items from the Q values that acting knew, in numpy.
+"""TD errors of new items from the Q values that the actor acted by, in numpy.
 
-They are the learner's (``tengen.losses.n_step_targets``, ``td_errors``), with the
-network that acted both as online and as target network: the two must match.
+The formulas are the learner's (``tengen.losses.n_step_targets``, ``td_errors``), and
+must match them; the network that acted is both online and target network.
 
 Source: Horgan et al. 2018, "Distributed Prioritized Experience Replay"
-(arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591), whose
-inference gives them without another pass.
+(arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591), where
+inference gives the Q values without another pass.
 
 Legend: B items of T steps.
 """
@@ -37,18 +37,18 @@ def acting_errors(
     """Returns ``[B, T - 1]``, targets minus Q values; 0 where a step resets.
 
     Args:
-        steps: ``[B, T]`` each, with the two columns of acting.
+        steps: ``[B, T]`` each, with the columns ``q_taken`` and ``q_best``.
         num_steps: Rewards n that a target adds up, at least 1.
-        discount: In [0, 1].
-        rescaling_epsilon: Of ``signed_hyperbolic``, where Q values are on its scale;
-            None where they are as they are.
+        discount: Discount of one step, in [0, 1].
+        rescaling_epsilon: Epsilon of ``signed_hyperbolic``, where Q values are on the
+            rescaled scale; None where they are not rescaled.
     """
     reached: NDArray[Any] = steps[Q_BEST][:, 1:].astype(np.float64)
     if rescaling_epsilon is not None:
         reached = _signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
-    # Where the next step has no return of its own, what was reached has a value.
+    # Where the next step is no transition, the target bootstraps from what was reached.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached

@@ -1,4 +1,4 @@
-"""What a run asks of an agent, whichever it is."""
+"""The interface that a run uses of any agent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["Agent", "Schedule", "StoreWay"]
 
 
 class StoreWay(Protocol):
-    """How a store of another process is reached."""
+    """How to reach the store of another process."""
 
     @property
     def address(self) -> str:
@@ -42,43 +42,44 @@ class StoreWay(Protocol):
 
     @property
     def token(self) -> str | None:
-        """What the store wants to be told; None where it asks for nothing."""
+        """The secret that the store asks clients for; None where it asks for none."""
 
     @property
     def fingerprint(self) -> str | None:
-        """Of its certificate; None where it has none."""
+        """Fingerprint of the store's certificate; None where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Which roles a run has, for whoever starts them."""
+    """Which roles a run has, for the launcher that starts them."""
 
     acting: str
-    """The role that makes experience; empty where another run does."""
+    """The role that makes experience; empty where another run makes it."""
     learning: tuple[str, ...]
-    """The roles between two turns of acting, in order."""
+    """The roles that work between two turns of acting, in order."""
     rating: str = ""
-    """The role that rates models now and then; empty for none."""
+    """The role that rates models from time to time; empty for none."""
     closing: str = ""
-    """The role of which all that act take turns once training has ended, until it has
+    """The role that the acting processes take up once training has ended, until it has
     nothing left to do; empty for none."""
     serving: str = ""
-    """The role that answers those that act where all roles work at once; empty where
-    each that acts has the network itself."""
+    """The role that answers the acting processes where all roles work at once; empty
+    where each acting process has the network itself."""
     model_s: float = 0.0
-    """How long a turn of the learner goes on where others act meanwhile, in seconds, as
-    each turn ends with a model."""
+    """Seconds of a learner's turn where others act meanwhile. Each turn ends with a
+    model, so this is also the time between models."""
     is_shared: bool = False
-    """Whether acting and learning need one process where they take turns, as the
-    experience is there; and learning in any case."""
+    """Whether the experience is in the memory of the learning process, so that the
+    learning roles always share one process, and the acting role too where the roles
+    take turns."""
     counts_frames: bool = False
-    """Whether a budget is in frames, steps of environments, and not in games."""
+    """Whether a budget counts frames, steps of environments, instead of games."""
     games_per_turn: int = 0
-    """Games of a turn of acting; 0 where none are played."""
+    """Games in a turn of acting; 0 where no games are played."""
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The roles without which the run does not go on, each a process of its own.
+        """The roles that the run needs to go on, each a process of its own.
 
         Empty where the roles must share a process.
         """
@@ -89,31 +90,31 @@ class Schedule:
 
 
 class Agent(OpenConfig, package="tengen.agents"):
-    """An algorithm whole: its settings, and what follows from them.
+    """A whole algorithm: its settings, and all that follows from them.
 
     An agent is a frozen dataclass in a file of its own, ``agents/KIND.py``, which
     imports torch only inside methods. A run has one, ``RunConfig.agent``.
 
     Attributes:
         gate: Which candidates become models.
-        also_called: Names that papers and others give it, in small letters, for who
-            types one.
-        keeps_models: Whether experience names the models that made it, so that they
-            stay.
-        rating: How models are rated on the way; None where nothing plays them.
-        target: Whom all models meet in order, once training has ended, where there is
-            somebody.
-        play: How models play, where they do.
-        book: The file of a book of openings, or its digest where the run has it; empty
-            for none.
-        iterations: Models after the first at which training ends; 0: the budget alone
-            ends it.
+        also_called: Other names of the algorithm, in lower case, that ``--agent``
+            answers with a hint.
+        keeps_models: Whether experience names the models that made it, so that these
+            models are never deleted.
+        rating: How models are rated during training; None where they are not.
+        target: The fixed player that all models meet in order once training has ended;
+            without ``opponent`` there is none.
+        play: How models play games; unused by agents that play none.
+        book: The file of a book of openings, or its digest once the run has a copy;
+            empty for none.
+        iterations: Number of models after the first one at which training ends; 0:
+            only the budget ends training.
         learn_from: The run whose games are learned from; empty for the run's own
             experience.
-        sets_itself_up: Whether it chooses network, store and learner for a task, so
-            that it needs no recipe.
-        fixed: The agent's settings that stay as the run began, since its network or its
-            experience was made for them.
+        sets_itself_up: Whether the agent chooses network, store and learner for a task,
+            so that it needs no recipe.
+        fixed: The agent's settings that a run cannot change after its start, because
+            its network or its experience was made for them.
     """
 
     gate: GateConfig = AcceptAllGate()
@@ -133,7 +134,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns why this agent cannot train a task; empty where it can.
 
         Raises:
-            UsageError: The task is unknown, or what it needs is not installed.
+            UsageError: The task is unknown, or a package that it needs is missing.
         """
         raise NotImplementedError(f"{cls.__name__} must say what it trains")
 
@@ -141,18 +142,18 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Checks the parts of a run against each other.
 
         Raises:
-            UsageError: A part is not for this agent.
+            UsageError: A part cannot be used with this agent.
         """
 
     def check_task(self, config: RunConfig) -> None:
-        """Checks what depends on the task, which is made for it.
+        """Checks the settings that depend on the task. Makes the task.
 
         Raises:
             UsageError: A setting does not fit the task.
         """
 
     def signature(self, task: str) -> Signature:
-        """Returns what the agent asks of a network for a task."""
+        """Returns the inputs and outputs that the agent needs of a network."""
         raise NotImplementedError(f"{type(self).__name__} must ask for a network")
 
     def schedule(self, config: RunConfig) -> Schedule:
@@ -167,51 +168,51 @@ class Agent(OpenConfig, package="tengen.agents"):
         directory: Path | None = None,
         net: NetDoor | None = None,
     ) -> Experience:
-        """Opens what the learner draws from.
+        """Opens the experience that the learner draws from.
 
         Args:
-            config: The run's.
+            config: The run's config.
             run: The run.
-            state: What ``Experience.state`` returned, to go on from; None to start.
-            directory: Of experience in memory, where those that act in other processes
-                of the host join in; None: nobody does.
-            net: Where those of other hosts join in too; None: nobody does.
+            state: What ``Experience.state`` returned, to resume from; None to start.
+            directory: Where actors in other processes of this host reach experience
+                that is in memory; None: there are no such actors.
+            net: Where actors on other hosts reach it; None: there are no such actors.
 
         Raises:
-            UsageError: It belongs to another process.
-            RunError: What is on the disk is missing or damaged.
+            UsageError: Another process has the experience open.
+            RunError: Experience on the disk is missing or damaged.
         """
         raise NotImplementedError(f"{type(self).__name__} must have experience")
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
     ) -> ExperiencePart:
-        """Returns what a learner draws from that follows another one.
+        """Returns the experience that a learner draws from which follows another.
 
         Args:
-            config: The run's.
+            config: The run's config.
             run: The run.
-            way: Returns how the experience of the leading learner's process is reached,
-                where it is in memory; raises RunError where it is not there.
+            way: Returns how to reach experience in the memory of the leading learner's
+                process; raises RunError where it cannot be reached.
         """
         raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
     def check_room(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None
     ) -> str:
-        """Makes sure that what the learner draws from has room here; writes nothing.
+        """Checks that there is room for the learner's experience; writes nothing.
 
         Args:
-            config: The run's.
-            run: The run, which need not be there yet.
+            config: The run's config.
+            run: The run, which need not exist yet.
             directory: As for ``open_experience``.
 
         Returns:
-            How large it is and where it will be, a line for people; empty where it
-            takes no room to speak of.
+            A line for the user: how large the experience is and where it will be;
+            empty where its size is negligible.
 
         Raises:
-            UsageError: It does not fit the memory or the disk.
+            UsageError: The experience does not fit the memory or the disk.
         """
         return ""
 
@@ -219,57 +220,60 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns how the agent learns.
 
         Args:
-            config: The run's.
+            config: The run's config.
             net: The network in training.
         """
         raise NotImplementedError(f"{type(self).__name__} must learn")
 
     def outputs(self) -> Sequence[str] | None:
-        """Returns the outputs of a network that acting needs; None for all."""
+        """Returns the network's outputs that acting needs; None: all of them."""
         return None
 
     def sample_inputs(
         self, task: str, num_rows: int, seed: int
     ) -> dict[str, NDArray[np.generic]]:
-        """Returns different inputs on which an export is compared with its source.
+        """Returns distinct inputs on which an export is compared with its torch source.
 
-        Empty where the agent's networks are evaluated by their source alone.
+        Empty where the agent's networks are never exported.
         """
         return {}
 
     def evaluations_per_model(self, task: str) -> float:
-        """Returns about how many positions one model evaluates; 0: nobody knows.
+        """Returns about how many positions one model evaluates; 0: unknown.
 
-        What is done once for each model, such as quantising it, is weighed by it.
+        The cost of work done once for each model, such as quantising, is weighed
+        against this number.
         """
         return 0.0
 
     def point_utility(self, num_points: int) -> float:
-        """Returns what a point of the final score is worth to the search, or 0."""
+        """Returns the utility of one point of the final score in the search, or 0."""
         return 0.0
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
-        """Returns the network that a run begins with, and that of each later stage."""
+        """Returns the network that a run begins with, then that of each stage."""
         return (net,)
 
     def num_stages_begun(self, history: History) -> int:
-        """Returns how many later stages have begun in a run with such a history."""
+        """Returns how many stages have begun in a run with this history."""
         return 0
 
     def without_stages(self) -> Self:
-        """Returns the agent for a run whose network stays as it begins."""
+        """Returns the agent without stages, for a run whose network never grows."""
         return self
 
     def growing_from(self, net: NetConfig) -> Self:
-        """Returns the agent with those stages alone that grow from a network."""
+        """Returns the agent with only those stages that a network can grow into."""
         return self
 
     def growing_as(self, recipe: Agent, net: NetConfig) -> Self:
         """Returns the agent with a recipe's stages, for a run of an earlier version.
 
+        The run's own stages stay. Stages of the recipe are added only where the run's
+        stages are the recipe's first ones.
+
         Args:
             recipe: The agent as its recipe makes it today.
-            net: What the run began with; stages that it has stay, and where they are
-                not the recipe's first ones, all stays.
+            net: The network that the run began with.
         """
         return self

@@ -1,8 +1,8 @@
-"""AlphaZero: a network learns from the games that search plays with it.
+"""AlphaZero: a network learns from games that a tree search plays by that network.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
-chess, shogi, and Go through self-play"; KataGo's and Gumbel AlphaZero's methods are
-settings of the parts.
+chess, shogi, and Go through self-play". The methods of KataGo and Gumbel AlphaZero are
+settings of the search, of self-play, of the losses and of the network.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlphaZero"]
 
-# Random games whose length is measured.
+# Random games that the mean length of a game is estimated from.
 _PLIES_GAMES = 4
 
 
@@ -66,34 +66,37 @@ class AlphaZero(Agent):
     """Self-play by tree search; see the module docstring."""
 
     kind: Literal["alphazero"] = "alphazero"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     actor: SelfplayConfig = field(default_factory=SelfplayConfig)
     """How games are played."""
     bootstrap: BootstrapConfig | None = None
-    """How the games of a random first model are played; None: as all others."""
+    """How games are played by the first model, where its weights are random; None: as
+    by all later models."""
     iterations: int = bounded(0, 0, 1_000_000)
-    """Models after the first at which training ends, whatever the call's budget; 0: the
-    budget alone ends it."""
+    """Number of models after the first one at which training ends, whatever the call's
+    budget; 0: only the budget ends training."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
-    """What is minimised."""
+    """The losses and their weights."""
     stages: tuple[NetStage, ...] = ()
-    """Larger networks later, in their order."""
+    """Larger networks that the run's network grows into, in order; empty: the network
+    never grows."""
     learn_from: str = ""
-    """RUN whose games this one learns from while they are played, with its own network
-    and no self-play: several networks learn from one run's games so. Empty for its own
-    games."""
+    """RUN whose games this run learns from while they are played. This run then has no
+    self-play, and trains a network of its own, so that several networks can learn from
+    one run's games. Empty: the run learns from its own games."""
     book: str = ""
-    """FILE of a book of openings, as ``tengen book`` makes one, for self-play
+    """FILE of a book of openings, made by ``tengen book``, for self-play
     (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
-    keeps a copy, and names it by the first 12 digits of its SHA-256 from then on."""
+    keeps a copy, and from then on this setting is the first 12 digits of the copy's
+    SHA-256."""
     gate: GateConfig = field(default_factory=AcceptAllGate)
     """Which candidates become models."""
     rating: LadderConfig = field(default_factory=LadderConfig)
-    """How models are rated on the way."""
+    """How models are rated during training."""
     target: TargetConfig = field(default_factory=TargetConfig)
-    """Whom all models meet, in order, once training has ended."""
+    """The fixed player that all models meet, in order, once training has ended."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """How models play: in ratings, gates and matches, and against people."""
+    """How models play in ratings, gates and matches, and against people."""
 
     keeps_models: ClassVar[bool] = True
     fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
@@ -108,7 +111,7 @@ class AlphaZero(Agent):
 
     @staticmethod
     def of(config: RunConfig, role: str) -> AlphaZero:
-        """Returns a run's agent for a role that only self-play has.
+        """Returns a run's agent, for a role that exists only in self-play runs.
 
         Raises:
             UsageError: The run has another agent.
@@ -160,9 +163,10 @@ class AlphaZero(Agent):
         """See ``Agent.check_task``.
 
         Raises:
-            UsageError: A match would begin with more random plies than a game has, a
-                network would not know smaller boards, the score that counts or the
-                lead, or a lead has no komi.
+            UsageError: A match would begin with more random plies than a game has; the
+                network cannot tell smaller boards, or does not predict the score or
+                the lead that the config uses; or leads are estimated in a game without
+                komi.
         """
         game = games.open_game(config.task)
         board = board_of(game)
@@ -202,16 +206,16 @@ class AlphaZero(Agent):
 
     @staticmethod
     def check_boards(net: NetConfig, task: str, game: Game, variety: GoVariety) -> None:
-        """Checks that a network leaves out what is beyond smaller boards.
+        """Checks that a network masks cells off the board, if boards differ in size.
 
         Args:
             net: The network.
-            task: What it learns.
-            game: The task's.
-            variety: Of the games that it learns from.
+            task: The task that the network learns.
+            game: The game of the task.
+            variety: The boards and rules of the games that the network learns from.
 
         Raises:
-            UsageError: It does not, and there are smaller boards.
+            UsageError: The network does not mask, and some boards are smaller.
         """
         beyond = [
             name
@@ -254,13 +258,13 @@ class AlphaZero(Agent):
         directory: Path | None = None,
         net: NetDoor | None = None,
     ) -> GameWindow | GenerationWindow | ShuffledRows:
-        """See ``Agent.open_experience``; games lie in files, which all may read."""
+        """See ``Agent.open_experience``; any process can read the games' files."""
         return alphazero_experience.open_games(config, run, state)
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
     ) -> ShuffledPart | GenerationPart | WindowPart:
-        """See ``Agent.open_part``; games lie in files, which all may read."""
+        """See ``Agent.open_part``; any process can read the games' files."""
         return alphazero_experience.open_part(config, run)
 
     def make_update(self, config: RunConfig, net: Net) -> AlphaZeroUpdate:
@@ -270,7 +274,7 @@ class AlphaZero(Agent):
         return AlphaZeroUpdate(self.loss)
 
     def outputs(self) -> Sequence[str]:
-        """See ``Agent.outputs``: the score, where the search reads it."""
+        """See ``Agent.outputs``: the score only where the search reads it."""
         return search_outputs(scores=self.actor.search.score_weight > 0)
 
     def sample_inputs(
@@ -281,7 +285,7 @@ class AlphaZero(Agent):
         return {"planes": planes}
 
     def evaluations_per_model(self, task: str) -> float:
-        """See ``Agent.evaluations_per_model``: as if games were of random moves."""
+        """See ``Agent.evaluations_per_model``: from the length of random games."""
         actor = self.actor
         share = actor.full_probability
         simulations = (
@@ -295,9 +299,10 @@ class AlphaZero(Agent):
         return self.actor.search.point_utility(num_points)
 
     def play_against_target(self) -> PlayConfig:
-        """Returns how models search against the target: as in self-play, without noise.
+        """Returns how models search against the target.
 
-        Of a run whose self-play is a benchmark's; others play as everywhere, ``play``.
+        Where self-play is the minigo benchmark's, models search as in self-play but
+        without root noise; otherwise as ``play`` says.
         """
         search = self.actor.search
         if search.policy != "minigo":

@@ -1,4 +1,4 @@
-"""The games that AlphaZero learns from, as each of its stores gives them."""
+"""Opens the games that AlphaZero learns from, for each kind of store."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["check_store", "is_shuffled", "open_games", "open_part", "open_window
 
 
 def is_shuffled(config: RunConfig) -> bool:
-    """Returns whether the learner reads rows that role ``shuffle`` drew."""
+    """Returns whether the learner reads rows that the role ``shuffle`` has drawn."""
     store = config.store
     return isinstance(store, WindowConfig) and store.drawn_by == "shuffle"
 
 
 def check_store(config: RunConfig) -> None:
-    """Checks that the store is one of games, and that a batch can come out of it.
+    """Checks that the store holds games and that a batch can be drawn from it.
 
     Raises:
-        UsageError: It is not, or none can.
+        UsageError: The store is of another kind, or no batch can be drawn from it.
     """
     store = config.store
     check(
@@ -68,7 +68,7 @@ def check_store(config: RunConfig) -> None:
 def open_games(
     config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
 ) -> GameWindow | GenerationWindow | ShuffledRows:
-    """Returns what a learner draws from, restored to a state."""
+    """Returns the experience that a learner draws from, restored to ``state``."""
     if is_shuffled(config):
         return ShuffledRows(config.task, run.shuffled, state)
     if isinstance(config.store, GenerationsConfig):
@@ -79,7 +79,7 @@ def open_games(
 def open_part(
     config: RunConfig, run: RunDirectory
 ) -> ShuffledPart | GenerationPart | WindowPart:
-    """Returns what draws a part of each batch of ``open_games``."""
+    """Returns the experience of a following learner: a part of each batch."""
     if is_shuffled(config):
         return ShuffledPart(partial(ShuffledRows, config.task, run.shuffled))
     if isinstance(config.store, GenerationsConfig):
@@ -90,7 +90,7 @@ def open_part(
 def open_window(
     config: RunConfig, run: RunDirectory, state: Mapping[str, Any] | None
 ) -> GameWindow:
-    """Returns the window of games, restored to a state, whoever draws from it."""
+    """Returns the window of games, restored to ``state``: for learner or shuffler."""
     window = config.store
     assert isinstance(window, WindowConfig)
     check_window_memory(config.task, run.experience, window, state)

@@ -1,4 +1,4 @@
-"""How AlphaZero learns from the rows of games."""
+"""How AlphaZero learns from rows of games."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ __all__ = ["AlphaZeroUpdate"]
 
 
 class AlphaZeroUpdate(Update):
-    """Policy cross-entropy plus a weighted loss of the value, and auxiliary losses.
+    """The policy cross-entropy plus weighted losses of the value and auxiliary targets.
 
-    Columns, B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
-    ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win
-    draw loss to play; search_value ``[B]`` float32 to play; value_weight ``[B]``
-    float32. Where there are auxiliary targets, which a network with such heads learns:
-    reply ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``, and of games with a
-    score ownership ``[B, H, W]``, score ``[B]``, final_weight ``[B]``, lead ``[B]`` and
-    lead_weight ``[B]``, all float32 (core/records/game_rows.h).
+    Columns, for B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
+    ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win,
+    draw and loss for the side to move; search_value ``[B]`` float32, for the side to
+    move; value_weight ``[B]`` float32.
+
+    Columns of auxiliary targets, for a network with auxiliary heads, all float32: reply
+    ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``; in games with a score also
+    ownership ``[B, H, W]``, score ``[B]``, final_weight ``[B]``, lead ``[B]`` and
+    lead_weight ``[B]`` (core/records/game_rows.h).
     """
 
     def __init__(self, config: AlphaZeroLossConfig) -> None:

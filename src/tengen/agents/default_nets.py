@@ -1,4 +1,4 @@
-"""Networks for what an environment shows, where nobody chose one."""
+"""Default networks for an environment's observations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tengen.nets.nature import NatureConfig
 
 __all__ = ["net_for", "shows_screens"]
 
-# What the three layers of the network for Atari's screens need.
+# Least size of a screen in pixels: the three layers of the network for Atari need it.
 _SMALLEST_SCREEN = 36
 
 
 def shows_screens(spec: EnvSpec) -> bool:
-    """Returns whether an observation is a picture, and not a board or numbers."""
+    """Returns whether all image observations are screens, and not small boards."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     return bool(images) and min(map(max, images)) >= _SMALLEST_SCREEN
 
@@ -23,8 +23,8 @@ def shows_screens(spec: EnvSpec) -> bool:
 def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     """Returns a network without memory for an environment's observations.
 
-    Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, right, of the
-    deep one.
+    Source: for the deep network Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561),
+    figure 3, right.
 
     Args:
         spec: The environment.
@@ -34,11 +34,12 @@ def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     if not images:
         return of_vectors or MlpConfig()
     if shows_screens(spec):
-        # One grey screen does not tell what moves where.
+        # A single grey screen does not show in which direction things move.
         is_grey = all(min(shape) == 1 for shape in images)
         if spec.is_hard and not spec.is_partial:
-            # SEED RL's for football: four sections, and four of its mini maps, as one
-            # does not tell what moves where.
+            # SEED RL's network for football: four sections of layers, and four stacked
+            # mini maps, because a single one does not show in which direction things
+            # move.
             return ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
         if spec.is_hard:
             return ImpalaConfig(num_frames=4 if is_grey else 1)

@@ -1,4 +1,4 @@
-"""DQN: double Q-learning with n-step targets from prioritized replay, Ape-X's learner.
+"""DQN: double Q-learning with n-step targets and prioritized replay, as in Ape-X.
 
 Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning";
 van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
@@ -6,14 +6,14 @@ van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning"
 (arXiv:1511.05952); Horgan et al. 2018, "Distributed Prioritized Experience Replay"
 (arXiv:1803.00933).
 
-As in Ape-X every copy of the environment explores with a probability of its own, and
-new items have the priority that the actor's Q values give them.
+As in Ape-X, every copy of the environment explores with its own probability, and the
+priority of a new item is computed from the actor's Q values.
 
-Differs from the papers: these values are those of the answers that the actor acted by,
-so that the best of them stands for the target network's value of the online network's
-choice; rewards are not clipped; a truncated episode bootstraps; the exponent of
-the importance weights stays as it is and is not annealed to 1; the optimizer is AdamW
-without decay of weights, whose rate cools down, and not RMSProp.
+Differs from the papers: the actor's Q values are those that it acted by, so that in a
+new item's priority the greatest of them replaces the target network's value of the
+online network's choice; rewards are not clipped; a truncated episode bootstraps; the
+exponent of the importance weights is constant and not annealed to 1; the optimizer is
+AdamW without weight decay and with a falling learning rate, not RMSProp.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ class Dqn(QAgent):
     """DQN; see the module docstring."""
 
     kind: Literal["dqn"] = "dqn"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (*QAgent.fixed, "num_steps")
     also_called: ClassVar[tuple[str, ...]] = ("apex", "ape-x", "ddqn")
     target_period: int = 50
-    """Steps of the optimizer between two copies to the target network, at least 1
-    (Ape-X's 2,500): a small task is learned in a few thousand."""
+    """Optimizer steps between two copies of the weights to the target network, at least
+    1 (Ape-X: 2,500). The default is small because a small task is learned in a few
+    thousand steps."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=64)
     )
     """How environments are stepped."""
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: of screens a slower target."""
+        """See ``EnvironmentAgent.for_environment``: a slower target for screens."""
         if not shows_screens(spec):
             return self
         return dataclasses.replace(self, target_period=2_000)
@@ -95,8 +96,8 @@ class Dqn(QAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
-        # Of screens Dopamine's batch, rate and epsilon of Adam (Castro et al. 2018,
-        # arXiv:1812.06110).
+        # For screens: Dopamine's batch size, learning rate and epsilon of Adam (Castro
+        # et al. 2018, arXiv:1812.06110).
         is_large = shows_screens(spec)
         return LearnerConfig(
             batch_size=32 if is_large else 64,
@@ -124,24 +125,24 @@ class TransitionEnds(NamedTuple):
     first: tuple[dict[str, Tensor], dict[str, Tensor]]
     """Inputs and state ``[B, ...]`` where the action was taken."""
     last: tuple[dict[str, Tensor], dict[str, Tensor]]
-    """Inputs and state ``[B, ...]`` where the value of what follows counts."""
+    """Inputs and state ``[B, ...]`` of the step that the target bootstraps from."""
     action: Tensor
     """``[B]`` int64."""
     reward: Tensor
-    """``[B]``, the discounted sum on the way."""
+    """``[B]``, the discounted sum of the rewards between ``first`` and ``last``."""
     discount: Tensor
-    """``[B]``, what the value there is worth; 0 where nothing follows."""
+    """``[B]``, the factor of the bootstrap value; 0 where the episode terminated."""
 
 
 class DqnUpdate(TargetUpdate):
-    """The squared error of a transition's n-step target, Huber's beyond 1.
+    """The Huber loss of n-step TD errors: squared up to 1, linear beyond.
 
-    Columns, B transitions and the n steps after each: as ``tengen.actors.block`` lists
-    them, each ``[B, n + 1, ...]``; importance_weight ``[B]`` float32.
+    Columns, for B transitions and the n steps after each: as ``tengen.actors.block``
+    lists them, each ``[B, n + 1, ...]``; importance_weight ``[B]`` float32.
     """
 
     def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
-        """Makes the update, with a target as the network is."""
+        """Makes the update, with a target network equal to ``net``."""
         super().__init__(net, agent.target_period)
         self._agent = agent
         self.importance_exponent = store.importance_exponent_of_draws
@@ -170,7 +171,7 @@ class DqnUpdate(TargetUpdate):
         """Returns both ends of each transition of n steps.
 
         Args:
-            net: The network, whose memory of past images is made from them.
+            net: The network; its state of past images is computed from ``columns``.
             columns: ``[B, n + 1, ...]`` each.
         """
         import torch
@@ -179,7 +180,7 @@ class DqnUpdate(TargetUpdate):
 
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
-        # The one later step whose value counts: where the episode or the item ends.
+        # The step to bootstrap from: where the episode or the item ends.
         is_end = steps["is_reset"][1:].bool()
         is_end[-1] = True
         end = 1 + is_end.int().argmax(0)
@@ -207,6 +208,6 @@ class DqnUpdate(TargetUpdate):
             ),
             action=steps["action"][0],
             reward=targets(steps["reward"], nothing),
-            # Targets are linear in what bootstraps.
+            # Targets are linear in the bootstrap value: its factor is the target of 1.
             discount=targets(nothing, at_end),
         )

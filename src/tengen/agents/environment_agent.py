@@ -1,4 +1,4 @@
-"""What the agents of environments share: from an environment's spec to experience."""
+"""The base of the agents that act in environments, from the spec to experience."""
 
 from __future__ import annotations
 
@@ -50,29 +50,30 @@ if TYPE_CHECKING:
 
 __all__ = ["EnvironmentAgent"]
 
-# A model is made after so much learning where actors go on meanwhile: often where what
-# they do must be of the newest policy, more rarely where it need not.
+# Seconds of learning between two models while actors run on: short for a queue, whose
+# agents must learn from the newest policy, longer for replay, whose agents need not.
 _QUEUE_S = 0.02
 _REPLAY_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentAgent(Agent):
-    """Base of the agents that act by a network's answers alone.
+    """Base of the agents that act by a network's answers alone, without search.
 
-    An agent says what it asks of a network (``outputs_of``), how it acts (``act``,
-    ``act_greedily``, ``num_uniforms``), what a step stores beside what all store
-    (``own_tensors``), what an item is (``layout``), what it is worth at first
-    (``priorities``), and how it learns (``make_update``). It is a
-    ``tengen.actors.Policy``.
+    A subclass defines the outputs that it needs of a network (``outputs_of``), how it
+    acts (``act``, ``act_greedily``, ``num_uniforms``), which columns of its own a step
+    stores (``own_tensors``), which steps an item has (``layout``), the priority of a
+    new item (``priorities``), and how it learns (``make_update``). Every agent here is
+    a ``tengen.actors.Policy``.
     """
 
     sets_itself_up: ClassVar[bool] = True
 
     discount: float = bounded(0.99, 0, 1)
-    """Discount of one step, in [0, 1]."""
+    """Discount of one step, in [0, 1]. The larger it is, the further ahead rewards
+    count: about 1 / (1 - discount) steps."""
     sees_last_step: bool = False
-    """Whether the network is told the last action and the last reward."""
+    """Whether the last action and the last reward are inputs of the network too."""
     actor: EnvironmentActorConfig = field(default_factory=EnvironmentActorConfig)
     """How environments are stepped."""
 
@@ -84,15 +85,15 @@ class EnvironmentAgent(Agent):
         """
         check_fields(self)
 
-    # What an algorithm says.
+    # What a subclass defines.
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
-        """Returns why actions are not for this agent; empty where they are."""
+        """Returns why the agent cannot use such actions; empty where it can."""
         return ""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns what the network is asked for."""
+        """Returns the outputs that the agent needs of a network."""
         raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
 
     def num_uniforms(self, actions: ActionSpec) -> int:
@@ -114,37 +115,40 @@ class EnvironmentAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} must act")
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """Returns how the agent acts where its episodes are counted.
+        """Returns how the agent acts in episodes that are scored.
 
-        Where a protocol says so, as published figures were made.
+        Where the environment has an evaluation protocol, this is how published figures
+        were made.
         """
         return Acting()
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:
-        """Returns the settings that acting depends on, as a network's signature tells.
+        """Returns the settings that acting depends on, read off a network's signature.
 
         Args:
-            signature: Of a network that the agent trained.
+            signature: The signature of a network that the agent trained.
         """
         return {"sees_last_step": LAST_REWARD in signature.inputs}
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns what a step stores of the agent's own, as ``act`` returns it."""
+        """Returns the agent's own columns of a step, as ``act`` returns them."""
         return {}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns what ``act`` tells for ``priorities`` alone; it is not stored."""
+        """Returns what ``act`` adds for ``priorities`` alone; it is not stored."""
         return {}
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
         """Returns the priorities ``[B]`` of new items in a prioritized table.
 
-        In numpy, as actors have no torch. Asked where there are ``priority_tensors``;
-        new items of other agents have the greatest priority so far.
+        Computed in numpy, since actors have no torch. Called only for agents that have
+        ``priority_tensors``; new items of other agents get the greatest priority so
+        far.
 
         Args:
-            steps: ``[B, num_steps, ...]`` of those, reward, terminated and is_reset.
+            steps: ``[B, num_steps, ...]`` each: the ``priority_tensors``, and reward,
+                terminated and is_reset.
         """
         raise NotImplementedError(f"{type(self).__name__} must know priorities")
 
@@ -152,37 +156,37 @@ class EnvironmentAgent(Agent):
         """Returns which steps an item has.
 
         Args:
-            state: Of the network; empty for one without memory.
+            state: The network's recurrent state; empty for a network without memory.
 
         Raises:
-            UsageError: The agent does not go with a memory.
+            UsageError: The agent cannot use a network with memory.
         """
         raise NotImplementedError(f"{type(self).__name__} must have items")
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """Returns the agent as a new run in an environment begins with it.
+        """Returns the agent with its default settings for a new run in an environment.
 
-        The agent itself, where its own settings suit.
+        Returns the agent itself where its settings suit the environment as they are.
         """
         return self
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """Returns the network for an environment's observations."""
+        """Returns the default network for an environment's observations."""
         return net_for(spec)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns the table that the agent learns from."""
+        """Returns the default table that the agent learns from."""
         raise NotImplementedError(f"{type(self).__name__} must have a table")
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """Returns how steps are made."""
+        """Returns the default settings of the learner."""
         raise NotImplementedError(f"{type(self).__name__} must have a learner")
 
-    # What follows from it.
+    # What follows from these definitions.
 
     @staticmethod
     def of(config: RunConfig, role: str) -> EnvironmentAgent:
-        """Returns a run's agent for a role that only environments have.
+        """Returns a run's agent, for a role that exists only in environment runs.
 
         Raises:
             UsageError: The run has another agent.
@@ -196,14 +200,14 @@ class EnvironmentAgent(Agent):
 
     @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
-        """Returns the agent that acts by a model as it did in the model's run.
+        """Returns an agent that acts by a model as the agent of the model's run did.
 
-        Settings that acting does not depend on are the agent's own.
+        Settings that acting does not depend on have their defaults.
 
         Args:
-            kind: The agent that trained the model.
-            signature: The model's.
-            where: The model, for messages.
+            kind: The kind of the agent that trained the model.
+            signature: The model's signature.
+            where: The model's place, for messages.
 
         Raises:
             UsageError: There is no such agent, or it acts in no environment.
@@ -218,7 +222,10 @@ class EnvironmentAgent(Agent):
 
     @staticmethod
     def steps_of(experience: Experience) -> StepTable:
-        """Returns the experience that ``open_experience`` opened, to add to it."""
+        """Returns the experience that ``open_experience`` opened, as a table of steps.
+
+        An actor adds its steps to this table.
+        """
         assert isinstance(experience, StepTable)
         return experience
 
@@ -246,7 +253,7 @@ class EnvironmentAgent(Agent):
         check_table(self, config)
 
     def check_task(self, config: RunConfig) -> None:
-        """See ``Agent.check_task``: the network must have what the agent asks for."""
+        """See ``Agent.check_task``: the network must have the outputs it needs."""
         self.layout(self.net_signature(config).state)
 
     def signature(self, task: str) -> Signature:
@@ -304,10 +311,10 @@ class EnvironmentAgent(Agent):
     def plan_table(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None
     ) -> StepPlan:
-        """Returns what ``open_experience`` would make; writes nothing.
+        """Returns the sizes of what ``open_experience`` would make; writes nothing.
 
         Raises:
-            UsageError: It does not fit the memory or the disk.
+            UsageError: The table does not fit the memory or the disk.
         """
         return plan_steps(
             *table_of(self, config, run),
@@ -323,7 +330,7 @@ class EnvironmentAgent(Agent):
         return self.plan_table(config, run, directory).room.line
 
     def table_config(self, config: RunConfig) -> ReplayConfig:
-        """Returns the table of a run, with what its config leaves open."""
+        """Returns a run's table config, with what it leaves open filled in."""
         return with_room_ahead(self, config)
 
     def net_signature(self, config: RunConfig) -> Signature:
@@ -335,8 +342,8 @@ class EnvironmentAgent(Agent):
 
         Args:
             spec: The environment.
-            layout: Of the items.
-            num_envs: Copies.
+            layout: The layout of the items.
+            num_envs: Copies of the environment.
         """
         own = {
             **self.own_tensors(spec.actions),
@@ -352,17 +359,17 @@ class EnvironmentAgent(Agent):
         )
 
     def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
-        """Returns how a writer rates new items; None: as the greatest so far."""
+        """Returns what computes new items' priorities; None: the greatest so far."""
         tensors = self.priority_tensors(actions)
         return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 
     def turn_blocks(self, layout: ItemLayout) -> int:
-        """Returns the blocks of a turn."""
+        """Returns how many blocks of steps an actor's turn has."""
         turn_steps = self.actor.turn_steps
         return -(-turn_steps // layout.block_steps(turn_steps))
 
     def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:
-        """Returns what the network is told."""
+        """Returns the network's inputs."""
         last = {
             LAST_ACTION: TensorSpec(shape=(encoded_length(spec.actions),)),
             LAST_REWARD: TensorSpec(),

@@ -1,4 +1,4 @@
-"""The table of a run of environments: its columns, its items, and its least sizes."""
+"""The store table of an environment run: its columns, items and least sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["check_table", "table_of", "with_room_ahead"]
 def table_of(
     agent: EnvironmentAgent, config: RunConfig, run: RunDirectory
 ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
-    """Returns where a run's steps are, their columns, their items and the rest."""
+    """Returns a run's folder of steps, their columns, item layout and table config."""
     spec = envs.env_spec(config.task)
     tensors = step_tensors(
         agent.inputs_of(spec), spec.actions, agent.own_tensors(spec.actions)
@@ -38,7 +38,7 @@ def table_of(
 
 
 def with_room_ahead(agent: EnvironmentAgent, config: RunConfig) -> ReplayConfig:
-    """Returns a run's table, with how far actors may be ahead where that is open."""
+    """Returns a run's table config, with ``max_ahead`` chosen where it is left at 0."""
     store = config.store
     assert isinstance(store, ReplayConfig)
     if store.is_queue or store.max_ahead:
@@ -49,21 +49,21 @@ def with_room_ahead(agent: EnvironmentAgent, config: RunConfig) -> ReplayConfig:
 
 
 def check_table(agent: EnvironmentAgent, config: RunConfig) -> None:
-    """Makes sure that a table holds what a turn makes and a batch leaves.
+    """Checks that a table has room for a turn's items and those that a batch leaves.
 
     Where actor and learner take turns, a full table would block both.
 
     Raises:
-        UsageError: It is too small.
+        UsageError: The table is too small.
     """
     store = config.store
     assert isinstance(store, ReplayConfig)
     name, given = "max_items", store.max_items
     needed = _items_of_turn(agent) + config.learner.batch_size - 1
-    what = "a turn's items and what a batch leaves"
+    what = "a turn's items and those that a batch may leave"
     if not store.is_queue:
         name, given = "max_ahead", store.max_ahead
-        needed, what = _least_ahead(agent, config), "a turn's items and a batch's"
+        needed, what = _least_ahead(agent, config), "the items of a turn and a batch"
         if given == 0:
             return
     check(
@@ -75,9 +75,9 @@ def check_table(agent: EnvironmentAgent, config: RunConfig) -> None:
 
 
 def _items_of_turn(agent: EnvironmentAgent) -> int:
-    """Returns the items of an actor's turn, at most."""
+    """Returns the most items that an actor's turn can make."""
     layout = agent.layout({})
-    # At most: items of period 1 do not begin with a reset.
+    # An upper bound: items of period 1 do not begin at a step that resets.
     items_of_slot = agent.turn_blocks(layout) * (
         layout.block_steps(agent.actor.turn_steps) // layout.period
     )
@@ -85,7 +85,7 @@ def _items_of_turn(agent: EnvironmentAgent) -> int:
 
 
 def _least_ahead(agent: EnvironmentAgent, config: RunConfig) -> int:
-    """Returns the items that a batch takes, and a turn's that came before it."""
+    """Returns the least ``max_ahead``: the items of a batch plus those of a turn."""
     assert isinstance(config.store, ReplayConfig)
     per_batch = config.learner.batch_size / config.store.samples_per_item
     return math.ceil(per_batch) + _items_of_turn(agent)

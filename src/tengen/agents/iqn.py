@@ -1,15 +1,17 @@
-"""IQN: DQN that learns the distribution of returns, by quantiles at random fractions.
+"""IQN: DQN that learns the distribution of returns by quantiles at random fractions.
 
 Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement
 Learning" (arXiv:1806.06923), algorithm 1.
 
-Differs from the paper: what ``dqn`` differs in, whose replay, exploration, targets of n
-steps and double choice of actions it has; 8 fractions are drawn for learning, not 64,
-which the paper found nearly as good (figure 2), and one in each of 8 equal parts, so
-that a priority is of the error and not of the draw; actions are chosen by the quantiles
-in the middle of 32 equal parts, not by 32 drawn ones, so that the same network acts the
-same, and new items get their priority from the means of these; the head as
-``tengen.nets.modules.quantiles`` says.
+Replay, exploration, n-step targets and double Q-learning are those of ``dqn``, with the
+differences from the papers that its module lists.
+
+Further differences from the paper: 8 fractions are drawn for learning, not 64, which
+the paper found nearly as good (figure 2); one fraction is drawn in each of 8 equal
+parts of (0, 1), so that a priority depends on the error more than on the draw; actions
+are chosen by the quantiles at the middles of 32 equal parts, not at 32 drawn fractions,
+so that acting is deterministic, and priorities of new items are computed from the means
+of these quantiles; ``tengen.nets.modules.quantiles`` lists the differences of the head.
 """
 
 from __future__ import annotations
@@ -43,15 +45,16 @@ class Iqn(Dqn):
     """IQN; see the module docstring. ``is_duelling`` is not used."""
 
     kind: Literal["iqn"] = "iqn"  # type: ignore[assignment]
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (*Dqn.fixed, "num_quantiles")
     also_called: ClassVar[tuple[str, ...]] = ()
 
     num_quantiles: int = bounded(32, 1, 1_000)
-    """Quantiles K that an action is chosen by, 1 to 1,000."""
+    """Number K of quantiles whose mean is an action's value when acting, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
-    """Fractions drawn for the answers and for the targets of a transition, one in each
-    of as many equal parts of (0, 1); 1 to 1,000."""
+    """Number of fractions drawn for a transition's answers, and again for its targets:
+    one in each of that many equal parts of (0, 1); 1 to 1,000. More fractions make
+    learning steadier and slower to compute."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -75,11 +78,11 @@ class Iqn(Dqn):
 class IqnUpdate(DqnUpdate):
     """The quantile regression of n-step targets.
 
-    Columns as ``DqnUpdate`` has them.
+    Columns are those of ``DqnUpdate``.
     """
 
     def __init__(self, agent: Iqn, net: Net, store: ReplayConfig) -> None:
-        """Makes the update, with a target as the network is."""
+        """Makes the update, with a target network equal to ``net``."""
         super().__init__(agent, net, store)
         self._num_fractions = agent.num_fractions
 
@@ -90,7 +93,7 @@ class IqnUpdate(DqnUpdate):
         import torch
 
         action = columns["action"]
-        # On the CPU, whose generator a checkpoint has.
+        # On the CPU, whose generator is saved in checkpoints.
         place = self.group.place(len(action))
         places = torch.rand(place.total, 2, self._num_fractions)
         places = places[place.first :][: len(action)]

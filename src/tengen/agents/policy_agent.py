@@ -1,4 +1,4 @@
-"""What the agents that learn a policy share: actions are drawn from it."""
+"""The base of the agents that learn a policy and draw their actions from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["PolicyAgent"]
 
 _UNROLL = 20
 _MEMORY_UNROLL = 64
-# Of Sample Factory: a hundred times what actors in processes are behind.
+# Sample Factory's: a hundred times the usual policy lag of actors in other processes.
 _MAX_LAG = 1_000
 
 
@@ -32,7 +32,7 @@ _MAX_LAG = 1_000
 class PolicyAgent(EnvironmentAgent):
     """Base of the agents with a policy and a baseline, which learn from unrolls.
 
-    The network answers ``policy``, the flat outputs of a distribution
+    The network answers ``policy``, the flat parameters of a distribution
     (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. A step
     stores the log-probability of its action under the policy that drew it. An item is
     an unroll of T transitions and one closing step, which only bootstraps.
@@ -41,29 +41,30 @@ class PolicyAgent(EnvironmentAgent):
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
 
     unroll_length: int | None = bounded(None, 1, 100_000, "use 20")
-    """Transitions T of an unroll, 1 to 100,000. None: 20, and 64 of a network with
-    memory, whose gradient does not reach beyond an unroll: what is to be remembered
-    longer is learned by chance alone."""
+    """Number T of transitions in an unroll, 1 to 100,000. None: 20, or 64 for a network
+    with memory. The gradient of a memory reaches no further than an unroll, so that a
+    longer dependency is learned only by chance."""
 
     trace_lambda: float = bounded(1.0, 0, 1)
-    """Mixing of the traces or advantages, in [0, 1]; 0: of one step, 1: to the end of
-    the unroll."""
+    """Mixing of the traces or advantages (lambda), in [0, 1]; 0 uses one reward, 1 all
+    rewards to the end of the unroll. A larger value means less bias and more
+    variance."""
 
     max_lag: int | None = bounded(None, 0, None, "use 1000")
-    """Optimizer steps that the policy may be older which acted in an unroll, at least
-    0; older ones are not learned from. None: 1,000."""
+    """Largest policy lag of an unroll that is learned from, in optimizer steps, at
+    least 0. Unrolls of older policies are left out. None: 1,000."""
 
     @property
     def lag_bound(self) -> int:
-        """``max_lag``, or what None stands for."""
+        """The value of ``max_lag``, or of its default where it is None."""
         return _MAX_LAG if self.max_lag is None else self.max_lag
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: of screens, longer unrolls.
+        """See ``EnvironmentAgent.for_environment``: for screens, longer unrolls.
 
-        With 20 steps, as in IMPALA's paper, a return is mostly what the network makes
-        of the last of them, and nothing yet is known of that: V-trace's policies of
-        vizdoom/Basic became certain of one action first.
+        With 20 steps, as in IMPALA's paper, a return is mostly the network's value of
+        the closing step, which at first is arbitrary: V-trace's policies in
+        vizdoom/Basic became certain of one action before that value was learned.
         """
         told = self.sees_last_step or spec.is_partial
         if not shows_screens(spec):
@@ -77,13 +78,13 @@ class PolicyAgent(EnvironmentAgent):
         )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: with memory where the task is partial.
+        """See ``EnvironmentAgent.default_net``: with memory if partially observable.
 
-        Where actions are real numbers, so are the vectors that are observed: these are
-        in units of their own.
+        Where actions are real numbers, the network standardizes the vectors that it
+        observes, because each of their numbers has a unit of its own.
 
-        Source: Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), figure 3, of pictures
-        256 units.
+        Source: for the 256 units of memory for screens, Espeholt et al. 2018, "IMPALA"
+        (arXiv:1802.01561), figure 3.
         """
         standardizes = not spec.actions.is_discrete
         net = net_for(spec, MlpConfig(standardizes=standardizes))

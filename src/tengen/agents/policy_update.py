@@ -1,4 +1,4 @@
-"""What the updates of the agents that learn a policy share."""
+"""The base of the updates of all agents that learn a policy."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ if TYPE_CHECKING:
 __all__ = ["ADVANTAGE_SQUARE", "PolicyUpdate"]
 
 ADVANTAGE_SQUARE = "advantage_square"
-"""The metric of a loss that ``PolicyUpdate.advantage_scale`` goes by."""
+"""The loss metric that ``PolicyUpdate.advantage_scale`` is computed from."""
 
-# Of the average over steps: a hundred of them.
+# Decay of the running average per learner step: it spans about a hundred steps.
 _DECAY = 0.99
-# Smaller advantages are noise about what is known.
+# The scale goes no lower: smaller advantages are noise around values already learned.
 _LEAST_SCALE = 0.01
 
 
 class PolicyUpdate(Update):
-    """The distribution of actions, and rewards divided by the scale of returns.
+    """Base of policy updates: divides rewards by the scale of returns.
 
     Attributes:
-        distribution: What the network's ``policy`` says, of actions.
+        distribution: The distribution of actions that the network's ``policy`` output
+            parametrises.
     """
 
     later_state = ("return_scale", "advantage_scale")
 
     def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
-        """Makes what is shared.
+        """Makes the distribution and the running scales.
 
         Args:
-            agent: Its settings.
-            actions: What an action is.
+            agent: The agent's settings.
+            actions: The environment's action space.
         """
         from tengen.losses import make_distribution
 
@@ -53,21 +54,22 @@ class PolicyUpdate(Update):
 
     @property
     def advantage_scale(self) -> float:
-        """What to divide advantages by: their root mean square of late, 1 at first.
+        """What to divide advantages by: their running root mean square, 1 at first.
 
-        With it the weight of the entropy bonus means the same where rewards are rare
-        and where they are not. PPO, whose loss has whole minibatches, does without.
+        With this scale the weight of the entropy bonus means the same whether rewards
+        are rare or frequent. PPO does not use it: PPO normalises over each minibatch.
 
-        Source: Schulman et al. 2017 and since normalise advantages over a minibatch.
-        Differs from it: the mean stays, which the baseline is there for, and the scale
-        is of the steps before, so that a batch may be split among threads.
+        Source: Schulman et al. 2017 and later work normalise advantages over a
+        minibatch. Differs from the source: the mean is not subtracted, since the
+        baseline does that, and the scale comes from earlier steps, so that a batch may
+        be split among threads.
         """
         if self._weight == 0.0:
             return 1.0
         return max(_LEAST_SCALE, math.sqrt(self._square / self._weight))
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``: takes note of how large advantages are."""
+        """See ``Update.stepped``: updates the scale of advantages."""
         if ADVANTAGE_SQUARE in metrics:
             square = metrics[ADVANTAGE_SQUARE]
             self._square += (1.0 - _DECAY) * (square - self._square)
@@ -80,7 +82,7 @@ class PolicyUpdate(Update):
         yield self.scaled(columns)
 
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Returns a batch with its rewards scaled, after a look at its returns.
+        """Updates the scale of returns, then returns the batch with scaled rewards.
 
         Args:
             columns: ``[B, T + 1, ...]`` each, as ``tengen.actors.block`` lists them.

@@ -4,17 +4,17 @@ Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms"
 (arXiv:1707.06347), section 5; advantages by Schulman et al. 2016, "High-Dimensional
 Continuous Control Using Generalized Advantage Estimation" (arXiv:1506.02438).
 
-In one process (``--launch inline``) the policy that acted is the one that learns. With
-actors in processes (``--actors N``) it is some steps older, and the agent is what is
-called APPO elsewhere: ``uses_vtrace`` corrects for it, by Espeholt et al. 2018,
-"IMPALA" (arXiv:1802.01561), and ``max_lag`` bounds how old it is.
+In one process (``--launch inline``) the policy that acts is the newest one. With actors
+in other processes (``--actors N``) it is some optimizer steps older: this is APPO. Then
+``uses_vtrace`` corrects for the policy lag, by Espeholt et al. 2018, "IMPALA"
+(arXiv:1802.01561), and ``max_lag`` bounds it.
 
-Differs from the paper: advantages are normalised over each minibatch, as usual since;
-rewards are divided by the scale of returns (``tengen.agents.return_scale``);
-steps that only reset are left out; the ratio that is clipped is to the policy that
-acted, whose log-probabilities are stored, and not to that of before the batch. With a
-clip around the latter, and V-trace's weights besides, learning from policies of ten
-batches ago was less sure.
+Differs from the paper: advantages are normalised over each minibatch, as later became
+usual; rewards are divided by the scale of returns (``tengen.agents.return_scale``);
+steps that only reset are left out; the clipped ratio is relative to the policy that
+acted, whose log-probabilities are stored, and not to the policy before the batch. With
+a clip relative to the policy before the batch, together with V-trace's weights,
+learning from policies ten batches old succeeded less often.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ppo", "PpoUpdate"]
 
-# Five times what actors in processes are behind where nothing is amiss.
+# Five times the usual policy lag of actors in other processes.
 _LAG_BATCHES = 25
 
 
@@ -60,36 +60,41 @@ class Ppo(PolicyAgent):
     """PPO; see the module docstring."""
 
     kind: Literal["ppo"] = "ppo"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("appo",)
     unroll_length: int = 32
-    """Transitions T of an unroll, 1 to 100,000."""
+    """Number T of transitions in an unroll, 1 to 100,000."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
     )
-    """How environments are stepped; a turn is one batch."""
+    """How environments are stepped; by default one turn of an actor makes one batch."""
     trace_lambda: float = bounded(0.9, 0, 1)
-    """Mixing of the advantages, in [0, 1]; 0 gives one-step advantages."""
+    """Mixing of the advantages (lambda of GAE), in [0, 1]; 0 gives one-step advantages,
+    1 whole returns. A larger value means less bias and more variance."""
     clip_ratio: float = bounded(0.2, 0, above=True, rule="must be positive; use 0.2")
-    """How far from 1 the ratio of probabilities may go for its advantage, above 0."""
+    """How far from 1 the ratio of new to old action probability may go before its
+    gradient is cut off, above 0. A smaller value allows smaller changes of policy."""
     clip_value: float | None = bounded(
         None, 0, above=True, rule="must be positive; use 0.2"
     )
-    """How far a value may go from that before the batch, above 0; None for no clip."""
+    """How far a value may move from its value before the batch until its gradient is
+    cut off, above 0; None for no clip."""
     num_epochs: int = bounded(10, 1, 1_000)
-    """Times that a batch is gone through, 1 to 1,000."""
+    """Epochs: how many times the learner goes through a batch, 1 to 1,000."""
     num_minibatches: int = bounded(4, 1, 10_000)
-    """Steps of one time, each on as large a part of the batch, 1 to 10,000."""
+    """Equal parts that a batch is split into at each epoch, with an optimizer step on
+    each; 1 to 10,000."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss, at least 0."""
+    """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0."""
+    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
     uses_vtrace: bool = True
-    """Whether advantages and returns are of the policy that learns, by V-trace, and not
-    of the one that acted."""
+    """Whether V-trace corrects advantages and returns to the newest policy. If not,
+    they are those of the policy that acted."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
-    """Optimizer steps that the policy may be older which acted in an unroll, at least
-    0; older ones are not learned from. None: those of 25 batches."""
+    """Largest policy lag of an unroll that is learned from, in optimizer steps, at
+    least 0. Unrolls of older policies are left out. None: the optimizer steps of 25
+    batches."""
 
     @property
     def lag_bound(self) -> int:
@@ -99,9 +104,9 @@ class Ppo(PolicyAgent):
         return _LAG_BATCHES * self.num_epochs * self.num_minibatches
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: of screens, the paper's for Atari.
+        """See ``EnvironmentAgent.for_environment``: for screens, the paper's for Atari.
 
-        But 16 copies and unrolls of 64, where the paper has 8 copies and 128.
+        Differs from the paper: 16 copies and unrolls of 64 steps, not 8 and 128.
         """
         agent = super().for_environment(spec)
         if not shows_screens(spec):
@@ -111,8 +116,8 @@ class Ppo(PolicyAgent):
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: a queue of two batches.
 
-        One is learned from while actors make the other. What waits longer is of a
-        policy that the steps of each batch before it have changed.
+        The learner learns from one batch while actors make the other. With a longer
+        queue, the policy that acted would be more batches old.
         """
         return ReplayConfig(sampler="fifo", max_items=32)
 
@@ -151,17 +156,17 @@ class Ppo(PolicyAgent):
 class PpoUpdate(PolicyUpdate):
     """Epochs of minibatches with clipped losses.
 
-    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    Columns, for B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
     ``[B, T + 1, ...]``; the last step only bootstraps. A network without memory learns
-    from single transitions in random order, one with memory from whole unrolls.
+    from single transitions in random order, a network with memory from whole unrolls.
     """
 
     def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
         """Makes the update.
 
         Args:
-            agent: Its settings.
-            actions: What an action is.
+            agent: The agent's settings.
+            actions: The environment's action space.
         """
         super().__init__(agent, actions)
         self._agent = agent
@@ -178,8 +183,8 @@ class PpoUpdate(PolicyUpdate):
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
             rows = _transitions(net, rows, group)
-        # A minibatch has rows of all learners, and each of them learns from the part of
-        # it that one learner would have had there: so every learner has all rows.
+        # A minibatch mixes rows of all learners, as if one learner had drawn it, and
+        # each learner takes its part of the minibatch: so every learner gets all rows.
         rows = {name: group.gather_rows(column) for name, column in rows.items()}
         is_live = rows["is_reset"] == 0
         explained = losses.explained_variance(
@@ -189,7 +194,7 @@ class PpoUpdate(PolicyUpdate):
         num_rows = len(rows["action"])
         num_parts = min(self._agent.num_minibatches, num_rows)
         for _ in range(self._agent.num_epochs):
-            # On the CPU, whose generator a checkpoint has.
+            # On the CPU, whose generator is saved in checkpoints.
             order = torch.randperm(num_rows).to(rows["action"].device)
             for part in order.tensor_split(num_parts):
                 own = group.own(len(part))
@@ -202,7 +207,7 @@ class PpoUpdate(PolicyUpdate):
 
         Args:
             net: The network.
-            columns: ``[rows, T, ...]`` each, of transitions, T = 1 without memory.
+            columns: ``[rows, T, ...]`` each, of transitions; T = 1 without memory.
         """
         from tengen import losses
 
@@ -242,9 +247,9 @@ class PpoUpdate(PolicyUpdate):
         return LossParts(loss, metrics)
 
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Returns the transitions of a batch with what they are learned by.
+        """Returns the transitions of a batch together with their targets.
 
-        ``[B, T, ...]`` each, and the stored states ``[B, ...]``.
+        Columns are ``[B, T, ...]`` each; the stored states are ``[B, ...]``.
         """
         import torch
 
@@ -285,10 +290,11 @@ def _transitions(
 ) -> dict[str, Tensor]:
     """Returns the single transitions of unrolls, ``[rows, 1, ...]`` each.
 
-    The past images of each come with it, as a state ``[rows, ...]``.
+    The past images of each transition come with it, as a state ``[rows, ...]``.
     """
     is_live = columns["is_reset"].flatten() == 0
-    # A step must have rows, and those that reset carry no loss.
+    # If no transition is live, all rows are kept: an optimizer step needs rows, and
+    # rows that reset have no loss.
     is_live |= not group.gather([float(is_live.any())]).any()
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))

@@ -1,4 +1,4 @@
-"""What agents that learn values of actions share: they take the best, or explore."""
+"""The base of agents that learn action values, and take the best or a random action."""
 
 from __future__ import annotations
 
@@ -28,37 +28,42 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_PRIORITY", "QAgent", "TargetUpdate", "q_values"]
 
 LEAST_PRIORITY = 1e-6
-"""Added to every priority, so that each item keeps a chance to be drawn."""
+"""Added to every priority, so that every item can still be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QAgent(EnvironmentAgent):
-    """Base of the agents whose network answers with the value of every action.
+    """Base of the agents whose network answers the value of every action.
 
-    A copy of the environment explores with a probability of its own, which never
-    changes: copy i of N takes a random action with ``epsilon ** (1 + power * i / (N -
-    1))``.
+    Each copy of the environment explores with its own constant probability: copy i of
+    N, counted from 0, takes a random action with probability ``epsilon ** (1 +
+    epsilon_power * i / (N - 1))``.
 
-    A step tells the writer the Q values of the action taken and of the best one, from
-    the answers that it acted by: new items get their priority from these.
+    The actor passes to the writer the Q values of the action taken and of the best
+    action, from the answers that it acted by. Priorities of new items are computed
+    from these two.
 
-    Source: of the probabilities Horgan et al. 2018, "Distributed Prioritized Experience
-    Replay" (arXiv:1803.00933), section 4; of duelling heads Wang et al. 2016, "Dueling
-    Network Architectures" (arXiv:1511.06581), equation 9.
+    Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
+    Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.
+    2016, "Dueling Network Architectures" (arXiv:1511.06581), equation 9.
     """
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "is_duelling")
 
     is_duelling: bool = True
-    """Whether the network answers ``value`` and ``advantage`` apart, or ``q``."""
+    """Whether the network has duelling heads, ``value`` and ``advantage``, instead of
+    one head ``q``."""
     epsilon: float = bounded(0.4, 0, 1)
     """Probability of a random action in the copy that explores most, in [0, 1]."""
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
-    """How much less the others explore, at least 0; 0: all explore alike."""
+    """How much less the other copies explore, at least 0: the copy that explores least
+    has probability ``epsilon ** (1 + epsilon_power)``. 0: all copies explore alike."""
     num_steps: int = bounded(3, 1, 1_000)
-    """Rewards n that a target adds up before it trusts the network, 1 to 1,000."""
+    """Number n of rewards that an n-step target adds up before it bootstraps, 1 to
+    1,000. A larger n spreads rewards faster, but depends more on old policies."""
     target_period: int = bounded(100, 1, None, "raise it")
-    """Steps of the optimizer between two copies to the target network, at least 1."""
+    """Optimizer steps between two copies of the weights to the target network, at least
+    1. A larger period makes targets steadier and learning slower."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -96,12 +101,15 @@ class QAgent(EnvironmentAgent):
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
-        # The value of the state is the same for all actions.
+        # The state's value adds the same to all actions, so it changes no argmax.
         values = outputs["advantage" if self.is_duelling else "q"]
         return {"action": values.argmax(axis=1).astype(np.int64)}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: one action in a thousand is any."""
+        """See ``EnvironmentAgent.acting_to_score``: 1 in 1,000 actions is random.
+
+        Only where the environment has a protocol; otherwise all actions are greedy.
+        """
         return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
@@ -136,14 +144,14 @@ class QAgent(EnvironmentAgent):
 
 
 class TargetUpdate(Update):
-    """Base of the updates with a target network, a copy that follows now and then."""
+    """Base of the updates with a target network, an older copy of the network."""
 
     def __init__(self, net: Net, target_period: int) -> None:
-        """Makes the target as the network is.
+        """Makes the target network equal to the network.
 
         Args:
             net: The network in training.
-            target_period: Steps between two copies.
+            target_period: Optimizer steps between two copies of the weights.
         """
         self._period = target_period
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
@@ -170,7 +178,7 @@ class TargetUpdate(Update):
 
 
 def q_values(outputs: dict[str, Tensor]) -> Tensor:
-    """Returns ``[..., A]`` of the outputs that a ``QAgent`` asks for."""
+    """Returns the Q values ``[..., A]`` from the outputs that a ``QAgent`` asks for."""
     from tengen import losses
 
     if "q" in outputs:

@@ -1,4 +1,4 @@
-"""How large returns are, so that losses need not know the unit of rewards."""
+"""The running scale of returns, so that losses do not depend on the unit of rewards."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 __all__ = ["ReturnScale"]
 
-# Of the average over batches: a hundred of them.
+# Decay of the running average per batch: it spans about a hundred batches.
 _DECAY = 0.99
 
 
 class ReturnScale:
     """The running root mean square of returns within unrolls, at least 1.
 
-    Losses divide rewards by it. A network whose policy and value share a memory
-    answers both from numbers in [-1, 1]: a value of a hundred would drive these to
-    their ends, and its errors would drown the policy's gradient. Returns that are
-    small stay small, as dividing by less than 1 would only raise their noise.
+    Losses divide rewards by this scale. A network whose policy and value share a memory
+    computes both from numbers in [-1, 1]: a value of a hundred would saturate these
+    numbers, and the value's errors would drown the policy's gradient. Small returns
+    stay small, because dividing by less than 1 would only raise their noise.
 
-    A return is cut off at the end of its unroll, where no reward is known. So it is
-    too small for long episodes, by a factor that changes nothing that was learned, and
-    depends on no value that a network estimates.
+    A return is cut off at the end of its unroll, since later rewards are unknown. The
+    scale is therefore too small for long episodes, by a constant factor that does not
+    change what is learned. In exchange, it depends on no estimate of a network.
 
     Source: rewards divided by the scale of discounted returns, Engstrom et al. 2020,
     "Implementation Matters in Deep Policy Gradients" (arXiv:2005.12729), section 3;
@@ -39,7 +39,7 @@ class ReturnScale:
         """Begins with a scale of 1.
 
         Args:
-            discount: Of one step, in [0, 1].
+            discount: Discount of one step, in [0, 1].
         """
         self._discount = discount
         self._square = 0.0
@@ -59,13 +59,13 @@ class ReturnScale:
         is_reset: Tensor,
         group: Group = ALONE,
     ) -> None:
-        """Takes the rewards of a batch.
+        """Updates the scale with the rewards of a batch.
 
         Args:
             reward: ``[B, T]`` float32.
             terminated: ``[B, T]``, 1 where the action ended the task.
             is_reset: ``[B, T]``, 1 where a step is no transition.
-            group: Learners with other rows of the batch.
+            group: The learners that hold the other rows of the batch.
         """
         import torch
 
@@ -92,5 +92,5 @@ class ReturnScale:
         return {"return_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes back what ``state`` returned."""
+        """Restores the average from what ``state`` returned."""
         self._square, self._weight = tensors["return_scale"].tolist()

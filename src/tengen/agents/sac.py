@@ -1,15 +1,15 @@
-"""SAC: an actor that is paid for its entropy, and two critics, from uniform replay.
+"""SAC: an actor rewarded for its entropy, and critics, learned from uniform replay.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
-(arXiv:1812.05905), algorithm 1 with a temperature that is learned; for choices
+(arXiv:1812.05905), algorithm 1 with a learned temperature; for discrete actions
 Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910.07207).
 
-Differs from the papers: actor, critics and temperature make their steps at once, by one
-optimizer, so that the actor follows the critics as they were before the step; the first
-actions are of the policy, which begins broad, and not even draws; actors draw by models
-that are some steps old; a truncated episode bootstraps. For choices the target of the
-entropy is half of the greatest, where the paper has 0.98 of it, at which a policy of
-few choices hardly prefers any.
+Differs from the papers: one optimizer steps actor, critics and temperature at once, so
+that the actor's gradient uses the critics as they were before the step; the first
+actions are drawn from the policy, which begins broad, not uniformly; actors act by
+models that are some steps old; a truncated episode bootstraps. For discrete actions the
+target entropy is half of the greatest entropy. The paper has 0.98 of it, at which a
+policy over few actions hardly prefers any.
 """
 
 from __future__ import annotations
@@ -56,36 +56,41 @@ __all__ = ["Sac", "SacUpdate"]
 class Sac(EnvironmentAgent):
     """SAC; see the module docstring.
 
-    The network answers ``policy``: the means of numbers before they are squashed, then
-    the logarithms of their standard deviations; or the logits of the choices.
+    The network answers ``policy``. For real actions these are the means before
+    squashing, then the logarithms of the standard deviations; for discrete actions the
+    logits.
     """
 
     kind: Literal["sac"] = "sac"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
 
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(num_envs=4, turn_steps=16)
     )
-    """How environments are stepped. Few copies and short turns: an optimizer step is
-    made for each step of a copy."""
+    """How environments are stepped. There are few copies and short turns, because the
+    learner makes an optimizer step for each step of a copy."""
     num_critics: int = bounded(2, 1, 16)
-    """Critics, of which the least counts, 1 to 16."""
+    """Number of critics, 1 to 16. Targets use the least of their values, so that more
+    critics give lower targets."""
     target_rate: float = bounded(0.005, 0, 1, above=True, rule="use 0.005")
-    """Share of the way that the target critics go to the critics each step (tau), in
-    (0, 1]."""
+    """Share of the distance to the critics that the target critics move at each
+    optimizer step (tau), above 0, at most 1. A smaller share makes targets steadier and
+    learning slower."""
     first_temperature: float = bounded(1.0, 0, above=True, rule="use 1")
-    """What a nat of entropy is worth at first (alpha), above 0; it is learned."""
+    """Reward that a nat of entropy is worth at the start of training (alpha), above 0;
+    afterwards it is learned."""
     target_entropy: float | None = None
-    """Entropy in nats that the temperature is learned for. None: -K of K numbers, half
-    of the greatest, ln(A) / 2, of A choices."""
+    """Entropy of the policy, in nats, that the temperature is adjusted to reach. None:
+    -K for an action of K real numbers; ln(A) / 2, half of the greatest entropy, for A
+    discrete actions."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete:
             return "" if actions.shape == () else "its actions are several choices"
-        # As float32 has it: the greatest numbers there are stand for no bounds too.
+        # In float32, where the greatest finite number counts as no bound too.
         with np.errstate(all="ignore"):
             low, high = (np.array(b, np.float32) for b in (actions.low, actions.high))
             has_bounds = bool(np.isfinite(high - low).all())
@@ -107,7 +112,7 @@ class Sac(EnvironmentAgent):
         uniforms: NDArray[np.float64],
         slots: Slots,
     ) -> Arrays:
-        """See ``Policy.act``: drawn."""
+        """See ``Policy.act``: draws from the policy."""
         chosen, _ = _draws(actions).draw(outputs["policy"], uniforms)
         return {"action": chosen}
 
@@ -116,11 +121,11 @@ class Sac(EnvironmentAgent):
         return {"action": _draws(actions).greedy(outputs["policy"])}
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
-        """See ``EnvironmentAgent.acting_to_score``: the mean, as the paper scores."""
+        """See ``EnvironmentAgent.acting_to_score``: greedily, as in the paper."""
         return Acting()
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """See ``EnvironmentAgent.layout``: each transition and what it reached."""
+        """See ``EnvironmentAgent.layout``: each transition and the step after it."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
@@ -130,11 +135,11 @@ class Sac(EnvironmentAgent):
         return ItemLayout(num_steps=2, period=1, state=dict(state))
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``: the paper's for vectors."""
+        """See ``EnvironmentAgent.default_net``: the paper's network for vectors."""
         return net_for(spec, MlpConfig(num_units=256, activation="relu"))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: a step of the optimizer for each."""
+        """See ``EnvironmentAgent.default_store``: an optimizer step for each item."""
         batch_size = self.default_learner(spec).batch_size
         return ReplayConfig(
             sampler="uniform",
@@ -144,7 +149,7 @@ class Sac(EnvironmentAgent):
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: the paper's, at a constant rate."""
+        """See ``EnvironmentAgent.default_learner``: the paper's constant rate."""
         return LearnerConfig(
             batch_size=256,
             num_shards=1,
@@ -153,7 +158,7 @@ class Sac(EnvironmentAgent):
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=0.0,
-                # The papers clip nothing.
+                # The papers do not clip gradients.
                 max_grad_norm=1e9,
                 average_decay=0.0,
             ),
@@ -165,19 +170,19 @@ class Sac(EnvironmentAgent):
 
 
 class SacUpdate(Update):
-    """The losses of critics, actor and temperature, added up.
+    """The sum of the losses of critics, actor and temperature.
 
-    Columns, B transitions: as ``tengen.actors.block`` lists them, each ``[B, 2, ...]``.
-    No part's gradient reaches another's weights.
+    Columns, for B transitions: as ``tengen.actors.block`` lists them, each ``[B, 2,
+    ...]``. No loss has a gradient with respect to the weights of another part.
     """
 
     def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
-        """Makes the critics, with targets as they are.
+        """Makes the critics, and target critics equal to them.
 
         Args:
-            agent: Its settings.
-            net: The actor's network; the critics are of its kind and size.
-            actions: What an action is.
+            agent: The agent's settings.
+            net: The actor's network; the critics have its kind and size.
+            actions: The environment's action space.
         """
         import copy
 
@@ -194,10 +199,10 @@ class SacUpdate(Update):
             low=actions.low,
             high=actions.high,
         )
-        # Statistics of what is seen are the actor's.
+        # Critics use the actor's statistics of observations and update none.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed once: to look for them at each step takes as long as to move them.
+        # Listed once: finding them at each step would take as long as moving them.
         self._target_weights: list[torch.Tensor] = list(self.target.parameters())
         self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(
@@ -226,7 +231,7 @@ class SacUpdate(Update):
         import torch
 
         if not self._actions.is_discrete:
-            # On the CPU, whose generator a checkpoint has.
+            # On the CPU, whose generator is saved in checkpoints.
             action = columns["action"]
             num_rows, *shape = action.shape
             place = self.group.place(num_rows)
@@ -280,7 +285,7 @@ class SacUpdate(Update):
         return LossParts(loss, metrics)
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``: the targets follow, and all see as the actor does."""
+        """See ``Update.stepped``: moves the targets, copies the actor's statistics."""
         import torch
 
         with torch.no_grad():
@@ -331,14 +336,14 @@ class SacUpdate(Update):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a policy would do."""
+    """The actions that the policy has for a batch of inputs."""
 
     action: Tensor | None
-    """``[B, K]`` drawn, in [-1, 1]; None of choices, of which all are known."""
+    """``[B, K]`` drawn, in [-1, 1]; None for discrete actions, of which all count."""
     log_policy: Tensor
-    """``[B]`` of the drawn action, or ``[B, A]``."""
+    """``[B]`` log-density of the drawn action, or ``[B, A]`` of all discrete ones."""
     entropy: Tensor
-    """``[B]``."""
+    """``[B]`` in nats."""
 
 
 def _draws(actions: ActionSpec) -> ActionDraws:

@@ -1,8 +1,8 @@
-"""When the network of a run of self-play grows, and into which.
+"""Stages of a self-play run: when its network grows, and into which network.
 
-The rule is in the run's config and counts what all calls of ``tengen train`` have given
-the run. What later calls will give nobody knows: a run whose first calls are too short
-for a stage begins it in the first call that makes their sum long enough.
+The rule is in the run's config and counts the budgets of all calls of ``tengen train``
+on the run so far. Budgets of future calls are unknown: where the first calls are too
+short for a stage, the stage begins in the first call that makes the sum long enough.
 """
 
 from __future__ import annotations
@@ -19,47 +19,49 @@ __all__ = ["History", "NetStage", "growing_stages", "num_begun"]
 
 
 class History(NamedTuple):
-    """What a run has been given."""
+    """The budget that a run has used so far, and its total."""
 
     core_minutes: float = 0.0
     """Minutes of all calls of ``tengen train`` so far, each times its cores."""
     in_all: float | None = None
-    """These and what this call has still to come; None where it has no budget in
-    minutes."""
+    """``core_minutes`` plus what is left of this call's budget; None where this call
+    has no budget in minutes."""
     num_games: int = 0
     """Games that the learner has taken in."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetStage:
-    """A larger network from some point of a run on; it starts from the smaller one.
+    """A larger network from some point of a run on, grown from the smaller one.
 
-    It takes over at the first turn of learning after that point, and the stages before
-    it have begun. The checkpoint keeps that it did: a network never shrinks, and never
-    grows twice by one stage.
+    The stage begins at the first learner turn after its point, once all stages before
+    it have begun. The checkpoint records that the stage has begun: a network never
+    shrinks, and never grows twice by one stage.
 
-    The point is in core-minutes, wall minutes times cores, of all calls of ``tengen
-    train`` on the run, or in games. A call by games begins no stage that is in
-    core-minutes, for it is the same on any machine; and where a role runs by itself,
-    which has no budget, only stages in games begin.
+    The point is a number of games, or of core-minutes: wall minutes times cores, over
+    all calls of ``tengen train`` on the run. A call with a budget in games begins no
+    stage whose point is in core-minutes, so that its result is the same on any machine.
+    A role that runs by itself has no budget, so only stages in games begin there.
     """
 
     net: NetConfig
-    """The network, no smaller than the one before it. It says the size of the trunk;
-    the rest is as in the first network, whatever stands here."""
+    """The network, no smaller than the one before it. Only the size of its trunk
+    counts; all other settings are those of the run's first network."""
     share: float = bounded(
         0.5, 0, 1, "0.4 begins it early enough", above=True, below=True
     )
-    """Of the run's core-minutes, those of earlier calls and those that this call asks
-    for: the stage begins once so many are spent."""
+    """Share of the run's core-minutes after which the stage begins, above 0 and below
+    1. The run's core-minutes are those of earlier calls plus this call's budget."""
     latest: float = bounded(0.0, 0, hint="0 leaves it to the share")
-    """Core-minutes after which it begins whatever its share; 0: the share says it."""
+    """Core-minutes after which the stage begins even where ``share`` is not reached; 0:
+    ``share`` alone decides."""
     least: float = bounded(0.0, 0, hint="0 suits any budget")
-    """Core-minutes that the run must have in all, this call's with them: with fewer the
-    smaller network is stronger at the end."""
+    """Core-minutes that the run must have in total, this call's budget included, for
+    the stage to begin at all; at least 0. In a shorter run the smaller network ends up
+    stronger."""
     games: int = bounded(0, 0, hint="0 goes by core-minutes")
-    """Games after which it begins, in place of the three fields above; 0: they say
-    it."""
+    """Games after which the stage begins; 0: ``share``, ``latest`` and ``least``
+    decide. Otherwise these three are ignored."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -70,7 +72,7 @@ class NetStage:
         check_fields(self)
 
     def is_due(self, history: History) -> bool:
-        """Returns whether the stage has begun in a run with such a history."""
+        """Returns whether a run with this history has reached the stage's point."""
         if self.games:
             return history.num_games >= self.games
         if history.in_all is None or history.in_all < self.least:
@@ -90,9 +92,9 @@ def num_begun(stages: Sequence[NetStage], history: History) -> int:
 def growing_stages(
     stages: Sequence[NetStage], first: NetConfig
 ) -> tuple[NetStage, ...]:
-    """Returns the stages that make a network larger that begins as ``first``.
+    """Returns the stages that enlarge a network which begins as ``first``.
 
-    Those that it is as large as already, or cannot grow into, are left out.
+    Stages that would not enlarge it, or that it cannot grow into, are left out.
     """
     kept, last = [], first
     for stage in stages:

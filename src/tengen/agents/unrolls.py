@@ -1,4 +1,4 @@
-"""From a batch of items to time-major tensors and a network's answers to them."""
+"""Runs a network over a batch of items, as time-major tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Unrolled(NamedTuple):
 
 
 def time_major(columns: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns columns ``[T, B, ...]`` of columns ``[B, T, ...]``, states left out."""
+    """Returns columns ``[B, T, ...]`` as ``[T, B, ...]``; states are left out."""
     return {
         name: column.transpose(0, 1)
         for name, column in columns.items()
@@ -57,12 +57,12 @@ def network_inputs(
 
 
 def first_steps(is_reset: Tensor) -> Tensor:
-    """Returns ``[T, B]`` bool, where an episode begins and memory is to be empty.
+    """Returns ``[T, B]`` bool, true where an episode begins and memory must be empty.
 
-    At an item's first step the stored state says so already.
+    An item's first step is never marked, since its stored state is empty where needed.
 
     Args:
-        is_reset: ``[T, B]``, steps that lead to the next episode's first.
+        is_reset: ``[T, B]``, 1 at steps that lead to the next episode's first step.
     """
     is_first = is_reset.bool().roll(1, 0)
     is_first[0] = False
@@ -84,15 +84,16 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
 
 
 def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolled:
-    """Does ``unroll`` as one learner would that had the items of all, without gradient.
+    """Does ``unroll`` as a single learner with all items would, without gradient.
 
-    A network in training takes the items that it sees into its statistics of what is
-    seen, by which it answers. Those of the other learners are to be in them too.
+    A network in training mode updates its statistics of observations by the items that
+    it sees, and its answers depend on these statistics. So they must include the items
+    of the other learners.
 
     Args:
         net: The network, in training mode.
         columns: ``[B, T + 1, ...]`` each, this learner's items.
-        group: Learners with other items.
+        group: The learners that hold the other items.
     """
     import torch
 

@@ -1,14 +1,14 @@
-"""V-trace: an actor and a learner of importance-weighted policy gradients (IMPALA).
+"""V-trace: the importance-weighted policy gradients of IMPALA.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
 Differs from the paper: losses are means over the transitions of a batch, not sums, so
-that learning rates do not depend on the batch; rewards are divided by the scale of
-returns (``tengen.agents.return_scale``) and advantages by their own
-(``PolicyUpdate.advantage_scale``); termination and truncation are apart; the
-weights come from stored log-probabilities, which actions of any kind have; the
-optimizer is AdamW without decay of weights, and not RMSProp.
+that learning rates do not depend on the size of the batch; rewards are divided by the
+scale of returns (``tengen.agents.return_scale``) and advantages by their own scale
+(``PolicyUpdate.advantage_scale``); termination and truncation are distinguished; the
+importance weights come from stored log-probabilities, so that actions can be of any
+kind; the optimizer is AdamW without weight decay, not RMSProp.
 """
 
 from __future__ import annotations
@@ -41,18 +41,20 @@ class Vtrace(PolicyAgent):
     """V-trace; see the module docstring."""
 
     kind: Literal["vtrace"] = "vtrace"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ("impala",)
     clip_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
-    """Clip of the importance weights in the targets, positive."""
+    """Upper bound of the importance weights in the value targets, positive. With a
+    larger bound, the value learned is closer to the newest policy's."""
     clip_c: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
-    """Clip of the trace coefficients, in (0, clip_rho]."""
+    """Upper bound of the trace coefficients, above 0, at most ``clip_rho``. With a
+    larger bound, targets look further ahead and have more variance."""
     clip_pg_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
-    """Clip of the importance weights in the policy gradient, positive."""
+    """Upper bound of the importance weights in the policy gradient, positive."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss, at least 0."""
+    """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0."""
+    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -61,7 +63,7 @@ class Vtrace(PolicyAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        # The paper's contraction needs it (section 4.1, below equation 1).
+        # The paper's proof of contraction needs this (section 4.1, below equation 1).
         check(
             self.clip_c <= self.clip_rho,
             "clip_c",
@@ -80,15 +82,16 @@ class Vtrace(PolicyAgent):
             batch_size=4 if is_large else 16,
             num_shards=1,
             optimizer=AdamWConfig(
-                # Actors in processes are eight steps behind. With 4e-3, which learns
-                # CartPole in turns from 200,000 frames, the policy of such a run
-                # became certain of one action before it had learned anything.
+                # The policy lag of actors in other processes is eight steps. A rate of
+                # 4e-3 learns CartPole from 200,000 frames where actor and learner take
+                # turns; with actors in other processes, the policy became certain of
+                # one action before it had learned anything.
                 learning_rate=2.5e-4 if is_large else 1e-3,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,
                 max_grad_norm=0.5 if is_large else 40.0,
-                # An average would act with weights of a hundred steps ago.
+                # With an average, actors would act by weights a hundred steps old.
                 average_decay=0.0,
                 epsilon=1e-5 if is_large else 1e-8,
             ),
@@ -102,18 +105,18 @@ class Vtrace(PolicyAgent):
 class VtraceUpdate(PolicyUpdate):
     """Policy gradient, baseline and entropy losses with V-trace targets.
 
-    Columns, B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
-    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets carries no
-    loss, and the trace ends there: a truncated episode bootstraps from its final
-    observation and a terminated one from nothing.
+    Columns, for B unrolls of T transitions: as ``tengen.actors.block`` lists them, each
+    ``[B, T + 1, ...]``; the last step only bootstraps. A step that resets has no loss,
+    and the trace ends there: a truncated episode bootstraps from its final observation,
+    and a terminated episode does not bootstrap.
     """
 
     def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
         """Makes the update.
 
         Args:
-            agent: Its settings.
-            actions: What an action is.
+            agent: The agent's settings.
+            actions: The environment's action space.
         """
         super().__init__(agent, actions)
         self._agent = agent

@@ -1,7 +1,7 @@
-"""Environments: the interface, and how to get one by name.
+"""Environments: their interface, and how to make one by name.
 
 ``make(name, num_envs, seed)`` returns an ``Env``. Importing this package imports no
-environment library before one is asked for.
+environment library; the first use of an environment does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the adapters share: seeds of copies, checks of actions and rewards."""
+"""Helpers of all adapters: seeds of copies, checks of actions and rewards."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = [
 ]
 
 RAISED = (Exception, SystemExit)
-"""What an author's code may raise: one that leaves the process is broken too."""
+"""Exceptions that are reported as errors of an environment's code, exits included."""
 MOST_WORDS = 500
-"""Characters of an author's message that are shown."""
+"""The most characters shown of an environment's own message."""
 
-# An action may be out of its bounds by so much of a bound, which float32 rounds.
+# Relative amount by which an action may exceed a bound, because float32 rounds.
 _ROUNDING = 1e-6
 
 
 def copy_seeds(seed: int, num_envs: int) -> list[int]:
-    """Returns a seed for each copy, below 2^32, as some environments need.
+    """Returns a seed for each copy, below 2^32, since some environments need that.
 
-    Gymnasium's own rule, seed + i, would give seed 1 the copies of seed 0.
+    By Gymnasium's own rule, seed + i, seed 1 would share copies with seed 0.
 
     Args:
-        seed: Of them all, at least 0.
+        seed: The seed of all copies together, at least 0.
         num_envs: Copies, at least 1.
 
     Raises:
@@ -53,7 +53,7 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
     """Checks the rewards ``[N]`` of one step.
 
     Raises:
-        EnvError: One is not finite.
+        EnvError: A reward is not finite.
     """
     if not np.isfinite(reward).all():
         copy = int(np.argmin(np.isfinite(reward)))
@@ -64,7 +64,7 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
 
 
 def one_line(value: object, most: int = 100) -> str:
-    """Returns a value's words on one line of at most ``most`` characters."""
+    """Returns a value's text on one line of at most ``most`` characters."""
     text = " ".join(str(value).split())
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -73,9 +73,9 @@ def raised(name: str, error: BaseException, what: str) -> EnvError:
     """Returns the error of an environment that raised ``error`` while it ran.
 
     Args:
-        name: The environment's.
-        error: What it raised.
-        what: Which part of it.
+        name: The environment's name.
+        error: The exception that it raised.
+        what: The part of it that raised.
     """
     return EnvError(
         f'environment ("{name}") must not raise, but {what} raised '
@@ -84,7 +84,7 @@ def raised(name: str, error: BaseException, what: str) -> EnvError:
 
 
 def said(error: BaseException) -> str:
-    """Returns what was raised, and its words, on one line."""
+    """Returns an exception's type and message on one line."""
     return f"{type(error).__name__}: {one_line(error, MOST_WORDS)}"
 
 
@@ -92,7 +92,7 @@ class ActionRange:
     """Checks batches of actions against what an environment takes.
 
     Args:
-        spec: What an action is.
+        spec: The environment's action space.
         task: The environment's name, for messages.
     """
 
@@ -115,10 +115,10 @@ class ActionRange:
 
         Args:
             actions: ``[N, ...]``.
-            num_envs: N.
+            num_envs: Number N of copies.
 
         Raises:
-            RunError: There are not N of them, or one is out of range.
+            RunError: There are not N actions, or an action is out of range.
         """
         shape = (num_envs, *self._spec.shape)
         kinds = "iu" if self._spec.is_discrete else "f"
@@ -130,7 +130,7 @@ class ActionRange:
         if self._draws is not None:
             copy = self._draws.first_out_of_range(actions.astype(np.int64, copy=False))
         else:
-            # So that no number, which compares with nothing, is out of range too.
+            # Written so that NaN, for which every comparison is false, is out of range.
             fits = (actions >= self._least) & (actions <= self._most)
             copy = num_envs if fits.all() else int(np.argwhere(~fits)[0, 0])
         if copy < num_envs:
@@ -141,7 +141,7 @@ class ActionRange:
             )
 
     def clip(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Returns numbers that were checked within their bounds exactly."""
+        """Returns checked numbers, clipped exactly to their bounds."""
         clipped: NDArray[Any] = np.clip(actions, self._low, self._high)
         return clipped
 

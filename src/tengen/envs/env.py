@@ -1,6 +1,6 @@
-"""What an environment is to tengen: many copies stepped together.
+"""The interface of an environment: many copies stepped together.
 
-The convention of time, which every adapter keeps::
+Every adapter keeps this convention of time::
 
     env.reset()                 -> o_0
     env.step(a_0)               -> o_1, r_1      o_1 is the state that a_0 reached
@@ -9,8 +9,8 @@ The convention of time, which every adapter keeps::
                                                  o_k+1 is the episode's final state
     env.step(anything)          -> o_0 of the next episode, reward 0, is_reset
 
-So the final observation of an episode is never lost and never replaced by the next
-episode's first, and the one row that leads from an episode to the next is marked.
+So the final observation of an episode is never lost or replaced by the next episode's
+first one, and the row that leads from an episode to the next is marked.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSpec:
-    """What an action is: choices, or real numbers between bounds."""
+    """An action space: discrete choices, or real numbers between bounds."""
 
     shape: tuple[int, ...] = ()
-    """Of one action: () for one choice, ``(K,)`` for K of them or K numbers."""
+    """Shape of one action: () for one choice, ``(K,)`` for K choices or K numbers."""
     num_choices: tuple[int, ...] = ()
     """Choices of each part, counted from 0; empty where actions are real numbers."""
     low: tuple[float, ...] = ()
@@ -95,34 +95,35 @@ class ActionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvSpec:
-    """What is known of an environment before it runs."""
+    """The properties of an environment that are known before it runs."""
 
     name: str
     """The task, as in ``tengen train``."""
     observations: dict[str, TensorSpec]
-    """One observation by name: ``observation`` alone, or ``observation/KEY`` for each
-    entry of a nested one."""
+    """The tensors of one observation by name: ``observation`` alone, or
+    ``observation/KEY`` for each entry of a nested observation."""
     actions: ActionSpec
-    """What an action is."""
+    """The action space."""
     max_episode_steps: int | None
     """Steps after which an episode is truncated; None where there is no limit."""
     reward_threshold: float | None
     """Mean return over 100 episodes that counts as solved; None where unknown."""
     protocol: str = ""
-    """What says how it is played and scored, ``v5``; empty where there is one way."""
+    """Name of the protocol by which it is played and scored, such as ``v5``; empty
+    where there is only one way."""
     reward_bound: float | None = None
-    """What is learned from is clipped to it, on both sides of 0; what is told of
-    episodes is not. None for no bound."""
+    """Absolute value that rewards are clipped to for learning; returns that are
+    reported are not clipped. None for no clipping."""
     frames_per_step: int = 1
     """Frames of the simulator that published figures count for a step."""
     is_hard: bool = False
-    """Whether published agents see its pictures by a deep residual network."""
+    """Whether published agents use a deep residual network for its pictures."""
     is_partial: bool = False
-    """Whether what counts was often seen long before: published agents have a memory
-    there, and are told their last action and reward."""
+    """Whether observations often lack what an agent must remember. Published agents
+    then have a memory, and their last action and reward are inputs."""
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns rewards ``[N]`` as they are learned from, and networks told of."""
+        """Returns rewards ``[N]`` clipped for learning and for a network's inputs."""
         if self.reward_bound is None:
             return reward
         clipped: NDArray[np.float32] = reward.clip(
@@ -132,22 +133,22 @@ class EnvSpec:
 
 
 class Step(NamedTuple):
-    """What one step of N copies gave; the arrays are the caller's to keep."""
+    """The results of one step of N copies; the caller may keep the arrays."""
 
     observation: Arrays
-    """The states reached, as the spec's ``observations`` names them."""
+    """The observations reached, by the names of the spec's ``observations``."""
     reward: NDArray[np.float32]
     """``[N]`` float32, 0 where the step was a reset."""
     terminated: NDArray[np.bool_]
     """``[N]`` bool, the task itself ended: nothing follows the state reached."""
     truncated: NDArray[np.bool_]
-    """``[N]`` bool, cut short: the state reached would have had a future."""
+    """``[N]`` bool, a limit cut the episode short: more would have followed."""
     is_reset: NDArray[np.bool_]
-    """``[N]`` bool, the copy was at its end and the step began its next episode; the
-    action was ignored. No transition to learn from, and no frame."""
+    """``[N]`` bool, the copy's episode had ended and the step began the next one; the
+    action was ignored. Such a step is no transition to learn from, and no frame."""
     life_lost: NDArray[np.bool_] | None = None
-    """``[N]`` bool, nothing that follows is to be learned from for what came before,
-    though the episode goes on; None where that never is."""
+    """``[N]`` bool, learning treats the step as the end of an episode, though the
+    episode goes on; None where that never happens."""
 
 
 class Env(Protocol):
@@ -155,52 +156,53 @@ class Env(Protocol):
 
     @property
     def spec(self) -> EnvSpec:
-        """What is known of it."""
+        """The environment's spec."""
 
     @property
     def num_envs(self) -> int:
-        """Copies N."""
+        """Number N of copies."""
 
     def reset(self) -> Arrays:
         """Begins all episodes anew from the seed; returns the first observations.
 
-        Two calls return the same observations, and the same actions after them give
-        the same steps.
+        Every call returns the same observations, and the same actions after it give the
+        same steps.
         """
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy; one at the end of its episode is reset instead. Blocks.
+        """Steps every copy; resets a copy whose episode has ended instead. Blocks.
 
         Args:
-            actions: ``[N, ...]``, each as the spec's ``actions`` says.
+            actions: ``[N, ...]``, by the spec's ``actions``.
 
         Raises:
-            EnvError: It raised, or what came back is not as its spaces say.
+            EnvError: The environment raised, or its results do not fit its spaces.
             RunError: An action is out of range.
         """
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns an observation that others stepped for, ``[1, ...]`` each.
+        """Returns an observation from elsewhere as arrays, ``[1, ...]`` each.
 
         Args:
-            observation: In the environment's own form, of one copy, perhaps nested.
+            observation: One copy's observation in the environment's own form, perhaps
+                nested.
 
         Raises:
-            UsageError: It is none of this environment.
+            UsageError: It is no observation of this environment.
         """
 
     def own_action(self, action: NDArray[Any]) -> Any:
         """Returns one action in the environment's own form.
 
         Args:
-            action: As the spec's ``actions`` says.
+            action: An action by the spec's ``actions``.
 
         Raises:
-            RunError: It is out of range.
+            RunError: The action is out of range.
         """
 
     def close(self) -> None:
-        """Releases what the copies hold. Safe to call twice.
+        """Releases the copies' resources. Safe to call twice.
 
-        ``observed`` and ``own_action``, which need no copy, go on.
+        ``observed`` and ``own_action``, which need no copy, still work.
         """

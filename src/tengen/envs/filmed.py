@@ -1,8 +1,8 @@
-"""Copies of an environment that can be looked at while they are stepped.
+"""Copies of an environment with pictures for people while they are stepped.
 
-What an agent sees is rarely what a person would: a small grey screen, or planes of
-bools. A ``Camera`` follows the copies and has a picture of each. It changes nothing of
-what they do.
+An agent's observations, such as a small grey screen or planes of bools, are rarely what
+a person wants to see. A ``Camera`` follows the copies and has a picture of each. It
+does not change what they do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Picture: TypeAlias = NDArray[np.uint8]
 """``[H, W, 3]`` uint8: red, green and blue."""
 
 _DARK = (16, 16, 24)
-# Hues that are so far apart, in turns of the circle, come close to none before.
+# Hues at multiples of this share of the circle are far from all hues before.
 _GOLDEN = 0.61803398875
 
 
@@ -38,7 +38,7 @@ class Camera(Protocol):
 
     @property
     def pictures_per_s(self) -> float:
-        """Steps a second at which a film has the speed that people know."""
+        """Steps a second at which a film runs at its natural speed."""
 
     def reset(self, observation: Arrays) -> None:
         """Follows ``Env.reset``, which returned ``observation``."""
@@ -47,14 +47,14 @@ class Camera(Protocol):
         """Follows ``Env.step``, which returned ``step``.
 
         Raises:
-            RunError: What is looked at is no longer what was stepped.
+            RunError: The pictures no longer show the copies that were stepped.
         """
 
     def picture(self, copy: int) -> Picture:
-        """Returns what a copy looks like now; the caller's to keep.
+        """Returns a copy's current picture, which the caller may keep.
 
         Raises:
-            RunError: There is no picture of it.
+            RunError: There is no picture of the copy.
         """
 
     def close(self) -> None:
@@ -65,8 +65,8 @@ class FilmedEnv:
     """An ``Env`` with a picture of each of its first copies.
 
     Args:
-        env: Is stepped, and closed with this.
-        camera: Follows it.
+        env: The environment to step; closed together with this one.
+        camera: The camera that follows it.
     """
 
     def __init__(self, env: Env, camera: Camera) -> None:
@@ -121,11 +121,11 @@ class FilmedEnv:
 
 
 class ObservedCamera:
-    """Draws what is observed, for environments that have no other picture.
+    """Draws observations, for environments that have no other picture.
 
     Args:
-        name: The observation.
-        draw: Returns the picture of one.
+        name: The name of the observation.
+        draw: Returns the picture of one observation.
         pictures_per_s: See ``Camera.pictures_per_s``.
     """
 
@@ -158,13 +158,13 @@ class ObservedCamera:
 
 
 def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:
-    """Returns planes ``[C, H, W]``, a colour each on a dark ground.
+    """Returns a picture of planes ``[C, H, W]``, each in its colour on a dark ground.
 
-    Where several are set, the last one is seen.
+    Where several planes are set, the last one is visible.
 
     Args:
-        planes: At least one.
-        cell: Pixels of a place's side.
+        planes: At least one plane.
+        cell: Side of a cell in pixels.
     """
     drawn = np.empty((*planes.shape[1:], 3), np.uint8)
     drawn[:] = _DARK

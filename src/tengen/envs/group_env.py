@@ -1,8 +1,8 @@
 """Two groups of copies in turns: one steps while the caller is busy with the other.
 
-Both step in one thread, which then always has work and finds its caches as it left
-them. Groups that have a thread each step in turns too, by as many threads that wake and
-sleep: that took a tenth more of an actor's time.
+One thread steps both groups, so that it always has work and keeps its caches. With a
+thread for each group, the threads would wake and sleep in turns, which took a tenth
+more of an actor's time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ __all__ = ["GroupEnv"]
 
 @runtime_checkable
 class GroupEnv(Protocol):
-    """One group of two, which steps beside its caller.
+    """One of two groups of copies, which steps while its caller does something else.
 
-    ``receive_first`` of the first group is the first call, and then the calls of both
-    alternate: what a group was received from, it is sent actions, before the other
-    group is received from. The convention of time is that of ``Env``. For one thread.
+    The first call is ``receive_first`` of the first group. Then the calls of both
+    groups alternate: after receiving from a group, the caller sends it actions before
+    it receives from the other group. The convention of time is that of ``Env``. Not
+    thread-safe.
     """
 
     @property
     def spec(self) -> EnvSpec:
-        """What is known of it."""
+        """The environment's spec."""
 
     @property
     def num_envs(self) -> int:
@@ -37,13 +38,13 @@ class GroupEnv(Protocol):
         """Returns the first observations, ``[N, ...]`` each. Blocks."""
 
     def send(self, actions: NDArray[Any]) -> None:
-        """Has every copy of the group stepped, behind those of the other group.
+        """Sends actions to every copy of the group; it steps after the other group.
 
         Args:
             actions: ``[N, ...]``, as for ``Env.step``.
 
         Raises:
-            EnvError: It raised.
+            EnvError: The environment raised.
             RunError: An action is out of range, or the calls do not alternate.
         """
 
@@ -51,9 +52,9 @@ class GroupEnv(Protocol):
         """Returns the step that was sent. Blocks.
 
         Raises:
-            EnvError: It raised.
+            EnvError: The environment raised.
             RunError: The calls do not alternate.
         """
 
     def close(self) -> None:
-        """Releases what both groups hold. Safe to call twice, and of both groups."""
+        """Releases both groups' resources. Safe to call twice, and for both groups."""

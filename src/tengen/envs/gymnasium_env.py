@@ -33,10 +33,10 @@ __all__ = [
 
 
 def import_gymnasium() -> Any:
-    """Returns the package, imported when an environment is first asked for.
+    """Imports Gymnasium, when an environment is first used, and returns it.
 
     Raises:
-        UsageError: It is not installed, or too old.
+        UsageError: Gymnasium is not installed, or too old.
     """
     try:
         import gymnasium
@@ -55,21 +55,22 @@ def import_gymnasium() -> Any:
 
 
 def as_gymnasium(kind: type[Any]) -> type[Any]:
-    """Returns a class with the methods of ``gymnasium.Env`` as one of its kind.
+    """Returns a subclass of ``gymnasium.Env`` with the methods of a class.
 
-    Gymnasium cannot be a base of a class in a file, as it may not be installed.
+    The class itself cannot derive from ``gymnasium.Env``, because Gymnasium may not be
+    installed.
 
     Raises:
-        UsageError: It is not installed.
+        UsageError: Gymnasium is not installed.
     """
     return type(kind.__name__, (kind, import_gymnasium().Env), {})
 
 
 def make_guarded(make: Callable[[], Any], name: str) -> Any:
-    """Returns ``make()``, whose failures become errors that name the environment.
+    """Returns ``make()``; turns its failures into errors that name the environment.
 
     Raises:
-        UsageError: It raised.
+        UsageError: ``make`` raised.
     """
     gymnasium = import_gymnasium()
     try:
@@ -97,8 +98,8 @@ class GymnasiumEnv:
     """Copies of one Gymnasium environment in this process, stepped in turn.
 
     Attributes:
-        spec: What is known of the environment.
-        num_envs: Copies N.
+        spec: The environment's spec.
+        num_envs: Number N of copies.
     """
 
     def __init__(
@@ -117,10 +118,10 @@ class GymnasiumEnv:
         Args:
             make_one: Returns a new ``gymnasium.Env``; called ``num_envs`` times.
             num_envs: Copies, at least 1.
-            seed: At least 0. Copies have streams of their own, which no other seed
+            seed: At least 0. Each copy has its own random stream, which no other seed
                 shares.
             name: The task, for messages and the spec.
-            frames_per_step: Of the spec, as those behind it.
+            frames_per_step: See ``EnvSpec``.
             is_hard: See ``EnvSpec``.
             is_partial: See ``EnvSpec``.
 
@@ -167,7 +168,7 @@ class GymnasiumEnv:
         """Steps every copy; see ``Env.step``.
 
         Raises:
-            EnvError: A copy raised, or an observation or a reward is not as it must be.
+            EnvError: A copy raised, or an observation or a reward is invalid.
             RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
@@ -194,7 +195,7 @@ class GymnasiumEnv:
         return Step(observation, reward, terminated, truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns an observation of Gymnasium's as arrays; see ``Env.observed``."""
+        """Returns a Gymnasium observation as arrays; see ``Env.observed``."""
         return self._observations.read(observation)
 
     def own_action(self, action: NDArray[Any]) -> Any:
@@ -202,7 +203,7 @@ class GymnasiumEnv:
         return self._actions.to_own(action)
 
     def close(self) -> None:
-        """Releases what the copies hold; see ``Env.close``."""
+        """Releases the copies' resources; see ``Env.close``."""
         while self._copies:
             try:
                 self._copies.pop().close()

@@ -1,4 +1,4 @@
-"""Pictures of Gymnasium environments, as their own ``render`` makes them.
+"""Pictures of Gymnasium environments, made by their own ``render``.
 
 Source of the interface: Gymnasium 1.1 and later, ``render_mode="rgb_array"``.
 """
@@ -24,17 +24,17 @@ from tengen.errors import RunError, UsageError
 __all__ = ["RENDER_MODE", "RenderCamera", "check_renders", "film_copies"]
 
 RENDER_MODE = "rgb_array"
-"""Gymnasium's word for pictures as arrays."""
+"""Gymnasium's name of the render mode that returns arrays."""
 _FPS = 30.0
 
 
 class RenderCamera:
-    """What ``render`` returns.
+    """A camera whose pictures are those of ``render``.
 
     Args:
         render: Returns the picture of a copy.
-        name: The environment's, for messages.
-        metadata: The environment's ``metadata``, which says how fast it is shown.
+        name: The environment's name, for messages.
+        metadata: The environment's ``metadata``, which has the speed of a film.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RenderCamera:
         """See ``Camera.picture``."""
         try:
             with warnings.catch_warnings():
-                # What comes of it is told below.
+                # Warnings are ignored, because a bad picture raises an error below.
                 warnings.simplefilter("ignore")
                 picture = np.array(self._render(copy))
         except RAISED as error:
@@ -70,7 +70,7 @@ class RenderCamera:
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # A copy that goes later would release what another one draws by.
+        # Dropped here: freeing a copy later would release what another copy draws with.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
@@ -84,14 +84,14 @@ class RenderCamera:
 
 
 def check_renders(metadata: dict[str, Any], name: str) -> None:
-    """Checks that an environment says that it has pictures.
+    """Checks that an environment declares that it has pictures.
 
     Args:
-        metadata: The environment's.
-        name: The environment's, for messages.
+        metadata: The environment's metadata.
+        name: The environment's name, for messages.
 
     Raises:
-        UsageError: It has none.
+        UsageError: The environment has no pictures.
     """
     if RENDER_MODE not in metadata.get("render_modes", ()):
         raise UsageError(
@@ -108,20 +108,19 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns copies as ``GymnasiumEnv`` has them, of which the first are filmed.
+    """Returns the copies of ``GymnasiumEnv``, of which the first are filmed.
 
     Args:
-        make_one: As of ``GymnasiumEnv``; of a copy that is filmed it is told
-            ``render_mode``.
+        make_one: As for ``GymnasiumEnv``; for a filmed copy it gets ``render_mode``.
         num_envs: See ``GymnasiumEnv``.
         seed: See ``GymnasiumEnv``.
-        num_filmed: At most ``num_envs``.
+        num_filmed: How many are filmed, at most ``num_envs``.
         name: See ``GymnasiumEnv``.
 
     Raises:
-        UsageError: As ``GymnasiumEnv``, or it has no pictures.
+        UsageError: As ``GymnasiumEnv``, or the environment has no pictures.
     """
-    # Told of a mode that it lacks, Gymnasium warns at length.
+    # Checked before, because Gymnasium warns at length of a mode that is missing.
     first = make_guarded(make_one, name)
     metadata = getattr(first, "metadata", None) or {}
     with contextlib.suppress(*RAISED):
@@ -143,8 +142,8 @@ def film_copies(
 def _rendered(copy: Any) -> Any:
     """Returns a copy's picture.
 
-    Of several copies of MuJoCo each has a context of OpenGL, and draws by whichever is
-    current.
+    Each copy of MuJoCo has its own OpenGL context, but draws with the current one, so
+    that the copy's context must be made current first.
     """
     renderer = getattr(copy.unwrapped, "mujoco_renderer", None)
     viewer = getattr(renderer, "viewer", None)
@@ -154,10 +153,10 @@ def _rendered(copy: Any) -> Any:
 
 
 def _draw_without_display() -> None:
-    """Has MuJoCo and SDL draw into memory where there is no display.
+    """Makes MuJoCo and SDL draw into memory where there is no display.
 
-    Gymnasium would try glfw first, which says only at the first picture that it fails,
-    and SDL complains.
+    Otherwise Gymnasium would try glfw, which fails only at the first picture, and SDL
+    would print errors.
     """
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform == "linux" and not has_display:

@@ -1,7 +1,7 @@
-"""Gymnasium's environments that step all copies by one computation.
+"""Gymnasium's vector environments, which step all copies by one computation.
 
-They are used only where a test shows that they keep the convention of time of
-`tengen.envs.env`, step by step as copies stepped in turn do.
+A vector environment is used only where a test shows that it keeps the convention of
+time of `tengen.envs.env`, step by step like copies that are stepped in turn.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def is_proven(registered: Any) -> bool:
     """Returns whether a registered environment has a vector form that is proven.
 
     Args:
-        registered: Its ``gymnasium.envs.registration.EnvSpec``.
+        registered: The environment's ``gymnasium.envs.registration.EnvSpec``.
     """
-    # A vector form is made without the wrappers that belong to the id.
+    # Not with additional wrappers, because a vector form is made without them.
     return (
         registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
     )
@@ -38,19 +38,19 @@ def is_proven(registered: Any) -> bool:
 class GymnasiumVectorEnv:
     """Copies of a Gymnasium environment with a proven vector form, such as CartPole.
 
-    All copies draw from one stream, which no other seed shares: what a copy meets when
-    it begins its next episode depends on which others began theirs before. The same
-    seed, number of copies and actions give the same steps.
+    All copies draw from one random stream, which no other seed shares. So a copy's next
+    episode depends on which other copies began episodes before. The same seed, number
+    of copies and actions give the same steps.
 
     Args:
         name: A Gymnasium id that ``is_proven``.
         num_envs: Copies, at least 1.
         seed: At least 0.
-        render_mode: Gymnasium's, for ``render``; None where nobody looks.
+        render_mode: Gymnasium's render mode for ``render``; None for no pictures.
 
     Attributes:
-        spec: What is known of the environment.
-        num_envs: Copies N.
+        spec: The environment's spec.
+        num_envs: Number N of copies.
 
     Raises:
         UsageError: A number is out of its range, or the environment cannot be made.
@@ -113,7 +113,7 @@ class GymnasiumVectorEnv:
         return Step(self._converted(states), reward, terminated, truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
-        """Returns an observation of Gymnasium's as arrays; see ``Env.observed``."""
+        """Returns a Gymnasium observation as arrays; see ``Env.observed``."""
         return self._observations.read(observation)
 
     def own_action(self, action: NDArray[Any]) -> Any:
@@ -122,17 +122,17 @@ class GymnasiumVectorEnv:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Gymnasium's, with the render modes."""
+        """Gymnasium's metadata, which has the render modes."""
         return dict(self._envs.metadata)
 
     def render(self, copy: int) -> Any:
-        """Returns what a copy looks like, as Gymnasium draws them, all at once."""
+        """Returns a copy's picture; Gymnasium draws all copies at once."""
         if self._drawn is None:
             self._drawn = self._envs.render()
         return self._drawn[copy]
 
     def close(self) -> None:
-        """Releases what the copies hold; see ``Env.close``."""
+        """Releases the copies' resources; see ``Env.close``."""
         try:
             self._envs.close()
         except RAISED as error:

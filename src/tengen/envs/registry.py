@@ -1,6 +1,7 @@
-"""From a task's name to an environment: the suites, each one file.
+"""Finds the environment of a task's name, in the table of suites.
 
-A suite is a row of ``SUITES``: the prefix of its names, and functions of its file.
+Each suite is one file, and one entry of ``SUITES``: the prefix of its names, and
+functions of its file.
 """
 
 from __future__ import annotations
@@ -45,27 +46,27 @@ __all__ = [
     "with_protocol",
 ]
 
-# To make one, and to close it. No run is known yet that would say how slow it may be.
+# Seconds to make an environment, and to close it; no run's step_timeout_s is known yet.
 _SPEC_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Environments of one origin. Making the table imports no package of theirs."""
+    """Environments of one origin. Making the table imports none of their packages."""
 
     prefix: str
-    """What their names begin with, ``minatar/``; empty for Gymnasium's ids."""
+    """Prefix of their names, such as ``minatar/``; empty for Gymnasium's ids."""
     names: Callable[[], list[str]]
     """Returns the full names that are installed, in order."""
     make: Callable[[str, int, int], Env]
-    """As ``make`` below, of a full name with the prefix and without a colon."""
+    """As ``make`` below, for a full name with the prefix and without a colon."""
     film: Callable[[str, int, int, int], FilmedEnv]
-    """As ``make_filmed`` below, which looks at the first picture."""
+    """As ``make_filmed`` below, which also checks the first picture."""
     with_protocol: Callable[[str, str], str] | None = None
-    """As ``with_protocol`` below; None where there is one way to play."""
+    """As ``with_protocol`` below; None where there is only one way to play."""
     make_groups: Callable[[str, int, Sequence[int]], list[GroupEnv]] | None = None
-    """Returns two groups of so many copies each, by the seeds of both, that step beside
-    their caller; None where no copies do."""
+    """Returns two groups that step beside their caller, from the number of copies in
+    each and both seeds; None where the suite has no such groups."""
     maker_of_one: Callable[[str], Callable[..., Any]] | None = None
     """As ``maker_of_one`` below; None where no environment is a ``gymnasium.Env``."""
 
@@ -116,20 +117,20 @@ SUITES = (
         maker_of_one=gymnasium_ids.maker_of_one,
     ),
 )
-"""Every suite; the first whose prefix fits a name has it."""
+"""All suites; a name belongs to the first suite whose prefix fits."""
 
 
 def names() -> list[str]:
     """Returns every task that is installed, in order.
 
-    Takes about 0.1 s the first time, and 1 s where the packages of all suites are
-    installed, which are imported.
+    The first call takes about 0.1 s, or 1 s where the packages of all suites are
+    installed, because it imports them.
     """
     return sorted(name for suite in SUITES for name in suite.names())
 
 
 def prefixes() -> list[str]:
-    """Returns what the names of suites begin with, ``atari/``, installed or not."""
+    """Returns the prefixes of all suites, such as ``atari/``, installed or not."""
     return [suite.prefix for suite in SUITES if suite.prefix]
 
 
@@ -142,10 +143,10 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     """Returns copies of an environment; ``reset`` it first.
 
     Args:
-        name: A Gymnasium id, ``CartPole-v1``, a name of a suite,
-            ``minatar/Breakout``, or ``module:Env`` of an own environment, see
-            ``make_own``, which must have been typed in this process's call
-            (`tengen.games.typed`): nothing is imported else.
+        name: A Gymnasium id such as ``CartPole-v1``, a suite's name such as
+            ``minatar/Breakout``, or ``module:Env`` for an environment of one's own, see
+            ``make_own``. The module is imported only if the user typed the name in this
+            process's call (`tengen.games.typed`).
         num_envs: Copies that are stepped together, at least 1.
         seed: At least 0; the same seed and actions give the same steps.
 
@@ -161,16 +162,16 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 
 
 def maker_of_one(name: str) -> Callable[[], Any] | None:
-    """Returns what makes one ``gymnasium.Env``, of the kind that copies are made of.
+    """Returns a function that makes one ``gymnasium.Env`` of a task.
 
     Args:
         name: As for ``make``.
 
     Returns:
-        None where the suite's environments are none, but copies alone.
+        The function, or None where the suite's environments are no ``gymnasium.Env``.
 
     Raises:
-        UsageError: As ``make``; nothing is made yet.
+        UsageError: As ``make``, except errors of making the environment.
     """
     if is_program(name):
         check_allowed(name)
@@ -186,8 +187,8 @@ def make_groups(
 
     Args:
         name: As for ``make``.
-        sizes: Copies of each group, at least 1.
-        seeds: Of each group, as for ``make``, whose copies they are.
+        sizes: Copies in each group, at least 1.
+        seeds: Seed of each group; its copies are those of ``make`` with this seed.
 
     Raises:
         UsageError: As ``make``.
@@ -214,10 +215,10 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
         name: As for ``make``.
         num_envs: As for ``make``.
         seed: As for ``make``.
-        num_filmed: How many have, 1 to ``num_envs``.
+        num_filmed: How many copies have pictures, 1 to ``num_envs``.
 
     Raises:
-        UsageError: As ``make``, or there are no pictures of it here.
+        UsageError: As ``make``, or pictures cannot be made here.
     """
     if is_program(name):
         check_allowed(name)
@@ -231,7 +232,8 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
         try:
             env.picture(0)
         except RunError as error:
-            # The machine's matter, or the environment's, and told before it is played.
+            # A UsageError, because the machine or the environment has no pictures, and
+            # nothing was played yet.
             raise UsageError(str(error)) from error
     except BaseException:
         env.close()
@@ -240,14 +242,14 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
 
 
 def with_protocol(name: str, protocol: str) -> str:
-    """Returns the task that is the same environment, played and scored another way.
+    """Returns the task for the same environment with another protocol.
 
     Args:
         name: As for ``make``.
-        protocol: ``v5``, ``classic`` or ``r2d2`` of Atari.
+        protocol: For Atari ``v5``, ``classic`` or ``r2d2``.
 
     Raises:
-        UsageError: There is no such protocol, or it has other actions.
+        UsageError: There is no such protocol, or its actions differ.
     """
     suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
     if suite.with_protocol is None or is_program(name):
@@ -266,13 +268,13 @@ def with_protocol(name: str, protocol: str) -> str:
 
 
 def env_spec(name: str) -> EnvSpec:
-    """Returns what an environment shows and takes, without stepping it.
+    """Returns an environment's spec, without stepping it.
 
-    A process makes it once for that, as some are slow to make.
+    A process makes the environment only once for this, because some are slow to make.
 
     Raises:
         UsageError: As ``make``.
-        RunError: It hangs when it is made or closed.
+        RunError: The environment hangs when it is made or closed.
     """
     if not is_program(name):
         return _spec(name, None)
@@ -282,7 +284,7 @@ def env_spec(name: str) -> EnvSpec:
 
 @cache
 def _spec(name: str, program: object) -> EnvSpec:
-    # The program is a key, as a module's class may have been replaced.
+    # The program is a part of the cache's key, since a module's class may be replaced.
     env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name)
     try:
         return env.spec

@@ -1,11 +1,10 @@
-"""What Gymnasium's spaces are to tengen: named arrays in, choices or numbers out.
+"""Converts Gymnasium's observations to named arrays, and actions to Gymnasium's.
 
 An observation space becomes named tensors. ``Box`` is an array; ``Discrete`` is a
-vector of zeros and a one; ``MultiDiscrete`` is numbers, ``MultiBinary`` bools; the
-entries of ``Dict`` and ``Tuple`` have names of their own, ``observation/KEY``, nested
-ones ``observation/KEY/KEY``. An action space becomes choices, each counted from 0
-(``Discrete``, ``MultiDiscrete``, ``MultiBinary``), or real numbers (``Box``); both lie
-in one axis.
+one-hot vector; ``MultiDiscrete`` is numbers, ``MultiBinary`` bools. Each entry of a
+``Dict`` or ``Tuple`` has its own name, ``observation/KEY``, or ``observation/KEY/KEY``
+where nested. An action space becomes choices, each counted from 0 (``Discrete``,
+``MultiDiscrete``, ``MultiBinary``), or real numbers (``Box``), along one axis.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tengen.tensors import TensorSpec
 
 __all__ = ["Actions", "Observations"]
 
-# Torch computes with these; other numbers become the nearest that it has.
+# dtypes of spaces, and the nearest that torch computes with.
 _DTYPES = {
     "bool": "bool",
     "uint8": "uint8",
@@ -42,24 +41,24 @@ class _Entry:
     """One array of an observation."""
 
     name: str
-    """As in the spec."""
+    """The array's name in the spec."""
     keys: tuple[Any, ...]
-    """Where it lies in a nested observation."""
+    """The array's keys in a nested observation."""
     spec: TensorSpec
-    """One copy's."""
+    """The array's spec for one copy."""
     values: NDArray[np.int64] | None = None
-    """``[n]``, those of a ``Discrete`` space; None of others."""
+    """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
 
 
 class Observations:
-    """From Gymnasium's observations to named arrays.
+    """Converts Gymnasium's observations to named arrays.
 
     Args:
         space: The observation space of one copy.
         task: The environment's name, for messages.
 
     Attributes:
-        specs: One observation by name.
+        specs: The arrays of one observation by name.
 
     Raises:
         UsageError: A part of the space is of a kind that is not handled, or two parts
@@ -81,15 +80,15 @@ class Observations:
         return {name: spec.zeros(num_envs) for name, spec in self.specs.items()}
 
     def write(self, value: Any, arrays: Arrays, copy: int | None = None) -> None:
-        """Writes the observation of one copy, or of all of them.
+        """Writes the observation of one copy, or of all copies, into arrays.
 
         Args:
-            value: What Gymnasium gave: of one copy, or a batch.
+            value: Gymnasium's observation of one copy, or of a batch.
             arrays: ``[N, ...]`` by name, written.
             copy: The copy's number; None for a batch.
 
         Raises:
-            EnvError: It is not as its space says.
+            EnvError: The observation does not fit its space.
         """
         for entry in self._entries:
             part = value
@@ -101,13 +100,13 @@ class Observations:
             )
 
     def read(self, value: Any) -> Arrays:
-        """Returns the observation of one copy that somebody else stepped, ``[1, ...]``.
+        """Returns one copy's observation from elsewhere as arrays ``[1, ...]``.
 
         Args:
-            value: As Gymnasium gave it.
+            value: The observation as Gymnasium gave it.
 
         Raises:
-            UsageError: It is not as its space says.
+            UsageError: The observation does not fit its space.
         """
         arrays = self.zeros(1)
         try:
@@ -128,10 +127,10 @@ class Observations:
         return arrays
 
     def check_finite(self, arrays: Arrays) -> None:
-        """Checks what was written; one NaN, learned from, would end the run much later.
+        """Checks written observations: a NaN in a batch would end the run much later.
 
         Raises:
-            EnvError: A number is infinite or none.
+            EnvError: A number is infinite or NaN.
         """
         for name, array in arrays.items():
             if array.dtype == np.float32 and not np.isfinite(array).all():
@@ -158,7 +157,7 @@ class Observations:
             return
         with np.errstate(invalid="ignore"):
             rows[...] = array
-        # Shares of a pixel, or counts above its range, would be lost in silence.
+        # Otherwise fractions, or numbers out of the dtype's range, would be lost.
         if not (rows == array).all():
             rule = f"must hold numbers of its space's type ({rows.dtype})"
             raise self._refusal(entry.name, array.dtype, copy, rule)
@@ -171,11 +170,11 @@ class Observations:
 
 
 class _UnfitError(EnvError):
-    """An observation that is not as its space says.
+    """An observation does not fit its space.
 
     Attributes:
-        what: Name and value.
-        rule: What it must be.
+        what: The name and value of the observation.
+        rule: What the observation must be.
     """
 
     def __init__(self, what: str, task: str, rule: str) -> None:
@@ -185,14 +184,14 @@ class _UnfitError(EnvError):
 
 
 class Actions:
-    """From tengen's actions to Gymnasium's.
+    """Converts tengen's actions to Gymnasium's.
 
     Args:
         space: The action space of one copy.
         task: The environment's name, for messages.
 
     Attributes:
-        spec: What an action is.
+        spec: The action space as tengen's spec.
 
     Raises:
         UsageError: The space is of a kind that is not handled.
@@ -233,26 +232,26 @@ class Actions:
         self._range = ActionRange(self.spec, task)
 
     def to_own(self, action: NDArray[Any]) -> Any:
-        """Returns one action as Gymnasium has it: an int of ``Discrete``, or an array.
+        """Returns one action in Gymnasium's form: an int for ``Discrete``, or an array.
 
         Args:
-            action: As ``spec`` says.
+            action: An action by ``spec``.
 
         Raises:
-            RunError: It is out of range.
+            RunError: The action is out of range.
         """
         (native,) = self.to_gymnasium(action[None], 1)
         return native.item() if native.ndim == 0 else native
 
     def to_gymnasium(self, actions: NDArray[Any], num_envs: int) -> NDArray[Any]:
-        """Returns a batch of actions as Gymnasium has it, ``[N, *shape of the space]``.
+        """Returns a batch of actions in Gymnasium's form, ``[N, *shape of the space]``.
 
         Args:
-            actions: ``[N, ...]``, each as ``spec`` says.
-            num_envs: N.
+            actions: ``[N, ...]``, by ``spec``.
+            num_envs: Number N of copies.
 
         Raises:
-            RunError: There are not N of them, or one is out of range.
+            RunError: There are not N actions, or an action is out of range.
         """
         self._range.check(actions, num_envs)
         if self.spec.is_discrete:
@@ -266,10 +265,10 @@ class Actions:
 def _entries(
     space: Any, task: str, name: str, keys: tuple[Any, ...]
 ) -> Iterator[_Entry]:
-    """Yields the arrays of a space, in its order.
+    """Yields the arrays of a space, in the space's order.
 
     Raises:
-        UsageError: A part is of a kind that is not handled.
+        UsageError: A part of the space is of a kind that is not handled.
     """
     from gymnasium import spaces
 

@@ -1,7 +1,7 @@
-"""An environment that has a thread of its own, and a deadline for what it does.
+"""An environment with its own thread, and a deadline for each call.
 
-For whoever steps an environment in the process that the user started: an actor instead
-ends its own process, which its launcher starts again.
+It is used where an environment is stepped in the process that the user started. An
+actor instead ends its own process, and the launcher starts the actor again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _Result = TypeVar("_Result")
 
 
 class TimelyEnv:
-    """An ``Env`` of which a call that hangs is an error; used by one thread.
+    """An ``Env`` that raises an error where a call hangs; used by one thread.
 
-    One thread makes, steps and closes the environment. Where a call hangs the thread
-    is left behind, and ends with the process. An environment that hangs in C code and
-    keeps the interpreter's lock is not noticed.
+    A separate thread makes, steps and closes the environment. Where a call hangs, the
+    thread is left behind and ends with the process. An environment that hangs in C code
+    and keeps the interpreter's lock is not noticed.
 
     Args:
         make: Returns the environment.
-        timeout_s: How long a call may take, in seconds, above 0.
+        timeout_s: Seconds that a call may take, above 0.
         name: The task, for messages.
 
     Raises:
@@ -44,7 +44,7 @@ class TimelyEnv:
         self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
         self._is_over = False
-        # A thread that hangs must not keep the process from its end.
+        # A daemon, so that a thread that hangs does not keep the process from ending.
         thread = threading.Thread(target=self._serve, name="environment", daemon=True)
         thread.start()
         try:
@@ -67,7 +67,7 @@ class TimelyEnv:
         """See ``Env.reset``.
 
         Raises:
-            RunError: It hangs.
+            RunError: The call hangs.
         """
         return self._call(self._env.reset, "in reset")
 
@@ -75,7 +75,7 @@ class TimelyEnv:
         """See ``Env.step``.
 
         Raises:
-            RunError: It hangs, too.
+            RunError: Also where the step hangs.
         """
         return self._call(lambda: self._env.step(actions), "in step")
 
@@ -91,7 +91,7 @@ class TimelyEnv:
         """See ``Env.close``.
 
         Raises:
-            RunError: It hangs.
+            RunError: The call hangs.
         """
         if self._is_over:
             return
@@ -105,7 +105,7 @@ class TimelyEnv:
         try:
             result: _Result = self._done.get(timeout=self._timeout_s)()
         except queue.Empty:
-            self._is_over = True  # what hangs can't be closed either
+            self._is_over = True  # an environment that hangs cannot be closed either
             raise RunError(
                 f"environment ({self._name}) hangs {where}, for {self._timeout_s:g} s; "
                 "correct it"

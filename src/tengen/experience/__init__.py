@@ -1,9 +1,9 @@
-"""Experience as learners draw it: windows of games, shuffled shards, tables of steps.
+"""Experience that learners draw from: windows of games, shuffled shards, step tables.
 
 ::
 
     writer = ExperienceWriter(run.experience / "selfplay-0", incarnation)
-    segment = writer.open_games(generation, "gomoku/9")  # durable by the game
+    segment = writer.open_games(generation, "gomoku/9")  # each game is durable
     engine.play(segment.sink)
     segment.close()
     writer.seal(generation)                 # a zip of .npy columns

@@ -1,4 +1,4 @@
-"""The family of configs that say what experience a learner draws from."""
+"""The base of the configs of experience, which a learner draws from."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ __all__ = ["ExperienceConfig"]
 
 
 class ExperienceConfig(OpenConfig, package="tengen.experience"):
-    """What a run keeps of its experience, and how often it is used.
+    """What a run keeps of its experience, and how often the learner uses it.
 
-    Which kind it is, is the agent's matter: the agent opens it.
+    The agent decides which kind of config it accepts, and opens the experience.
     """
 
     @property
     def is_queue(self) -> bool:
-        """Whether every item is used once, and none is kept for later."""
+        """Whether every item is used once and then removed."""
         return False
 
     @property
     def games_of_model(self) -> int:
-        """Games of one model that the learner waits for before the next; 0: of none."""
+        """Games each model must play before the learner makes the next; 0: none."""
         return 0
 
     def checked(self, task: str) -> ExperienceConfig:
-        """Returns the config with files that it names as full paths, made sure of.
+        """Returns the config with full paths of the files that it names, after checks.
 
-        It is called before a run begins.
+        Called before a run begins.
 
         Args:
-            task: The run's.
+            task: The run's task.
 
         Raises:
-            UsageError: They are not there, or cannot serve.
+            UsageError: A file does not exist or cannot be used.
         """
         return self

@@ -1,7 +1,7 @@
-"""Experience that several learners draw a batch from, each its own part.
+"""Experience from which several learners draw a batch together, each its own part.
 
-The learner that leads has the experience. It says by an order, JSON values, what a
-batch is; the others have a part of the experience each, which draws by the order.
+The leading learner has the experience. It describes each batch by an order, which is
+JSON values. Each following learner has an ``ExperiencePart``, which draws by the order.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["Divided", "Divisible", "ExperiencePart"]
 
 
 class Divided(NamedTuple):
-    """A batch that is about to be drawn by several learners."""
+    """A batch that several learners are about to draw."""
 
     order: dict[str, Any]
-    """JSON values by which an ``ExperiencePart`` draws its part of it."""
+    """JSON values by which an ``ExperiencePart`` draws its part of the batch."""
     draw: Callable[[], Batch]
     """Draws the leader's own part; may wait as ``Experience.sample`` does."""
 
@@ -28,44 +28,44 @@ class Divisible(Experience, Protocol):
     """The experience of a learner that leads others. Used by one thread."""
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """Begins a batch of which others draw what is not in ``[first, last)``.
+        """Begins a batch of which other learners draw the rest.
 
         Args:
-            num_samples: Of the whole batch, B.
+            num_samples: Samples B of the whole batch.
             first: The leader's first sample.
-            last: The one behind its last.
+            last: One past the leader's last sample.
         """
         ...
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """Returns JSON values with which a part catches up, as of now.
+        """Returns JSON values that bring an ``ExperiencePart`` up to date.
 
         Args:
-            begins: Whether the orders from here on go on from it, for all parts.
+            begins: Whether all parts take these values, and later orders build on them.
         """
         ...
 
 
 class ExperiencePart(Protocol):
-    """Draws parts of batches in another process than the experience's.
+    """Draws parts of batches, in a process that does not have the experience.
 
-    Used by one thread; batches are acknowledged by another.
+    One thread draws; another one acknowledges batches.
     """
 
     def catch_up(self, shared: Mapping[str, Any]) -> None:
-        """Takes what ``Divisible.shared`` told. Blocks while it reads."""
+        """Takes the values of ``Divisible.shared``. Blocks while it reads files."""
         ...
 
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
     ) -> Batch:
-        """Draws a part of the batch that an order says.
+        """Draws a part of the batch that an order describes.
 
         Args:
             order: See ``Divided``.
-            num_samples: Of the whole batch, B.
+            num_samples: Samples B of the whole batch.
             first: The first sample of the part.
-            last: The one behind its last.
+            last: One past the last sample of the part.
         """
         ...
 

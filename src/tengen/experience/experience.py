@@ -1,6 +1,7 @@
-"""What every kind of experience is to a learner.
+"""The interface of every kind of experience to a learner.
 
-Writers are another interface: games come by segments, steps by the writers of a store.
+Writers have other interfaces: games are written as segments, steps by the writers of a
+store.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ __all__ = ["Experience"]
 
 
 class Experience(Protocol):
-    """What a learner draws batches from. Used by one thread."""
+    """Experience that a learner draws batches from. Used by one thread."""
 
     @property
     def generation(self) -> int:
-        """Turns of the actors behind what was taken in, 0 before the first."""
+        """Number of actor turns whose experience was taken in, 0 before the first."""
         ...
 
     def refresh(self) -> int:
-        """Takes in what arrived since the last call, and returns how much."""
+        """Takes in what arrived since the last call; returns how many rows or items."""
         ...
 
     def available(self) -> int:
@@ -32,34 +33,34 @@ class Experience(Protocol):
         ...
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch, and what to do; empty: nothing.
+        """Returns what is missing for a batch and what to do; empty: nothing is.
 
         Args:
-            num_samples: Of the batch, at least 1.
+            num_samples: Samples of the batch, at least 1.
         """
         ...
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws a batch, as the sampler and the rate limiter say."""
+        """Draws a batch by the sampler, within the rate limiter."""
         ...
 
     def validation(self, num_samples: int) -> dict[str, NDArray[np.generic]] | None:
-        """Returns columns of what is never learned from; None where all of it is.
+        """Returns columns of validation rows; None where all rows are learned from.
 
         Args:
-            num_samples: B; fewer come where there are fewer.
+            num_samples: The most rows B; fewer where there are fewer.
         """
         ...
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values with which it is opened to go on.
+        """Returns JSON values with which the experience can be opened again to go on.
 
         Batches that were not acknowledged count as never drawn.
         """
         ...
 
     def describe(self) -> dict[str, int]:
-        """Returns what it holds, by name, for the view."""
+        """Returns counts of what it holds, by name, for reports."""
         ...
 
     def close(self) -> None:

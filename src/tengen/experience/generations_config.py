@@ -1,4 +1,4 @@
-"""Which generations of self-play are learned from, and how much of each."""
+"""The config of experience by generations: which are learned from, and how much."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ _MAX_GENERATIONS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationsConfig(ExperienceConfig):
-    """A share of the newest generations, once, after each of them.
+    """One pass over a share of the newest generations, after each generation.
 
-    A game is of the generation of the last model that it was played with. Once a
-    generation has ``min_games`` games there is one pass: over ``share`` of the rows of
-    ``min_games`` games, drawn anew in each pass, of each of the newest
-    ``num_generations`` that have so many.
+    A game belongs to the generation of the last model that it was played with. Once a
+    generation has ``min_games`` games, there is one pass over the newest
+    ``num_generations`` generations that have so many. From each of these, the pass
+    draws ``min_games`` games, and ``share`` of their rows; each pass draws anew.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo).
     """
 
     kind: Literal["generations"] = "generations"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
 
     num_generations: int = bounded(5, 1, _MAX_GENERATIONS, "5 is the benchmark's")
-    """Generations in a pass, the newest, at least 1."""
+    """Number of the newest generations that a pass draws from, at least 1."""
 
     min_games: int = bounded(8192, 1, _MAX_GAMES, "8192 is the benchmark's")
-    """Games that a generation needs before it is learned from, at least 1, and games of
-    each that a pass has."""
+    """Games that a generation needs before it is learned from, at least 1. A pass draws
+    so many games from each generation."""
 
     share: float = bounded(0.3, 0, 1, "0.3 is the benchmark's", above=True)
-    """Share of a generation's rows that a pass has, drawn evenly, in (0, 1]."""
+    """Share of the rows of these games that a pass draws, evenly, above 0, at most
+    1."""
 
     imported: str = ""
-    """A folder of ``tengen data import-minigo --examples``: generations that come
-    before the run's own. Empty for none."""
+    """Folder written by ``tengen data import-minigo --examples``, with generations that
+    count as older than the run's own. Empty for none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -56,18 +57,18 @@ class GenerationsConfig(ExperienceConfig):
 
     @property
     def games_of_model(self) -> int:
-        """See ExperienceConfig."""
+        """See ``ExperienceConfig.games_of_model``."""
         return self.min_games
 
     def checked(self, task: str) -> GenerationsConfig:
         """Returns the config with ``imported`` as a full path; see ExperienceConfig.
 
-        Of the files only what they say of themselves is read, as the data of a
-        benchmark is not to be touched before its clock begins.
+        Only the files' own descriptions are read, because a benchmark forbids touching
+        its data before its clock begins.
         """
         if not self.imported:
             return self
-        # A config imports nothing that is slow.
+        # Imported here, because importing a config must be fast.
         from tengen.experience.generations.imported import checked_files
 
         path = str(Path(self.imported).resolve())
@@ -75,7 +76,7 @@ class GenerationsConfig(ExperienceConfig):
         try:
             checked_files(task, found)
         except RunError as error:
-            # Nothing runs yet: it is what was typed that is at fault.
+            # A UsageError, because nothing runs yet: the path that was typed is wrong.
             raise UsageError(
                 f"store.imported ({path}) cannot be used: {error}"
             ) from error

@@ -1,4 +1,4 @@
-"""Loans in order: which batches are out, and which count as used."""
+"""Batches lent to the learner, in order: which are still out, and which are used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Leases(Generic[T]):
-    """Numbers loans from ``first`` and takes them back in that order.
+    """Numbers loans from ``first`` on, and takes them back in the order of numbers.
 
     Args:
         first: The number of the next loan.
@@ -30,7 +30,7 @@ class Leases(Generic[T]):
 
     @property
     def num_returned(self) -> int:
-        """How many loans were returned: the number of the oldest that is out."""
+        """How many loans were returned, which is the number of the oldest one out."""
         return self._next - len(self._open)
 
     def outstanding(self) -> list[T]:
@@ -47,7 +47,7 @@ class Leases(Generic[T]):
         """Ends a loan and returns what was lent.
 
         Raises:
-            UsageError: It is not the oldest that is out.
+            UsageError: The loan is not the oldest one out.
         """
         if not self._open or self._open[0][0] != lease:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""How often experience may be used: samples per insert."""
+"""The rate limiter of games: how many samples may be drawn per inserted row."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["SamplesPerInsert", "SamplesPerInsertConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesPerInsertConfig:
-    """A bucket that new rows fill and training drains.
+    """A rate limiter as a bucket, which new rows fill and training drains.
 
-    The number that KataGo calls max-train-bucket-per-new-data and Reverb samples per
-    insert: however fast the learner is, a row is used so often on average and no more.
+    However fast the learner is, it uses a row at most ``samples_per_row`` times on
+    average. KataGo calls this number max-train-bucket-per-new-data, Reverb samples per
+    insert.
     """
 
     kind: Literal["samples_per_insert"] = "samples_per_insert"
-    """Tells limiters apart."""
+    """The kind of rate limiter."""
 
     samples_per_row: float = bounded(
         4.0,
@@ -30,10 +31,12 @@ class SamplesPerInsertConfig:
         below=True,
         rule="must be above 0; KataGo uses 4 to 8",
     )
-    """Samples that one new row allows, above 0."""
+    """Samples that the learner may draw for each new row, above 0. A larger number
+    learns more from each game, and overfits sooner."""
 
     max_samples: int = bounded(1_000_000, 1, hint="allow a batch or more")
-    """The bucket's size, at least 1: what a learner that was away may catch up on."""
+    """The bucket's size, at least 1: the most samples that a learner may catch up on
+    after it was away."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -43,8 +46,8 @@ class SamplesPerInsert:
     """The bucket's level, in samples.
 
     Args:
-        config: Its rate and size.
-        level: To start from: 0, or what ``level`` was when a checkpoint was made.
+        config: The bucket's rate and size.
+        level: The level to start from: 0, or the level in a checkpoint.
     """
 
     def __init__(self, config: SamplesPerInsertConfig, level: float = 0.0) -> None:
@@ -52,7 +55,7 @@ class SamplesPerInsert:
         self.level = level
 
     def insert(self, num_rows: int) -> None:
-        """Fills the bucket for new rows; what is above its size is lost."""
+        """Fills the bucket for new rows; what exceeds its size is lost."""
         filled = self.level + num_rows * self.config.samples_per_row
         self.level = min(filled, float(self.config.max_samples))
 
@@ -61,5 +64,5 @@ class SamplesPerInsert:
         return max(0, math.floor(self.level))
 
     def sample(self, num_samples: int) -> None:
-        """Drains the bucket. The caller has asked ``samples_available``."""
+        """Drains the bucket; ``num_samples`` is at most ``samples_available``."""
         self.level -= num_samples

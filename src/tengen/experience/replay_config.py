@@ -18,25 +18,28 @@ _MAX_ITEMS = 2**28 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(ExperienceConfig):
-    """Which items come next, which leave, and how often each is used.
+    """How a table of steps samples items, how many it keeps, how often each is used.
 
-    ``fifo`` is a queue: every item is learned from once, the oldest first, and actors
-    wait while it is full. The others are a replay, which keeps items for many uses and
-    survives a kill.
+    With the sampler ``fifo`` the table is a queue: every item is learned from once, the
+    oldest first, and actors wait while the queue is full. With the other samplers the
+    table is a replay, which keeps items for many uses and survives a kill.
     """
 
     kind: Literal["table"] = "table"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
     sampler: Literal["fifo", "uniform", "prioritized"] = "fifo"
-    """Which item a sample is: the oldest, any, or by its priority."""
+    """How an item is sampled: the oldest one, any with equal probability, or with a
+    probability by its priority."""
     max_items: int = bounded(64, 1, _MAX_ITEMS)
-    """Items that are kept at most, 1 to 2^28 - 1; of a replay the oldest leave."""
+    """The most items that the table keeps, 1 to 2^28 - 1. A full replay removes its
+    oldest items; a full queue lets actors wait."""
     memory_bytes: int = bounded(0, 0, 2**62)
-    """Memory that the steps of a replay take at most, 0 to 2^62; where that is too
-    little for all, those that were used last are there, and all are on the disk. 0:
-    half of what the process may use. 0 for ``fifo``, which is in memory as a whole."""
+    """The most memory for the steps of a replay, in bytes, 0 to 2^62. If this is too
+    little, memory holds the steps used last, and the disk holds all. 0: half of the
+    memory that the process may use. Must be 0 for ``fifo``, which is always in
+    memory."""
     min_items: int = 1
-    """Nothing is sampled while there are fewer items, 1 to ``max_items``; 1 for
+    """Items that must be in the table before any is sampled, 1 to ``max_items``; 1 for
     ``fifo``."""
     samples_per_item: float = bounded(
         1.0,
@@ -46,17 +49,20 @@ class ReplayConfig(ExperienceConfig):
         below=True,
         rule="must be above 0; say how often an item is to be drawn",
     )
-    """How often an item is sampled on average, above 0; 1 for ``fifo``."""
+    """How often an item is sampled on average, above 0; 1 for ``fifo``. A larger number
+    learns more from each step, at more time per step."""
     max_ahead: int = bounded(0, 0, _MAX_ITEMS)
-    """Items of a replay that actors may insert before the learner has drawn what they
-    are worth, 0 to 2^28 - 1; then they wait for it. 0: two turns of all actors."""
+    """The most items of a replay that actors may insert ahead of the learner, 0 to 2^28
+    - 1. Then actors wait until the learner has drawn ``samples_per_item`` samples for
+    each. 0: the items of two turns of all actors."""
     priority_exponent: float = bounded(
         0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
     )
-    """Of ``prioritized``: items are drawn by ``priority ** exponent``, at least 0."""
+    """For ``prioritized``: items are drawn in proportion to their priority to this
+    power, at least 0. 0 draws uniformly; a larger power favours large priorities."""
     importance_exponent: float = bounded(0.4, 0, 1)
-    """Of ``prioritized``: how much of what uneven draws change is taken back by weights
-    in the loss, 0 (nothing) to 1 (all of it)."""
+    """For ``prioritized``: how much importance weights in the loss correct the bias of
+    drawing by priority, from 0 (not at all) to 1 (fully)."""
     timeout_s: float = bounded(
         300.0,
         0,
@@ -65,7 +71,7 @@ class ReplayConfig(ExperienceConfig):
         below=True,
         rule="must be above 0; allow an unroll's time",
     )
-    """The longest wait of an insert or a sample, above 0; then it fails."""
+    """Seconds that an insert or a sample may wait, above 0; then it fails."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -94,25 +100,25 @@ class ReplayConfig(ExperienceConfig):
 
     @property
     def is_queue(self) -> bool:
-        """Whether every item is used once, and none is kept for later."""
+        """Whether every item is used once and then removed."""
         return self.sampler == "fifo"
 
     @property
     def importance_exponent_of_draws(self) -> float | None:
-        """Of the weights in the loss; None where draws are even and need none."""
+        """Exponent of the importance weights; None where draws are even."""
         return self.importance_exponent if self.sampler == "prioritized" else None
 
     @property
     def selector(self) -> Selector:
-        """Which item a sample is, as the store has it."""
+        """The store's sampler for these settings."""
         return Selector(kind=self.sampler, exponent=self.priority_exponent)
 
     @property
     def limits(self) -> RateLimits:
-        """When inserts and samples wait.
+        """The store's rate limits, by which inserts and samples wait.
 
-        Samples of a replay are never ahead of ``samples_per_item`` for each item beyond
-        ``min_items``, and inserts never more than ``max_ahead`` items ahead of them.
+        A replay never draws more than ``samples_per_item`` samples for each item beyond
+        ``min_items``, and inserts are at most ``max_ahead`` items ahead of the samples.
         """
         if self.is_queue:
             return RateLimits.queue(self.max_items)
@@ -126,7 +132,7 @@ class ReplayConfig(ExperienceConfig):
         )
 
     def num_available(self, num_inserts: int, num_samples: int, num_items: int) -> int:
-        """Returns how many samples the limits allow now, as the store reckons it.
+        """Returns how many samples the limits allow now, computed as the store does.
 
         Args:
             num_inserts: Items inserted so far.
@@ -137,6 +143,6 @@ class ReplayConfig(ExperienceConfig):
             return num_items
         if num_items < self.min_items:
             return 0
-        # In the order of core/store/state/rate_limiter.h, so that both round alike.
+        # The operations of core/store/state/rate_limiter.h, so that both round alike.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

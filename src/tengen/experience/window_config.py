@@ -1,4 +1,4 @@
-"""The size of the self-play window: how many of the newest rows are sampled."""
+"""The config of the self-play window: how many of the newest rows are sampled."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ __all__ = ["WindowConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(ExperienceConfig):
-    """How many of the newest rows are sampled, and how often."""
+    """How many of the newest rows the learner samples, and how often it uses a row."""
 
     kind: Literal["window"] = "window"
-    """Tells this config from those of other experience."""
+    """The kind of experience."""
 
     min_rows: int = bounded(2_000, 1, hint="raise it")
-    """Nothing is sampled before there are so many; at least 1."""
+    """Rows that must exist before the learner samples any, at least 1. The window has
+    at least this size."""
 
     max_rows: int = 20_000_000
-    """The window grows no larger; at least ``min_rows``."""
+    """Rows that the window never exceeds; at least ``min_rows``."""
 
     taper_exponent: float = bounded(
         0.65, 0, 1, above=True, rule="must lie in (0, 1]; KataGo uses 0.65"
     )
-    """The window grows like the number of rows to this power, above 0, at most 1."""
+    """Power of the number of rows with which the window grows, above 0, at most 1. With
+    a smaller power the window drops old rows sooner."""
 
     taper_scale_rows: int | None = bounded(None, 1, hint="leave it out for min_rows")
-    """Rows over which the taper sets in, at least 1; None: ``min_rows``."""
+    """Rows beyond ``min_rows`` at which the growth begins to slow down, at least 1. A
+    larger number keeps growth linear for longer. None: ``min_rows``."""
 
     expand_per_row: float = bounded(
         0.4,
@@ -42,25 +45,29 @@ class WindowConfig(ExperienceConfig):
         above=True,
         rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
     )
-    """Growth of the window by the first row beyond ``min_rows``, in (0, 1]."""
+    """Rows that the window grows by for each new row just beyond ``min_rows``, above 0,
+    at most 1."""
 
     drawn_by: Literal["learn", "shuffle"] = "learn"
-    """Who draws the rows: the learner itself, or the role shuffle, which writes them to
-    ``RUN/shuffled``, for learners on other hosts and games whose rows take long."""
+    """Who draws the rows: the learner itself, or the role ``shuffle``, which writes
+    them to ``RUN/shuffled``. Use shuffle for learners on other hosts, and for games
+    whose rows take long to derive."""
 
     with_replacement: bool = True
-    """Whether each draw has all rows of the window to choose from. If not, a pass over
-    the window has each row once, in a random order; a new one begins as games arrive,
-    and where fewer rows are left than a batch has (KataGo's no-repeat-files)."""
+    """Whether each row is drawn from the whole window. If not, rows are drawn in
+    passes: a pass has each row of the window once, in random order. A new pass begins
+    when new games arrive, or when fewer rows are left than a batch needs (KataGo's
+    no-repeat-files)."""
 
     validation_share: float = bounded(
         0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
     )
-    """Share of the games that are kept from learning, by a hash of their numbers, in
-    [0, 0.5]; each turn of learning tells the loss on them (KataGo keeps 0.05)."""
+    """Share of the games that are validation games, in [0, 0.5] (KataGo: 0.05). They
+    are chosen by a hash of their numbers and never learned from; each turn of the
+    learner reports the loss on them."""
 
     limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
-    """How often a row is used."""
+    """How often a row is used for learning."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -72,18 +79,18 @@ class WindowConfig(ExperienceConfig):
         )
 
     def window_rows(self, num_rows: int) -> int:
-        """Returns how many of ``num_rows`` rows, the newest, the window holds.
+        """Returns how many of ``num_rows`` rows the window holds; it holds the newest.
 
         ``W(N) = min_rows + expand * ((N - min_rows + s)^e - s^e) / (e * s^(e - 1))``
-        where s is ``taper_scale_rows``, e ``taper_exponent`` and expand
-        ``expand_per_row``, between ``min_rows`` and ``max_rows``, and all rows while
-        there are fewer than ``min_rows``. The slope at ``min_rows`` is
-        ``expand_per_row``, at most 1, and falls from there: so the window never
-        reaches back to rows that it has left behind.
+        where s is ``taper_scale_rows``, e is ``taper_exponent`` and expand is
+        ``expand_per_row``. The result is limited to ``min_rows`` to ``max_rows``; while
+        there are fewer than ``min_rows`` rows, it is all of them. The slope at
+        ``min_rows`` is ``expand_per_row``, at most 1, and falls from there on, so the
+        window never takes back rows that it has dropped.
 
         Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565),
-        training details; the form with a scale is of KataGo's python/shuffle.py.
-        Differs: rows of random play count as any others.
+        training details; the form with a scale is that of KataGo's python/shuffle.py.
+        Differs from the source: rows of random play count like any others.
 
         Args:
             num_rows: All rows so far, N.

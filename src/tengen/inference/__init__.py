@@ -1,8 +1,8 @@
-"""Batched evaluation: ports ask, a driver loops, backends compute.
+"""Batched evaluation: ports hand out batches, a driver loops, backends compute.
 
-``choose`` measures once what a run uses, ``open_backend`` compiles a model with it,
-``drive`` evaluates what a port asks for. Importing this imports neither torch nor
-OpenVINO.
+``choose`` measures once which settings a run uses, ``open_backend`` compiles a model
+with them, ``drive`` evaluates the batches of a port. Importing this package imports
+neither torch nor OpenVINO.
 """
 
 from __future__ import annotations

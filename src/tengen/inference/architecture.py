@@ -1,4 +1,4 @@
-"""From what a model says of itself to its network and that network's tensors."""
+"""Reads a model's architecture from ``meta.json``: its network and signature."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class Architecture:
     net: NetConfig
     """The network's size."""
     signature: Signature
-    """What it reads, answers and keeps."""
+    """The network's inputs, outputs and state."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _OldArchitecture:
-    """That part until schema 2."""
+    """The same part of ``meta.json`` up to schema 2."""
 
     net: NetConfig
     features: BoardSpec
 
 
 def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
-    """Returns what the network of a model until schema 2 reads and answers.
+    """Returns the signature of a model with a schema up to 2.
 
     Args:
-        features: Of the model; those of a vector network have one cell a plane.
-        net: Its network.
+        features: The model's features; a vector network's have one cell in a plane.
+        net: The model's network.
     """
     wanted = features.signature
     if features.height * features.width == 1 and features.policy_layout == "flat":
@@ -55,14 +55,15 @@ def _signature_of(features: BoardSpec, net: NetConfig) -> Signature:
 
 
 def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
-    """Returns the signature with no more outputs than are asked for.
+    """Returns the signature with only the outputs that are asked for.
 
     Args:
-        signature: A network's.
-        outputs: Names; those that the network has not are passed over. None for all.
+        signature: A network's signature.
+        outputs: Names of outputs; names that the network does not have are ignored.
+            None for all.
 
     Raises:
-        UsageError: It has none of them.
+        UsageError: The network has none of these outputs.
     """
     if outputs is None:
         return signature
@@ -79,7 +80,7 @@ def parse_architecture(content: Mapping[str, Any], where: str) -> Architecture:
     """Returns the architecture in a ``meta.json`` of any schema.
 
     Args:
-        content: Its object.
+        content: The file's JSON object.
         where: The file, for messages.
 
     Raises:

@@ -1,11 +1,12 @@
-"""The seam between callers and networks: ports ask, runners answer, a driver drives.
+"""The interface between callers and networks: ports, runners, and the driver loop.
 
-A port owns named arrays and knows what to evaluate; a runner is bound to these arrays
-once and fills the answers in place. Neither knows the other. What the arrays are called
-and hold is in the backend's ``Signature``.
+A port owns named arrays and knows what to evaluate. A runner is bound to these arrays
+once, and writes the answers in place. Neither knows the other. Names and shapes of the
+arrays are in the backend's ``Signature``.
 
 Legend: N rows of a port, n rows of one batch, C planes, H W board, A actions. A score
-is the mean and the standard deviation of the final score, in points to play.
+is the mean and the standard deviation of the final score, in points for the side to
+move.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Batches(Protocol):
     """Hands out batches, one at a time. Used by one thread."""
 
     def next(self) -> int:
-        """Returns the rows to evaluate, 0 when finished.
+        """Returns the number of rows to evaluate, 0 when finished.
 
         Blocks while the callers work, without the GIL.
         """
@@ -70,7 +71,7 @@ class Port(Batches, Protocol):
 
     @property
     def inputs(self) -> Arrays:
-        """What to evaluate; the port fills it."""
+        """The inputs to evaluate; the port fills them."""
 
     @property
     def outputs(self) -> Arrays:
@@ -78,7 +79,7 @@ class Port(Batches, Protocol):
 
     @property
     def state(self) -> Arrays:
-        """What the network keeps of each row; the runner reads it and writes the next.
+        """The recurrent state of each row; the runner reads it and writes the next.
 
         The port zeroes the rows of episodes that begin. Empty for a network without
         memory.
@@ -90,7 +91,7 @@ class SearchPort(Batches, Protocol):
 
     @property
     def planes(self) -> FloatArray:
-        """``[N, C, H, W]`` float32, what to evaluate; the port fills it."""
+        """``[N, C, H, W]`` float32, the planes to evaluate; the port fills them."""
 
     @property
     def policy(self) -> FloatArray:
@@ -98,11 +99,11 @@ class SearchPort(Batches, Protocol):
 
     @property
     def value(self) -> FloatArray:
-        """``[N]`` float32 in [-1, 1] to play; the runner fills it."""
+        """``[N]`` float32 in [-1, 1] for the side to move; the runner fills it."""
 
     @property
     def score(self) -> FloatArray | None:
-        """``[N, 2]`` float32, scores; None where the port does not ask for them."""
+        """``[N, 2]`` float32, scores; None where the port does not need them."""
 
 
 class Runner(Protocol):
@@ -127,7 +128,7 @@ class Backend(Protocol):
 
     @property
     def version(self) -> str:
-        """The library's version; with the machine it settles the bits."""
+        """The library's version, which with the machine determines the bits."""
 
     @property
     def precision(self) -> Precision:
@@ -135,22 +136,22 @@ class Backend(Protocol):
 
     @property
     def batch_shape(self) -> BatchShape:
-        """Whether every batch has the same number of rows inside."""
+        """Whether batches are evaluated with a fixed number of rows."""
 
     @property
     def signature(self) -> Signature:
-        """What it reads, answers and keeps; outputs that nobody asked for are left out.
+        """Its inputs, outputs and state, without outputs that were not asked for.
 
-        Boards of other sizes are taken too, but for nets of a flat policy.
+        Boards of other sizes are accepted too, except by nets with a flat policy.
         """
 
     def bind(self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE) -> Runner:
         """Returns a runner over these arrays; they are kept alive, never copied.
 
         Args:
-            inputs: Exactly the signature's, ``[N, ...]`` each, C-contiguous.
-            outputs: Some of the signature's or all, likewise, written to.
-            state: Exactly the signature's, likewise, read and written to.
+            inputs: All of the signature's inputs, ``[N, ...]`` each, C-contiguous.
+            outputs: Some or all of the signature's outputs, of the same form, written.
+            state: All of the signature's state, of the same form, read and written.
 
         Raises:
             ValueError: A name is missing or unknown, or an array has another dtype,
@@ -159,11 +160,11 @@ class Backend(Protocol):
 
 
 class Lane(Runner, Protocol):
-    """A runner with a batch of its own, which a device copies by itself."""
+    """A runner with its own memory for a batch, which the device copies by itself."""
 
     @property
     def rows(self) -> NDArray[np.uint8]:
-        """``[N, layout.num_bytes]``, what to evaluate."""
+        """``[N, layout.num_bytes]``, the rows to evaluate."""
 
     @property
     def outputs(self) -> Arrays:
@@ -171,16 +172,16 @@ class Lane(Runner, Protocol):
 
     @property
     def device(self) -> int:
-        """The device's place among the backend's."""
+        """The index of the lane's device among the backend's devices."""
 
 
 @runtime_checkable
 class LaneBackend(Backend, Protocol):
-    """A backend on devices, best fed with large batches of many callers."""
+    """A backend on devices, fastest with large batches from many callers."""
 
     @property
     def num_devices(self) -> int:
-        """How many devices."""
+        """Number of devices."""
 
     @property
     def max_rows(self) -> int:
@@ -188,17 +189,17 @@ class LaneBackend(Backend, Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know, a line each."""
+        """Notes for the user, a line each."""
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Returns evaluations per second of the network alone on the first device."""
+        """Returns evaluations per second on the first device, without copies."""
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
-        """Returns lanes of one size for self-play, some a device.
+        """Returns lanes of equal size for self-play, several for each device.
 
         Args:
-            layout: Of the rows.
-            num_rows: Rows of a lane; they may get fewer.
+            layout: Layout of the rows.
+            num_rows: Wanted rows of a lane; lanes may have fewer.
 
         Raises:
             RunError: A device has no memory for the smallest batch.
@@ -211,10 +212,10 @@ def allocate(specs: Mapping[str, TensorSpec], num_rows: int) -> dict[str, NDArra
 
 
 def search_outputs(*, scores: bool) -> tuple[str, ...]:
-    """Returns the outputs that searches ask of a network.
+    """Returns the outputs that searches need of a network.
 
     Args:
-        scores: Whether the score is one of them, where the network estimates it.
+        scores: Whether to include the score, if the network estimates it.
     """
     return ("policy", "value", "score") if scores else ("policy", "value")
 
@@ -269,7 +270,7 @@ def check_arrays(
 
 
 def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> bool:
-    """Whether a row has the shape, or that of another size of the board."""
+    """Returns whether a shape is the spec's, or that for another size of the board."""
     board = signature.board
     if board is None or board.policy_layout == "flat":
         return shape == spec.shape
@@ -282,7 +283,7 @@ def _fits(signature: Signature, spec: TensorSpec, shape: tuple[int, ...]) -> boo
 
 @dataclass
 class DriveStats:
-    """Where a driver's time went; the driver adds, others may read."""
+    """Where a driver's time went; the driver adds to it, others may read it."""
 
     inference_s: float = 0.0
     """Seconds inside the runner."""
@@ -295,11 +296,11 @@ class DriveStats:
 
 
 def drive(port: Batches, runner: Runner, stats: DriveStats | None = None) -> DriveStats:
-    """Evaluates what the port asks for until it is finished. Blocks.
+    """Evaluates a port's batches until the port is finished. Blocks.
 
     Args:
-        port: Where batches come from.
-        runner: Bound to the port's arrays.
+        port: The port, which hands out batches.
+        runner: A runner bound to the port's arrays.
         stats: Added to after every batch; a fresh one by default.
 
     Returns:

@@ -1,7 +1,7 @@
 """The batch sizes that a device is prepared for.
 
-Preparing every size would take minutes, preparing one would compute padding: a batch
-goes to the smallest prepared size that holds it.
+Preparing every size would take minutes, and preparing only one would compute much
+padding. So some sizes are prepared, and a batch uses the smallest one that holds it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 __all__ = ["MIN_BUCKET_ROWS", "bucket_for", "bucket_sizes"]
 
 MIN_BUCKET_ROWS = 8
-"""Below so many rows a device takes as long for fewer."""
+"""The smallest batch size: a device takes as long for fewer rows."""
 
 
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
     """Returns the sizes in increasing order: ``max_rows``, 3/4 of it, then halves.
 
-    The steps are small where batches are usually found, nearly full.
+    The steps are small near ``max_rows``, because batches are usually nearly full.
 
     Args:
         max_rows: The largest batch, at least 1.

@@ -1,7 +1,7 @@
-"""Opening a backend, and choosing one by measurement at the start of a run.
+"""Opens a backend, and chooses one by measurement at the start of a run.
 
-The choice goes into ``run.json`` once: another precision or batch shape would answer
-with other bits, so a resumed run keeps what it has.
+The choice is written into ``run.json`` once and kept by a resumed run, because another
+precision or batch shape would give answers with other bits.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ __all__ = [
     "open_backend",
 ]
 
-# How much faster than the best before it a precision must be to be worth its rounding.
+# How many times as fast as the best higher precision a precision must be to be chosen.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a run evaluates with.
+    """The backend and settings that a run evaluates with.
 
     Attributes:
-        config: Without any ``auto`` left.
+        config: The config without any ``auto``.
         version: The library's version.
         is_deterministic: Whether an answer is a function of its row alone.
         rows_per_s: Measured evaluations per second, of one thread by precision, or of
-            a GPU by rows of a batch; empty when nothing was left to measure.
-        int8_s: Seconds that quantising a model takes, weighed against its rate where
-            the precision was left open; 0 where none was quantised.
+            a GPU by rows of a batch; empty where nothing had to be measured.
+        int8_s: Seconds that quantising a model takes, which were weighed against the
+            gain of int8; 0 where no model was quantised.
     """
 
     config: InferenceConfig
@@ -72,7 +72,7 @@ class Choice:
     int8_s: float = 0.0
 
     def record(self) -> dict[str, Any]:
-        """Returns what goes into ``run.json``, JSON values."""
+        """Returns the JSON values for ``run.json``."""
         return {
             "devices": self.config.devices,
             "backend": self.config.backend,
@@ -87,7 +87,7 @@ class Choice:
 
 
 def check_machine(config: InferenceConfig) -> None:
-    """Checks that this machine computes what a config asks for; needs no model.
+    """Checks that this machine can compute as a config asks; needs no model.
 
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.
@@ -103,7 +103,7 @@ def needs_graph(config: InferenceConfig) -> bool:
     """Returns whether a model is opened by its ONNX graph; may import torch.
 
     Args:
-        config: With or without an ``auto``.
+        config: The config, which may still have an ``auto``.
     """
     config = dataclasses.replace(config, devices=_devices_of(config))
     return not config.is_on_gpu and _with_backend(config).backend == "openvino"
@@ -116,23 +116,23 @@ def open_backend(
     *,
     outputs: Sequence[str] | None = None,
 ) -> Backend:
-    """Returns a model, compiled.
+    """Compiles a model and returns its backend.
 
     With int8, a model without an int8 graph is opened in bf16, or fp32 where the CPU
-    has no bf16; the backend says which.
+    has no bf16; ``precision`` of the backend tells.
 
     Args:
         source: A model directory; or a network of this process, which is copied and
-            answers as the model that is published of it. OpenVINO wants a directory.
-        config: Without any ``auto`` but for the devices, which is then the CPU; see
-            ``choose``.
+            answers like the model published from it. OpenVINO needs a directory.
+        config: The config without any ``auto``, except that ``devices`` may be auto and
+            then means the CPU; see ``choose``.
         num_threads: Threads that will evaluate at the same time, at least 1.
-        outputs: Names of what to answer with, as far as the model does; the backend's
-            signature says. Nothing is computed for the others. None for all.
+        outputs: Names of the outputs to compute. Names that the model does not have are
+            ignored; the backend's signature has the rest. None for all outputs.
 
     Raises:
-        UsageError: The backend is not installed, cannot compute the precision, or
-            something was left to choose.
+        UsageError: The backend is not installed, cannot compute the precision, or the
+            config still has an ``auto``.
         RunError: The backend refuses the model.
     """
     for name in ("backend", "precision", "batch_shape"):
@@ -172,20 +172,19 @@ def choose(
     num_evaluations: float = 0.0,
     int8_s: float = 0.0,
 ) -> Choice:
-    """Replaces every ``auto`` by what this model on this machine does best.
+    """Replaces every ``auto`` by the best value for this model on this machine.
 
-    Blocks for one or two seconds: compiling, a trial run and the probe.
+    Blocks for one or two seconds, for compiling, a trial run and the probe.
 
     Args:
         directory: A model directory; int8 is tried where it has an int8 graph, and
             OpenVINO where it has a graph at all.
         config: What the user asked for.
-        inputs: ``[M, ...]`` by name, real and different rows, more than ``batch_rows``
-            of them.
+        inputs: ``[M, ...]`` by name: real, distinct rows, more than ``batch_rows``.
         num_threads: Threads that will evaluate at the same time, at least 1.
         outputs: As for ``open_backend``.
-        num_evaluations: About how many rows one model evaluates, on all threads; 0
-            where nobody knows, and then ``int8_s`` does not count.
+        num_evaluations: About how many rows one model evaluates, on all threads; 0:
+            unknown, and ``int8_s`` is ignored.
         int8_s: Seconds that quantising takes, once for each model.
 
     Raises:
@@ -230,14 +229,14 @@ def choose(
 
 
 def _devices_of(config: InferenceConfig) -> str:
-    """Returns the devices that a config computes on, what ``auto`` takes in its place.
+    """Returns the devices of a config, with ``auto`` replaced.
 
-    May import torch, to ask for GPUs.
+    May import torch, to look for GPUs.
     """
     if config.devices != "auto":
         return config.devices
-    # OpenVINO computes on CPUs alone, and int8 it alone: who asks for either asks
-    # for these.
+    # OpenVINO computes only on CPUs, and only OpenVINO computes int8: so a config with
+    # either of the two is for CPUs.
     is_for_cpus = config.backend == "openvino" or config.precision == "int8"
     return "cpu" if is_for_cpus else default_devices()
 
@@ -259,8 +258,8 @@ def _trial(
 ) -> dict[str, float]:
     """Returns evaluations per second of one thread by precision.
 
-    The precisions take turns and the fastest call counts, so that what else the
-    machine does hits neither.
+    The precisions take turns and the fastest call of each counts, so that other work of
+    the machine does not favour one of them.
     """
     num_rows = config.batch_rows
     rows = {
@@ -290,7 +289,7 @@ def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ..
     if config.backend == "openvino":
         has_int8 = (directory / INT8_FILE).exists()
         return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
-    # torch computes bf16 on every CPU, slowly where it must; the trial shows it.
+    # torch computes bf16 on every CPU, on some slowly, which the trial shows.
     return ("fp32", "bf16")
 
 

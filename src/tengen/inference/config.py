@@ -1,4 +1,4 @@
-"""How a process evaluates positions: the settings that a run records."""
+"""The config of inference: how a process evaluates a model."""
 
 from __future__ import annotations
 
@@ -18,38 +18,41 @@ BatchShape = Literal["dynamic", "fixed"]
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceConfig:
-    """Settings of inference; ``tengen.inference.choose`` replaces every ``auto``."""
+    """Settings of inference; ``choose`` replaces every ``auto`` at a run's start."""
 
     devices: str = "auto"
-    """Where it computes: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto takes the
-    first GPU where torch sees one, else cpu."""
+    """Where models are evaluated: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
+    takes the first GPU where torch sees one, else cpu."""
     backend: Literal["auto", "openvino", "torch"] = "auto"
-    """Who computes; auto takes torch on a GPU, OpenVINO where it is installed, else
-    torch."""
+    """The library that evaluates models. auto takes torch on a GPU; on a CPU OpenVINO
+    where it is installed, else torch."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
-    """Arithmetic of the trunk; auto takes what a trial run shows worth its rounding.
-    With int8, by OpenVINO alone, a model that loses too much plays in bf16."""
+    """Arithmetic of the network's trunk. auto takes a lower precision only where a
+    trial run shows it to be clearly faster. int8 needs OpenVINO; a model that loses too
+    much by int8 is evaluated in bf16, or fp32 where the CPU has no bf16."""
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
-    """Whether a batch has about as many rows as the caller asks for, or is cut and
-    padded to batch_rows; auto probes whether dynamic keeps the bits."""
+    """dynamic: a batch has about as many rows as the caller asks for. fixed: every
+    batch is cut or padded to ``batch_rows``. auto takes dynamic if a probe finds that
+    answers then do not depend on the batch, else fixed."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
-    """Rows of a fixed batch, and of the batches of trial and probe; 1 to 4096."""
+    """Rows of a fixed batch, and of the batches of trial run and probe; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
-    """Rows of the largest batch on a GPU, 0 to 65536; 0 takes the fewest that reach
-    the best rate in a trial run."""
+    """Rows of the largest batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
+    batch with the best rate."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
-    """Of role inference: rows that a batch waits for, 1 to 4096; 1 takes what is there
-    whenever the device is idle."""
+    """For the role inference: rows that a batch waits for, 1 to 4096. 1: whenever the
+    device is idle, it takes the rows that are waiting. More rows make larger batches
+    and longer waits."""
     max_wait_ms: float = bounded(2.0, 0, 10_000, "use 2")
-    """Of role inference: the longest that a request waits for them, in milliseconds, 0
-    to 10,000."""
+    """For the role inference: milliseconds that a request waits for ``min_rows`` at
+    most, 0 to 10,000."""
 
     def __post_init__(self) -> None:
         """Checks the words, the range, and the precision against the backend.
 
         Raises:
-            UsageError: A field is unknown or out of its range, or torch shall compute
-                int8.
+            UsageError: A field is unknown or out of its range, or the backend is torch
+                with int8.
         """
         check_fields(self)
         check_device_words("devices", self.devices)
@@ -69,5 +72,5 @@ class InferenceConfig:
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether the devices are GPUs; not known where they are ``auto``."""
+        """Whether the devices are GPUs; meaningless while they are ``auto``."""
         return self.devices.startswith("cuda")

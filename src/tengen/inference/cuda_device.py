@@ -17,7 +17,8 @@ _WARM_UP_CALLS = 3
 class CudaDevice:
     """A GPU. Functions are recorded as CUDA graphs, which share one pool of memory.
 
-    That is safe because they run on one stream and none leaves a result in the pool.
+    Sharing is safe because all graphs run on one stream and none keeps a result in the
+    pool.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,7 +39,7 @@ class CudaDevice:
         return torch.zeros(shape, dtype=dtype, pin_memory=True)
 
     def record(self, function: Step) -> Step:
-        """Runs the function a few times, which chooses kernels, and records it once."""
+        """Runs the function a few times, which chooses kernels, and then records it."""
         graph = torch.cuda.CUDAGraph()
         with (
             torch.cuda.device(self.where),
@@ -46,7 +47,7 @@ class CudaDevice:
                 enabled=True, benchmark=True, allow_tf32=torch.backends.cudnn.allow_tf32
             ),
         ):
-            # What was written on the default stream must be there.
+            # Work on the default stream must have ended first.
             torch.cuda.synchronize()
             with torch.cuda.stream(self._stream):
                 for _ in range(_WARM_UP_CALLS):
@@ -81,20 +82,20 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch hands out the same 32 streams of a priority by turns: one of another
-        # priority is never the one that computes.
+        # torch hands out 32 streams of each priority in turn. With another priority
+        # this is never the stream that computes.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
             self._computed = _event()
-            # A thread that waits sleeps: its core belongs to the trees.
+            # A waiting thread sleeps, so that its core is free for the trees.
             self._returned = _event(blocking=True)
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
         with torch.cuda.stream(self._copies):
             copy_in()
             self._arrived.record()
-        # Steps of two lanes must not mix, for they share what the graphs work on.
+        # Steps of two lanes must not mix, because they share the graphs' memory.
         with self._lock, torch.cuda.stream(self._compute):
             self._compute.wait_event(self._arrived)
             compute()

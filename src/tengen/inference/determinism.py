@@ -1,7 +1,7 @@
-"""Does an answer depend on a row's neighbours, place or batch size? Ask the model.
+"""A probe of whether answers depend on other rows, the row's place or the batch size.
 
 Byte-identical runs need an evaluation to be a function of the row alone. No library
-promises that, so a run asks the real model on real rows before it starts.
+guarantees this, so a run tests its real model on real rows before it starts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["ProbeResult", "probe"]
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What the probe saw.
+    """The result of the probe.
 
     Attributes:
         num_rows: Rows that were evaluated again in another batch.
-        num_different: Those of them whose answer had other bits.
+        num_different: How many of these rows got an answer with other bits.
     """
 
     num_rows: int
@@ -48,13 +48,13 @@ def probe(
     Blocks for about ``num_threads * num_rounds + 1`` evaluations of every row.
 
     Args:
-        backend: What to ask.
-        inputs: ``[M, ...]`` by name, real and different rows. A network with memory
-            sees each as the first of its episode.
-        batch_rows: Most rows of a batch.
+        backend: The backend to probe.
+        inputs: ``[M, ...]`` by name: real, distinct rows. For a network with memory
+            each row is the first of an episode.
+        batch_rows: The most rows of a batch.
         num_threads: Threads that evaluate at the same time.
-        num_rounds: Shuffles of each thread.
-        seed: Of the shuffles.
+        num_rounds: Number of shuffles in each thread.
+        seed: Seed of the shuffles.
     """
     num_inputs = len(next(iter(inputs.values())))
     reference = _Evaluator(backend, inputs, batch_rows)
@@ -102,7 +102,7 @@ class _Evaluator:
         order: np.ndarray[tuple[int], np.dtype[np.int64]],
         sizes: np.random.Generator | None,
     ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-        """Returns ``[M, ...]`` bytes of all answers, by row not by place.
+        """Returns the bytes ``[M, ...]`` of all answers, in the original row order.
 
         Args:
             order: ``[M]`` rows in the order of evaluation.

@@ -1,11 +1,11 @@
-"""What a device is to inference: memory beside it, recorded functions, lanes of copies.
+"""The interface of a device to inference: host memory, recorded functions, and lanes.
 
-``CudaDevice`` is the GPU. ``HostDevice`` does the same on the CPU, one thing after the
-other, so that everything around a GPU is tested without one.
+``CudaDevice`` is the GPU. ``HostDevice`` does the same on the CPU, one step after the
+other, so that the code around a GPU is tested without one.
 
-Legend: a lane is one batch under way. Its copies to and from the device have a stream
-of their own, and all lanes compute on one stream, so that copies of one lane hide
-behind the computation of another and the memory of a computation is there once.
+Legend: a lane is one batch under way. Its copies to and from the device have their own
+stream, and all lanes compute on one stream. So copies of one lane overlap with the
+computation of another, and the memory for a computation is needed only once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Step = Callable[[], None]
 
 
 class Lane(Protocol):
-    """The order of one batch after another. Used by one thread."""
+    """Runs one batch after another, each in order. Used by one thread."""
 
     def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
         """Does the steps in order. Blocks until the last is done, without the GIL.
 
-        Each step only hands work to the device: ``compute`` may be handed over by one
-        thread at a time, the device sees to it.
+        Each step only hands work to the device. The device makes sure that one thread
+        at a time calls ``compute``.
         """
 
 
@@ -38,7 +38,7 @@ class Device(Protocol):
 
     @property
     def where(self) -> torch.device:
-        """As torch names it."""
+        """The device, as torch names it."""
 
     @property
     def has_bf16(self) -> bool:
@@ -48,16 +48,16 @@ class Device(Protocol):
         """Returns zeros in the host's memory that the device can copy by itself."""
 
     def record(self, function: Step) -> Step:
-        """Returns a function that does what ``function`` does, launched at once.
+        """Records a function; the result launches all of its work at once.
 
-        The tensors that ``function`` reads and writes must stay where they are; it
-        keeps no others. One thread at a time may record or call the result.
+        The tensors that ``function`` reads and writes must keep their memory, and it
+        must keep no others. Only one thread at a time may record or call the result.
 
         Args:
-            function: Works on tensors of the device.
+            function: A function on tensors of the device.
 
         Raises:
-            torch.OutOfMemoryError: It needs more memory than there is.
+            torch.OutOfMemoryError: The function needs more memory than there is.
         """
 
     def lane(self) -> Lane:
@@ -104,7 +104,7 @@ class _HostLane:
 
 
 def make_device(name: str) -> Device:
-    """Returns the device of that name, which is there."""
+    """Returns the device of that name, which the machine must have."""
     if name == "cpu":
         return HostDevice()
     from tengen.inference.cuda_device import CudaDevice

@@ -1,8 +1,7 @@
-"""Inference on GPUs by torch: graphs a batch size, lanes of batches under way.
+"""Inference on GPUs by torch: CUDA graphs for batch sizes, and lanes of batches.
 
-A device that was asked for answers self-play by lanes, which many threads fill
-together (core/inference/shared_port.h). Other callers, who have few rows, bind a
-runner as everywhere.
+Self-play uses lanes, which many threads fill together (core/inference/shared_port.h).
+Other callers, which have few rows, bind a runner as with other backends.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from tengen.nets import Net
 __all__ = ["DeviceBackend", "DeviceLane"]
 
 _LANES_PER_DEVICE = 4
-"""One is computed, one waits for it, one is filled and one is read."""
+"""Of four batches, one is computed, one waits, one is filled and one is read."""
 
 _fitting_rows: dict[str, int] = {}
-"""Rows that fit by device, where once some did not: later models begin there."""
+"""Rows that fit a device on which larger batches did not: later models begin there."""
 
 
 class DeviceLane:
     """The memory of one batch and what evaluates it; a ``Runner``. Used by one thread.
 
     Attributes:
-        rows: ``[N, layout.num_bytes]`` uint8, what to evaluate.
+        rows: ``[N, layout.num_bytes]`` uint8, the rows to evaluate.
         outputs: The answers, by the names of the backend's signature.
-        device: The device's place among the backend's.
+        device: The index of the lane's device among the backend's devices.
     """
 
     def __init__(
@@ -90,10 +89,10 @@ class DeviceBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
-        signature: What it reads, answers and keeps.
-        num_devices: How many.
+        signature: Its inputs, outputs and state.
+        num_devices: Number of devices.
         max_rows: The largest batch of a lane.
-        notes: What the user should know, a line each.
+        notes: Notes for the user, a line each.
     """
 
     name = "torch"
@@ -113,7 +112,7 @@ class DeviceBackend:
         Args:
             source: As for ``load_head``.
             precision: Arithmetic of the trunk.
-            devices: At least one.
+            devices: At least one device.
             max_rows: The largest batch of a lane.
             outputs: As for ``tengen.inference.open_backend``.
 
@@ -126,8 +125,8 @@ class DeviceBackend:
         self.max_rows = max_rows
         self.notes: list[str] = []
         self._devices = devices
-        # Else torch rounds what a convolution reads to ten bits of mantissa. The flag
-        # is the process's: the backend that was opened last decides.
+        # Otherwise torch rounds a convolution's inputs to 10 bits of mantissa. The flag
+        # is global to the process, so that the backend opened last decides.
         torch.backends.cudnn.allow_tf32 = precision != "fp32"
         loaded = [load_inference_head(source, precision, outputs) for _ in devices]
         self._loaded = [
@@ -143,14 +142,14 @@ class DeviceBackend:
         return TorchRunner(self._loaded[0], inputs, outputs, state)
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> list[DeviceLane]:
-        """Returns lanes of one size, some a device, ready to run.
+        """Returns lanes of equal size, several for each device, ready to run.
 
-        Blocks for about a second: every device is prepared for the batch sizes. Where
-        its memory does not hold them the lanes are halved, with a note.
+        Blocks for about a second, while every device is prepared for the batch sizes.
+        If they do not fit its memory, the lanes are halved, with a note.
 
         Args:
-            layout: Of the rows.
-            num_rows: Rows of a lane; they get ``max_rows`` at most.
+            layout: Layout of the rows.
+            num_rows: Wanted rows of a lane; lanes have at most ``max_rows``.
 
         Raises:
             RunError: A device has no memory for the smallest batch.
@@ -164,20 +163,20 @@ class DeviceBackend:
                 lanes.append(self._lanes_of(place, layout, rows))
             except torch.OutOfMemoryError:
                 rows = _halved(str(self._devices[place].where), rows)
-                lanes = []  # all are of one size
+                lanes = []  # all lanes have one size, so all are made anew
         if rows < wanted:
             self.notes.append(
                 f"inference.device_rows ({wanted}) do not fit the memory; batches have "
                 f"{rows} rows at most"
             )
         for device in self._devices:
-            # The zeros were written on another stream than the lanes use.
+            # Waits for the zeros, which were written on another stream than the lanes'.
             device.synchronize()
-        # Those of the devices by turns, as self-play opens them.
+        # The devices' lanes alternate, as self-play expects.
         return [lane for each in zip(*lanes, strict=True) for lane in each]
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Returns evaluations per second of the network alone on the first device.
+        """Returns evaluations per second on the first device, without copies.
 
         Raises:
             torch.OutOfMemoryError: The batch needs more memory than there is.

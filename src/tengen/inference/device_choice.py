@@ -1,8 +1,8 @@
-"""Opening and choosing what GPUs evaluate with.
+"""Opens a model on GPUs, and chooses the settings for GPUs by measurement.
 
-A GPU computes another batch size by other kernels, with other bits, and padding every
-batch to one size would cost what the sizes gain. So nothing is probed here, and a run
-on a GPU records that it is not deterministic.
+A GPU uses other kernels for other batch sizes, whose answers have other bits, and
+padding every batch to one size would cost the speed that several sizes gain. So nothing
+is probed here, and a run on a GPU records that it is not deterministic.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ __all__ = ["choose_on_devices", "device_trial", "open_on_devices"]
 
 _TRIAL_ROWS = (128, 256, 512, 1024, 2048, 4096)
 _TRIAL_S = 0.2
-# A larger batch must be this much faster: it wants more games at once.
+# Factor by which a larger batch must be faster, because it needs more games at once.
 _WORTHWHILE = 1.02
 
 
 def open_on_devices(
     source: Path | Net, config: InferenceConfig, outputs: Sequence[str] | None = None
 ) -> DeviceBackend:
-    """Returns a model on the GPUs of a config without ``auto``.
+    """Opens a model on the GPUs of a config without ``auto``.
 
     Args:
         source: A model directory, or a network.
-        config: Its devices are GPUs.
+        config: A config whose devices are GPUs.
         outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
-        UsageError: A GPU is not here, or the model cannot be read.
+        UsageError: A GPU is missing, or the model cannot be read.
     """
     precision: Precision = "fp32" if config.precision == "fp32" else "bf16"
     return DeviceBackend(
@@ -61,11 +61,11 @@ def choose_on_devices(
 
     Args:
         directory: A model directory.
-        config: Its devices are GPUs.
+        config: A config whose devices are GPUs.
         outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
-        UsageError: A GPU is not here, or something was asked for that is for CPUs.
+        UsageError: A GPU is missing, or the config has a setting for CPUs only.
     """
     for name, wanted, found in (
         ("backend", "torch", config.backend),
@@ -97,16 +97,16 @@ def choose_on_devices(
 
 
 def device_trial(backend: DeviceBackend, seconds: float = _TRIAL_S) -> dict[int, float]:
-    """Returns evaluations per second of the network alone by rows of a batch.
+    """Returns evaluations per second of the network alone, by rows of a batch.
 
-    Sizes for which the memory does not suffice are left out.
+    Batch sizes that do not fit the device's memory are left out.
 
     Args:
         backend: The network.
-        seconds: For each size.
+        seconds: Seconds for each size.
 
     Raises:
-        RunError: It does not suffice for the smallest.
+        RunError: The smallest batch does not fit the memory.
     """
     rates: dict[int, float] = {}
     for rows in _TRIAL_ROWS:

@@ -1,4 +1,4 @@
-"""The words that name devices: ``cpu``, ``cuda:0``, ``cuda:0,cuda:1``."""
+"""Names of devices in settings: ``cpu``, ``cuda:0``, ``cuda:0,cuda:1``."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _GPU = re.compile(r"cuda:(0|[1-9]\d{0,2})")
 
 
 def check_device_words(name: str, text: str) -> None:
-    """Checks how devices are written, not whether they are there.
+    """Checks how devices are written, not whether the machine has them.
 
     Args:
         name: The field, as in the config.
-        text: ``auto``, ``cpu``, or GPUs with commas between.
+        text: ``auto``, ``cpu``, or GPUs separated by commas.
 
     Raises:
-        UsageError: It is none of these, or names a GPU twice.
+        UsageError: The text is none of these, or names a GPU twice.
     """
     words = text.split(",")
     if words in (["auto"], ["cpu"]):
@@ -40,14 +40,14 @@ def check_device_words(name: str, text: str) -> None:
 
 
 def parse_devices(name: str, text: str) -> tuple[str, ...]:
-    """Returns the devices of a text and makes sure that each is there.
+    """Returns the devices named in a text, and checks that the machine has them.
 
     Args:
         name: The field, as in the config.
-        text: ``cpu`` or GPUs with commas between; not ``auto``.
+        text: ``cpu`` or GPUs separated by commas; not ``auto``.
 
     Raises:
-        UsageError: A GPU is not here.
+        UsageError: The machine does not have one of the GPUs.
     """
     words = tuple(text.split(","))
     if words == ("cpu",):
@@ -64,15 +64,15 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
 
 
 def check_num_gpus(name: str, number: int, advice: str) -> None:
-    """Makes sure that this machine has so many GPUs. Imports torch for more than none.
+    """Checks that this machine has so many GPUs. Imports torch if the number is not 0.
 
     Args:
-        name: Who asks for them, as in the config.
-        number: How many.
-        advice: What to do where it has fewer.
+        name: The field that asks for them, as in the config.
+        number: How many GPUs.
+        advice: What to do where the machine has fewer.
 
     Raises:
-        UsageError: Torch sees fewer.
+        UsageError: Torch sees fewer GPUs.
     """
     if number and number > (most := _num_gpus()):
         raise UsageError(
@@ -93,7 +93,7 @@ def _num_gpus() -> int:
 
 
 def has_bfloat16() -> bool:
-    """Returns whether the CPU multiplies bfloat16, and is faster by it.
+    """Returns whether the CPU multiplies bfloat16 in hardware, which makes it faster.
 
     Imports torch. False where torch is too old to tell.
     """

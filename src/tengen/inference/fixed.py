@@ -1,7 +1,8 @@
-"""One batch size for a backend whose bits depend on the batch size.
+"""A fixed batch size, for a backend whose answers' bits depend on the batch size.
 
 Every batch is cut and padded to the same number of rows, so that neither the port's
-size nor how full a batch is can change an answer. It costs a copy and the padding.
+size nor the number of rows in a batch can change an answer. This costs a copy and the
+padding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["FixedBackend"]
 
 
 class FixedBackend:
-    """A ``Backend`` that evaluates another one in batches of one size.
+    """A ``Backend`` that has another backend evaluate batches of one size.
 
     Attributes:
         name: The other backend's.
@@ -35,7 +36,7 @@ class FixedBackend:
         """Wraps a backend.
 
         Args:
-            backend: What evaluates.
+            backend: The backend that evaluates.
             batch_rows: Rows of every batch.
         """
         self.name: str = backend.name

@@ -1,4 +1,4 @@
-"""An ONNX network of another program, with the planes of MLPerf's minigo.
+"""An ONNX network from another program, which reads the planes of MLPerf's minigo.
 
 Legend: N rows of a port, n rows of one batch, H W board, A actions.
 """
@@ -20,28 +20,28 @@ from tengen.tensors import Signature
 __all__ = ["ForeignGraph"]
 
 _NUM_FEATURES = 13
-# Of tengen's planes, behind that of the board: ones if Black is to move.
+# Index of tengen's plane that is ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
-# Of the trial: more than one, and than the one or two that exporters are shown.
+# Rows of the trial: more than the one or two rows that graphs are often exported with.
 _TRIAL_ROWS = 3
 _TOLERANCE = 1e-3
 
 
 class ForeignGraph:
-    """A ``Backend`` over a file as a converter makes it of minigo's frozen graph.
+    """A ``Backend`` over an ONNX file converted from minigo's frozen graph.
 
-    Its input is ``[n, 13, H, W]``, float32, bool or uint8. Of its outputs the one of A
-    numbers is the policy, probabilities where a Softmax makes them and else logits; the
-    one of one number is the value, in [-1, 1] for Black. A graph that was exported for
-    a fixed n gets any n where its graph allows it; ``check_rows`` says whether it does.
+    The graph's input is ``[n, 13, H, W]``, float32, bool or uint8. Its output with A
+    numbers is the policy: probabilities if a Softmax makes it, otherwise logits. Its
+    output with one number is the value, in [-1, 1] for Black. A graph that was exported
+    for a fixed n is used with any n if that works; ``check_rows`` finds out.
 
     Attributes:
         name: ``openvino``.
         version: The library's build.
         precision: ``fp32``.
         batch_shape: ``dynamic``.
-        signature: Policy and value of a board.
+        signature: The signature of a board game, with policy and value.
     """
 
     name = "openvino"
@@ -53,12 +53,12 @@ class ForeignGraph:
 
         Args:
             path: The file.
-            signature: Of a game with the planes of minigo.
+            signature: The signature of a game with minigo's planes.
             num_threads: Threads that will call runners at the same time.
 
         Raises:
-            UsageError: OpenVINO is not installed, the file cannot be read, or its
-                shapes are others.
+            UsageError: OpenVINO is not installed, the file cannot be read, or the
+                graph's shapes differ.
             RunError: OpenVINO refuses the graph.
         """
         self.signature = signature
@@ -83,18 +83,18 @@ class ForeignGraph:
         self._is_softmax = node.get_type_name() == "Softmax"
 
     def check_rows(self) -> None:
-        """Makes sure that any number of rows is answered, each as if it were alone.
+        """Checks that any number of rows is answered, each as if it were alone.
 
-        A graph may have the number of rows that it was exported with in its midst,
-        which nothing but a trial shows.
+        The number of rows at export may be fixed somewhere inside a graph, which only a
+        trial shows.
 
         Raises:
-            UsageError: It is not.
+            UsageError: The graph answers wrongly or not at all.
         """
         inputs = allocate(self.signature.inputs, _TRIAL_ROWS)
         rng = np.random.default_rng(0)
         inputs["planes"][:] = rng.integers(0, 2, inputs["planes"].shape)
-        # One row alone, and it is the last of several, too.
+        # The last row is evaluated alone and together with the others.
         alone = {name: array[-1:] for name, array in inputs.items()}
         try:
             one, all_of_them = self._answers(alone), self._answers(inputs)
@@ -125,7 +125,7 @@ class ForeignGraph:
 
 
 class _ForeignRunner:
-    """A ``Runner``, which copies: such networks only play against others."""
+    """A ``Runner`` that copies rows, since speed matters little in matches."""
 
     def __init__(
         self,
@@ -165,15 +165,15 @@ def _row_rule(path: Path) -> str:
 
 
 def _open_rows(path: Path, graph: Any) -> None:
-    """Lets a graph of a fixed number of rows have any number.
+    """Lets a graph with a fixed number of rows take any number.
 
     Raises:
-        UsageError: It does not work with another number.
+        UsageError: The graph does not work with another number.
     """
     sides = list(graph.inputs[0].partial_shape)[1:]
     try:
-        # Of known shapes OpenVINO makes sure; of open ones it would crash in a product
-        # of matrices that do not fit.
+        # OpenVINO checks known shapes; with open shapes it would crash in a product of
+        # matrices that do not fit.
         graph.reshape({0: [_TRIAL_ROWS, *sides]})
         found = [list(one.partial_shape)[:1] for one in graph.outputs]
         graph.reshape({0: [-1, *sides]})
@@ -211,6 +211,6 @@ def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
 
 
 def _sides(one: Any) -> tuple[int, ...]:
-    """Returns the lengths of the axes but the first; -1 for one that is open."""
+    """Returns the lengths of all axes but the first; -1 for a dynamic axis."""
     axes = list(one.partial_shape)[1:]
     return tuple(-1 if axis.is_dynamic else axis.get_length() for axis in axes)

@@ -1,8 +1,9 @@
-"""Inference by OpenVINO on CPUs: one compiled model, one stream a driver thread.
+"""Inference by OpenVINO on CPUs: one compiled model, one stream for each driver thread.
 
-What is measured in docs/explanation/performance_inference.md decides the settings here.
-One model with as many streams as driver threads uses every core, several models do not.
-The shapes stay dynamic: a model compiled for one shape answers with other bits.
+The settings come from measurements in docs/explanation/performance_inference.md. One
+model with as many streams as driver threads uses every core; several models do not. The
+shapes stay dynamic, because a model compiled for one shape gives answers with other
+bits.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ __all__ = [
 ]
 
 ONNX_FILE = "model.onnx"
-"""The graph; a model of a run that computes by torch has none."""
+"""The file of a model's graph; models of a run that computes by torch have none."""
 
 INT8_FILE = "model_int8.onnx"
-"""The graph of int8 inference; a model that lost too much by it has none."""
+"""The file of the int8 graph; a model that lost too much by int8 has none."""
 
-# Batch sizes of one runner; see OpenVinoRunner.
+# Number of batch sizes of one runner; see OpenVinoRunner.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
-# What OpenVINO calls a precision that the CPU has.
+# OpenVINO's names of the precisions that a CPU can have.
 _CAPABILITIES: dict[Precision, str] = {"fp32": "FP32", "bf16": "BF16", "int8": "INT8"}
 # Rows that run_graph evaluates at a time.
 _CHUNK_ROWS = 64
@@ -86,7 +87,7 @@ def require_precision(precision: Precision) -> None:
     """Checks that this CPU computes a precision natively.
 
     Raises:
-        UsageError: It does not, or OpenVINO is not installed.
+        UsageError: The CPU does not, or OpenVINO is not installed.
     """
     if precision not in supported_precisions():
         raise UsageError(
@@ -96,9 +97,9 @@ def require_precision(precision: Precision) -> None:
 
 
 def float_precision() -> Precision:
-    """Returns what computes the parts of an int8 model that stay in floats.
+    """Returns the precision of the parts of an int8 model that stay in floats.
 
-    It is also what evaluates a model without an int8 graph.
+    A model without an int8 graph is evaluated in this precision too.
 
     Raises:
         UsageError: OpenVINO is not installed.
@@ -126,18 +127,18 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
     for start in range(0, len(planes), _CHUNK_ROWS):
         answers = model({"planes": planes[start : start + _CHUNK_ROWS]})
         for output in model.outputs:
-            # A tensor that is an output twice has all its names in one place.
+            # A tensor that is two outputs is listed once, with both names.
             for name in output.names:
                 chunks.setdefault(name, []).append(answers[output].copy())
     return {name: np.concatenate(parts) for name, parts in chunks.items()}
 
 
 def read_graph(path: Path) -> Any:
-    """Returns a float graph of a file.
+    """Returns the float graph in a file.
 
     Raises:
         UsageError: OpenVINO is not installed.
-        RuntimeError: It refuses the file.
+        RuntimeError: OpenVINO refuses the file.
     """
     return _core().read_model(str(path))
 
@@ -146,7 +147,7 @@ def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
     """Returns a float graph compiled in float32, and the library's build.
 
     Args:
-        graph: Of ``read_graph``.
+        graph: The graph that ``read_graph`` returned.
         num_threads: Threads that will evaluate at the same time.
 
     Raises:
@@ -160,9 +161,9 @@ def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
 def _streams_own_cores(num_threads: int) -> bool:
     """Whether each stream can be tied to a core of its own.
 
-    With a stream for every core of the process nothing is left to collide on, and a
-    scheduler that packs short tasks onto one core cannot halve a small net's speed.
-    With fewer, every process would tie its streams to the same first cores.
+    With a stream for every core of the process, streams cannot collide, and a scheduler
+    that packs short tasks onto one core cannot halve a small net's speed. With fewer
+    streams, every process would tie its streams to the same first cores.
     """
     if sys.platform != "linux":
         return False
@@ -185,10 +186,10 @@ class OpenVinoBackend:
     Attributes:
         name: ``openvino``.
         version: The library's build.
-        precision: Arithmetic of the trunk; of a model without an int8 graph that of
-            its floats, where int8 was asked for.
+        precision: Arithmetic of the trunk; where int8 was asked for and the model has
+            no int8 graph, the float precision used instead.
         batch_shape: ``dynamic``.
-        signature: What it reads and answers.
+        signature: Inputs and outputs.
     """
 
     name = "openvino"
@@ -232,7 +233,7 @@ class OpenVinoBackend:
             graph = core.read_model(str(path))
             self.signature = _prepared(graph, signature, outputs)
             self._model = core.compile_model(graph, "CPU", settings)
-        # The latter of a name in the file that is no text.
+        # UnicodeDecodeError is raised for a name in the file that is no text.
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
@@ -254,16 +255,16 @@ class OpenVinoBackend:
 def _prepared(
     graph: Any, signature: Signature, outputs: Sequence[str] | None
 ) -> Signature:
-    """Leaves out what is not asked for; returns the signature of what is left."""
+    """Removes outputs that are not asked for; returns the signature that is left."""
     if len(graph.inputs) == len(signature.inputs) == 1:
-        # A vector network's was "planes" until schema 2.
+        # Up to schema 2 the input of a vector network was named "planes".
         graph.input(0).get_tensor().set_names(set(signature.inputs))
     known = {name for output in graph.outputs for name in output.names}
-    # A graph from before scores has none, whatever the network estimates.
+    # A graph from before there were scores has none, even if the network has them.
     there = answered(signature, [name for name in signature.outputs if name in known])
     wanted = answered(there, outputs)
     for name in there.outputs.keys() - wanted.outputs.keys():
-        # What nobody reads is not computed, nor does it change how the rest is.
+        # Removed outputs are not computed, and do not change how others are computed.
         graph.remove_result(graph.output(name).get_node())
     return wanted
 
@@ -271,19 +272,19 @@ def _prepared(
 class OpenVinoRunner:
     """A ``Runner`` whose requests have the arrays as their tensors.
 
-    Setting tensors or handing arrays to every call costs 6 to 50 us of Python, a
-    request that was bound once costs nothing. Another batch size than the call
-    before costs as much as 1 (6x96) to 10 (2x32) rows, so sizes are rounded up to
-    quarters of the arrays; the rows that nobody asked for are computed and ignored.
+    Setting tensors or passing arrays at every call would cost 6 to 50 us of Python; a
+    request that was bound once costs nothing. A batch size other than the last call's
+    costs as much as 1 row (network 6x96) to 10 rows (2x32), so sizes are rounded up to
+    quarters of the arrays; the additional rows are computed and ignored.
     """
 
     def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:
         """Binds arrays by the names of the graph's inputs and outputs.
 
         Args:
-            model: Compiled.
+            model: The compiled model.
             arrays: ``[capacity, ...]`` each.
-            capacity: Rows.
+            capacity: Rows of the arrays.
         """
         # A tensor over shared memory does not keep the array alive.
         self._arrays = arrays

@@ -1,7 +1,7 @@
 """One network on one device, prepared for batches of some sizes.
 
-A program is the whole way from rows to answers, unpacking included, recorded once a
-batch size. Programs of a device work on the same memory, one at a time.
+A program computes the answers to rows, unpacking included, and is recorded once for
+each batch size. Programs of a device use the same memory, one at a time.
 
 Legend: n rows, C planes, H W board, A actions.
 """
@@ -30,7 +30,7 @@ _Zeros = Callable[[tuple[int, ...], torch.dtype], Tensor]
 
 
 class Batch(NamedTuple):
-    """Rows and their answers, in one place."""
+    """Memory for rows and their answers."""
 
     rows: Tensor
     """``[N, layout.num_bytes]`` uint8."""
@@ -83,9 +83,9 @@ class Programs:
     """The programs of one network.
 
     Args:
-        loaded: The network, on the device; it reads planes alone.
+        loaded: The network, on the device; planes are its only input.
         device: The device.
-        layout: Of the rows.
+        layout: Layout of the rows.
         max_rows: The largest batch.
 
     Raises:
@@ -103,13 +103,13 @@ class Programs:
         self._layout = layout
         self._batch = Batch.on_device(device, layout, max_rows, loaded.signature)
         self._sizes = bucket_sizes(max_rows)
-        # The largest first: the others find room in what it took.
+        # The largest first, so that the others reuse its memory.
         self._launch: dict[int, Step] = {
             size: device.record(self._program(size)) for size in reversed(self._sizes)
         }
 
     def run(self, num_rows: int, batch: Batch) -> None:
-        """Answers the first rows of a batch on the device; only hands the work over."""
+        """Starts to answer the first rows of a batch on the device; does not wait."""
         n = num_rows
         self._batch.rows[:n].copy_(batch.rows[:n])
         self._launch[bucket_for(n, self._sizes)]()
@@ -138,9 +138,9 @@ def rate(
     num_rows: int,
     seconds: float,
 ) -> float:
-    """Returns evaluations per second of the network alone, nothing copied or unpacked.
+    """Returns evaluations per second of the network alone, without copies or unpacking.
 
-    The rate that everything around the network is measured against. Blocks for about
+    This is the upper bound for everything around the network. Blocks for about
     ``seconds``.
 
     Raises:
@@ -173,7 +173,7 @@ def rate(
         device.synchronize()
         num_calls += num_at_once
         now_s = time.perf_counter()
-        # So many at once that the device hardly waits for this loop.
+        # Raised until the device hardly waits for this loop.
         if now_s - before_s < _MIN_WORK_S:
             num_at_once *= 2
     return num_calls * num_rows / (now_s - start_s)

@@ -1,4 +1,4 @@
-"""The arrays of a caller's rows, in its own memory or in memory that it shares."""
+"""The arrays of a caller's rows, in its own memory or in shared memory."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _FIRST = TensorSpec(dtype="bool")
 
 
 class RowArrays:
-    """What inference reads of N rows, answers, and keeps of them.
+    """The inputs, outputs and recurrent state of N rows.
 
     Attributes:
-        inputs: ``[N, ...]`` each, as the signature names them; the caller writes them.
+        inputs: ``[N, ...]`` each, by the signature's names; the caller writes them.
         outputs: ``[N, ...]`` each; inference writes them.
-        state: ``[N, ...]`` each, the recurrent state after the last evaluation, that is
-            before the next one.
-        is_first: ``[N]`` bool, rows whose state is zero at the next evaluation, as an
-            episode begins with it.
-        version: Learner steps behind the model that answered last; -1 before.
-        wants_state: Whether ``state`` is to be right after the next evaluation, where
-            inference in another process has it.
-        num_moves: How often another inference server took the rows over, which has
-            their state as zeros.
+        state: ``[N, ...]`` each, the recurrent state after the last evaluation and
+            before the next.
+        is_first: ``[N]`` bool, rows that begin an episode, so that their state is zero
+            at the next evaluation.
+        version: Version (learner steps) of the model that answered last; -1 before.
+        wants_state: Whether ``state`` must be current after the next evaluation, where
+            inference in another process keeps the state.
+        num_moves: How often another inference server took over the rows, with their
+            state zeroed.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class RowArrays:
         num_rows: int,
         memory: memoryview | None = None,
     ) -> None:
-        """Makes arrays of zeros, or takes those that lie in a memory.
+        """Makes arrays of zeros, or arrays over given memory.
 
         Args:
-            signature: Of the network, its state included.
-            num_rows: N, at least 1.
-            memory: Writable, of ``num_bytes`` bytes, aligned to 64; None for memory of
-                this process alone.
+            signature: The network's signature, its state included.
+            num_rows: Number N of rows, at least 1.
+            memory: Writable memory of ``num_bytes`` bytes, aligned to 64; None for
+                memory of this process alone.
         """
         self.num_rows = num_rows
         self.version = -1
@@ -65,10 +65,10 @@ class RowArrays:
         self.state: dict[str, NDArray[Any]] = arrays.get("state", {})
 
     def move_to(self, other: RowArrays) -> None:
-        """Copies what the caller has written to other arrays, and becomes these.
+        """Copies the caller's data to other arrays, and uses these from then on.
 
-        Whoever looks arrays up here sees the new ones; what was bound to the old ones
-        must be bound again.
+        This object then gives the new arrays; runners bound to the old arrays must be
+        bound again.
         """
         for mine, theirs in (
             ({"": self.is_first}, {"": other.is_first}),
@@ -93,7 +93,7 @@ class RowArrays:
 def _layout(
     signature: Signature, num_rows: int
 ) -> Iterator[tuple[str, str, TensorSpec, int]]:
-    """Yields part, name, one row, and first byte of each array."""
+    """Yields the part, name, spec of a row and first byte of each array."""
     first = 0
     parts = {
         "first": {"": _FIRST},

@@ -1,4 +1,4 @@
-"""How positions travel to a device: rows of bytes, unpacked there.
+"""How positions are sent to a device: as rows of bytes, which the device unpacks.
 
 The format is that of core/inference/packed_rows.h, which writes the rows.
 
@@ -21,13 +21,13 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True)
 class RowLayout:
-    """Shape of the planes behind a row, and how they are written."""
+    """The shape of a row's planes, and how they are packed."""
 
     planes_shape: tuple[int, int, int]
     """C, H, W."""
     is_packed: bool = True
-    """One bit an entry and one scale a plane, which is all that the planes of native
-    games are; else float32 entries, which may be anything."""
+    """Whether a row has one bit for each entry and one scale for each plane, which
+    suffices for native games; otherwise entries are float32 and may be any numbers."""
 
     @property
     def num_entries(self) -> int:
@@ -49,7 +49,7 @@ def unpack_rows(rows: Tensor, layout: RowLayout) -> Tensor:
 
     Args:
         rows: ``[n, layout.num_bytes]`` uint8, contiguous.
-        layout: How they were written.
+        layout: The layout that they were written in.
     """
     import torch
 

@@ -1,6 +1,7 @@
-"""Inference by torch: the fallback everywhere and the reference of export checks.
+"""Inference by torch: the fallback everywhere, and the reference of export checks.
 
-Each driver thread computes alone; torch's own threads would wait for each other.
+Each driver thread computes on one torch thread, because torch's own threads would wait
+for each other.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ class LoadedHead(NamedTuple):
     """A model's network with its weights, in evaluation mode."""
 
     head: InferenceHead
-    """Takes inputs and state, and answers outputs and the next state."""
+    """The module from inputs and state to outputs and the next state."""
     signature: Signature
-    """Of what it takes and answers, in its order."""
+    """The signature of the head, in the order of its arguments and results."""
 
 
 def load_head(source: Path | Net, outputs: Sequence[str] | None = None) -> LoadedHead:
     """Returns a model's network on the CPU, float32, in evaluation mode.
 
     Args:
-        source: A model directory, or a network, of which this is a copy.
+        source: A model directory, or a network, which is copied.
         outputs: As for ``tengen.inference.open_backend``.
 
     Raises:
-        UsageError: A file is missing or damaged, or the weights are another
-            network's.
+        UsageError: A file is missing or damaged, or the weights belong to another
+            network.
     """
     if isinstance(source, Path):
         architecture = read_architecture(source)
@@ -97,16 +98,16 @@ def _named(source: Path | Net) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _built(architecture: str) -> Net:
-    """Returns a network whose weights are of no account.
+    """Returns a network with arbitrary weights, which are to be replaced.
 
-    To draw those that a model's then replace takes longer than to load the model, and
-    a run loads one after each turn.
+    Drawing random weights would take longer than loading the model, and a run loads a
+    model after each turn.
 
     Args:
-        architecture: As JSON; a network takes its inputs in their order there.
+        architecture: The architecture as JSON, whose order of inputs is the network's.
 
     Raises:
-        UsageError: The network does not read or answer what its signature says.
+        UsageError: The network cannot have the inputs or outputs of its signature.
     """
     found = parse_architecture(json.loads(architecture), "meta.json")
     with torch.random.fork_rng(devices=[]):
@@ -135,7 +136,7 @@ class TorchBackend:
         version: torch's version.
         precision: Arithmetic of the trunk; the heads are float32.
         batch_shape: ``dynamic``.
-        signature: What it reads, answers and keeps.
+        signature: Its inputs, outputs and state.
     """
 
     name = "torch"
@@ -171,9 +172,9 @@ class TorchBackend:
 
 
 class TorchRunner:
-    """A ``Runner`` that leaves its thread with one torch thread.
+    """A ``Runner``; it sets torch to one thread in the thread that calls it.
 
-    The network may be on any device; the arrays are the host's.
+    The network may be on any device; the arrays are in the host's memory.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class TorchRunner:
             for specs, arrays in ((signature.inputs, inputs), (signature.state, state))
             for name in specs
         ]
-        # None for answers that nobody asked for.
+        # None for outputs that were not asked for.
         self._answers = [
             torch.from_numpy(arrays[name]) if name in arrays else None
             for specs, arrays in (

@@ -1,7 +1,7 @@
-"""Learners: one loop for every agent, which says by its update how it learns.
+"""Learners: one loop for all agents, each of which defines its own update.
 
-Importing this package imports no torch before a learner's name is used, because
-processes that only read configs live without it.
+Importing this package does not import torch, because processes that only read configs
+do not need it. The first use of a learner's name does.
 """
 
 from __future__ import annotations

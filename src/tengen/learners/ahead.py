@@ -1,4 +1,4 @@
-"""The batch that is drawn while another one trains."""
+"""Draws the next batch while another one trains."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["BatchAhead"]
 
 
 class BatchAhead:
-    """Draws batches one after the other, one ahead at most. For one thread.
+    """Draws batches one after the other, at most one ahead. Not thread-safe.
 
     Args:
-        sample: Draws a batch, on a thread of this object's own.
+        sample: Draws a batch; called on this object's own thread.
     """
 
     def __init__(self, sample: Callable[[], Batch]) -> None:
@@ -24,7 +24,7 @@ class BatchAhead:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a batch is drawn that nobody has taken."""
+        """Whether a draw has begun whose batch has not been taken."""
         return self._next is not None
 
     def take(self) -> Batch:
@@ -34,14 +34,14 @@ class BatchAhead:
         return future.result()
 
     def begin(self) -> None:
-        """Begins to draw the next batch; none is under way."""
+        """Begins to draw the next batch; no draw may be under way."""
         self._next = self._pool.submit(self._sample)
 
     def settle(self) -> None:
-        """Blocks until what is under way is drawn."""
+        """Blocks until a draw that is under way has ended."""
         if self._next is not None:
             wait([self._next])
 
     def close(self) -> None:
-        """Ends the thread. Blocks until what is under way is drawn."""
+        """Ends the thread. Blocks until a draw that is under way has ended."""
         self._pool.shutdown()

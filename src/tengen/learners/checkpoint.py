@@ -3,9 +3,9 @@
 A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` of two files:
 
 - ``state.safetensors``: weights, averaged weights, moments and generator.
-- ``state.json``: schema, network, counters, ``extra``, an opaque JSON value that the
-  caller keeps beside it, such as the store's manifest, and the hashes of the former
-  file and of all this.
+- ``state.json``: schema, network, counters, ``extra``, and the hashes of
+  ``state.safetensors`` and of this file's own content. ``extra`` is any JSON value that
+  the caller keeps, such as the store's manifest.
 
 Nothing is ever unpickled.
 """
@@ -60,8 +60,8 @@ def save_checkpoint(
 
     Args:
         folder: ``RunDirectory.checkpoints``.
-        number: Its number, greater than every published one.
-        learner: Whose state; no step may be in flight.
+        number: The checkpoint's number, greater than every published one.
+        learner: The learner to save; no step may be in flight.
         extra: Any JSON value; ``load_checkpoint`` returns it.
         num_kept: How many to keep, this one included, at least 1.
 
@@ -109,7 +109,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     """
     content = read_checkpoint_json(path)
     _verify(path, content)
-    # Fields that came later have their defaults.
+    # Fields that were added after this checkpoint have their defaults.
     saved = {**content, **to_dict(parse_architecture(content, str(path)))}
     for name, value in _identity(learner).items():
         if saved[name] != value:
@@ -118,7 +118,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
                 f"{json.dumps(saved[name])}; start a new run for another one"
             )
     try:
-        # The optimizer keeps its moments, which are not to lie in the file.
+        # Cloned, because the optimizer keeps the moments and must not map the file.
         tensors = {
             name: tensor.clone()
             for name, tensor in safetensors.torch.load_file(path / _TENSORS).items()
@@ -137,20 +137,20 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
 
 
 class SavedModel(NamedTuple):
-    """What export needs of a checkpoint."""
+    """The part of a checkpoint that export needs."""
 
     net: NetConfig
     """The network."""
     signature: Signature
-    """What it reads, answers and keeps."""
+    """The network's inputs, outputs and state."""
     tensors: dict[str, NDArray[np.generic]]
-    """Its averaged weights and norm statistics, by their own names."""
+    """The network's averaged weights and norm statistics, by the network's names."""
     num_steps: int
-    """Learner steps behind it."""
+    """Learner steps made until then."""
     num_samples: int
-    """Rows learnt from."""
+    """Rows learned from until then."""
     extra: Any
-    """What was saved beside it."""
+    """The value saved as ``extra``."""
 
 
 def read_model(path: Path) -> SavedModel:
@@ -182,7 +182,7 @@ def read_model(path: Path) -> SavedModel:
 
 
 def _verify(path: Path, content: dict[str, Any]) -> None:
-    """Makes sure that all fields are there, and the tensors are those of then."""
+    """Checks that all fields are present, and that the tensors' hash is right."""
     counts = (content.get(name) for name in _COUNTS)
     has_counts = all(type(count) is int and count >= 0 for count in counts)
     if not has_counts or not {"sha256", "extra", *_IDENTITY} <= set(content):
@@ -203,7 +203,7 @@ _IDENTITY = ("net", "optimizer")
 
 
 def _identity(learner: Learner) -> dict[str, Any]:
-    """What a checkpoint and a learner must agree on; the rest may change."""
+    """Returns what a checkpoint and a learner must agree on; the rest may change."""
     return {
         "net": to_dict(learner.net.config),
         "signature": to_dict(learner.net.signature),

@@ -1,4 +1,4 @@
-"""The JSON file of a checkpoint; no torch here, so whoever starts roles can read it."""
+"""The JSON file of a checkpoint; imports no torch, so that launchers can read it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _SCHEMA = 6
-# The first one that it reads; until then there were features and no signature.
+# The oldest schema that can be read; older ones have features and no signature.
 _OLDEST_SCHEMA = 5
 _JSON = "state.json"
 _JSON_HASH = "json_sha256"
@@ -64,10 +64,10 @@ def read_extra(folder: Path) -> Any:
 
 
 def damaged_checkpoint(path: Path) -> RunError:
-    """Returns the error for a file that is not what was written."""
+    """Returns the error for a file that is damaged."""
     return RunError(f"checkpoint ({path}) is damaged; {CHECKPOINT_ADVICE}")
 
 
 def _hash(content: dict[str, Any]) -> str:
-    """Returns the hash of JSON values, however they are laid out in a file."""
+    """Returns a hash of JSON values that does not depend on their layout in a file."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The configs of learners; no torch here, so every role can read them."""
+"""The configs of learners; imports no torch, so that every role can read them."""
 
 from __future__ import annotations
 
@@ -17,41 +17,44 @@ __all__ = [
     "SgdConfig",
 ]
 
-# Not read where the rates of each part of training are given.
+# Not read where ``rates`` gives the learning rate of each part of training.
 _WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ScheduleConfig:
-    """What both optimizers share: schedule, decay, clipping, averaging."""
+    """Settings of both optimizers: schedule, decay, clipping and averaging."""
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
-    """Decay of weights, at least 0; biases and the shifts of norms are never decayed.
-    With ``sgd`` it is the gradient of a loss of half as much a squared weight."""
+    """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
+    ``sgd`` it adds half of this number times the sum of squared weights to the loss."""
     decays_scales: bool = False
     """Whether the scales of norms are decayed too."""
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
-    """Steps over which the learning rate rises in a line from near 0, at least 0."""
+    """Optimizer steps over which the learning rate rises linearly from near 0, at least
+    0."""
     cooldown: float = bounded(0.2, 0, 1, rule="must be in [0, 1]; use 0 for none")
-    """Last part of the run's budget, in [0, 1], over which the rate falls in a line;
-    at most half of what one call asks for."""
+    """Last share of the run's budget, in [0, 1], over which the learning rate falls
+    linearly to 0; at most half of the budget of one call."""
     rates: tuple[float, ...] = bounded(
         (), 0, above=True, rule="must be positive; leave it out for one rate"
     )
-    """Learning rates of the parts of training, each level, in place of learning_rate,
-    warm-up and cool-down; one more than boundaries. Empty for those."""
+    """Constant learning rates of consecutive parts of training, which replace
+    ``learning_rate``, ``num_warmup_steps`` and ``cooldown``; one more number than
+    ``boundaries`` has. Empty: those three fields give the learning rate."""
     boundaries: tuple[int, ...] = bounded((), 0, hint="leave it out")
-    """Steps already made up to which each of the rates but the last holds: ``(10,)``
-    has the first rate for eleven steps. In rising order, at least 0; those behind
-    ``learner.initial_model`` count."""
+    """Number of steps already made up to which each of ``rates`` holds, for all but the
+    last; rising, at least 0. With ``(10,)`` the first rate holds for eleven steps.
+    Steps of ``learner.initial_model`` count."""
     max_grad_norm: float = bounded(2.0, 0, hint="use 0 for no limit")
-    """Gradients longer than this, all parameters together, are scaled to it; 0 for no
-    limit."""
+    """Largest norm of the gradient of all parameters together; a larger gradient is
+    scaled down to it. 0 for no limit."""
     average_decay: float = bounded(
         0.99, 0, 1, "use 0 to publish the last weights", below=True
     )
-    """Share of the averaged weights that one step keeps, in [0, 1). The averaged
-    weights are what is published."""
+    """Share of the averaged weights that one step keeps, at least 0, below 1. The
+    published model has the averaged weights. With a larger share they are less noisy
+    and lag further behind."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -85,7 +88,7 @@ class SgdConfig(_ScheduleConfig):
     """Stochastic gradient descent with momentum."""
 
     kind: Literal["sgd"] = "sgd"
-    """Tells this config from the other optimizers'."""
+    """The kind of optimizer."""
     learning_rate: float = bounded(
         0.2, 0, above=True, rule="must be positive; raise it"
     )
@@ -93,8 +96,8 @@ class SgdConfig(_ScheduleConfig):
     momentum: float = bounded(0.9, 0, 1, "use 0.9", above=True, below=True)
     """Momentum, in (0, 1)."""
     nesterov: bool = True
-    """Whether a step goes by the gradient beside the momentum that has it already, as
-    Nesterov's does, or by the momentum alone."""
+    """Whether the momentum is Nesterov's: a step adds the gradient once more to the
+    momentum that already includes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,17 +105,18 @@ class AdamWConfig(_ScheduleConfig):
     """Adam with decoupled weight decay."""
 
     kind: Literal["adamw"] = "adamw"
-    """Tells this config from the other optimizers'."""
+    """The kind of optimizer."""
     learning_rate: float = bounded(
         1e-3, 0, above=True, rule="must be positive; raise it"
     )
     """Peak learning rate, positive."""
     beta1: float = bounded(0.9, 0, 1, "lower it", below=True)
-    """Decay of the first moment, in [0, 1)."""
+    """Decay of the first moment, at least 0, below 1."""
     beta2: float = bounded(0.999, 0, 1, "lower it", below=True)
-    """Decay of the second moment, in [0, 1)."""
+    """Decay of the second moment, at least 0, below 1."""
     epsilon: float = bounded(1e-8, 0, above=True, rule="must be positive; use 1e-8")
-    """Added to the root of the second moment, positive."""
+    """Added to the square root of the second moment, positive. A larger number makes
+    the steps of parameters with small gradients smaller."""
 
 
 OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
@@ -120,31 +124,34 @@ OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """How one step is made, whatever the loss."""
+    """How the learner makes a step, for any agent."""
 
     batch_size: int = bounded(128, 1, hint="raise it")
-    """Rows (games) or unrolls (environments) in a batch, at least 1."""
+    """Samples in a batch, at least 1: rows of games, or items of environments."""
     epoch_samples: int = 100_000
-    """Samples of one turn of learning at most, at least batch_size: after so many there
-    is a checkpoint, for a new model, and what the limiter allows beyond them is for the
-    next turn. A kill loses no more (KataGo's samples-per-epoch); in environments whose
-    roles take turns, ten seconds."""
+    """Most samples in one turn of the learner, at least ``batch_size`` (KataGo's
+    samples-per-epoch). A turn ends with a checkpoint, from which a model is made, so a
+    kill loses at most one turn. Samples that the rate limiter allows beyond this are
+    left to the next turn. In environments whose roles take turns, checkpoints are ten
+    seconds apart instead."""
     num_shards: int = 2
-    """Parts that a batch is always split into, in [1, batch_size]. The result of a
-    step depends on this number and never on how many threads share the parts. Where
-    they are more than the threads, gradients of one part after the other are added up:
-    activations are then only of the parts that are in work."""
+    """Parts that a batch is always split into, from 1 to ``batch_size``. The result of
+    a step depends on this number, but not on the number of threads. With more parts
+    than threads, gradients are accumulated part by part, which takes less memory for
+    activations."""
     device: str = "auto"
     """Where steps are computed: cpu, or a GPU such as cuda:0; auto takes the first of
-    inference.devices."""
+    ``inference.devices``."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the trunk; auto takes bfloat16 where the device has it."""
+    """Arithmetic of the network's trunk; auto takes bfloat16 where the device has it in
+    hardware."""
     optimizer: OptimizerConfig = field(default_factory=SgdConfig)
     """Which optimizer, and its settings."""
     initial_model: str = ""
-    """Model whose weights a new run begins with: a RUN (its newest model when this is
-    set), RUN@17 or a model directory, of a game with the same shapes, and a network
-    that ``net`` is or can grow from. Kept as a full path. Empty for random weights."""
+    """Model whose weights a new run begins with: a RUN (its newest model at that time),
+    RUN@17 or a model directory. The model's game must have the same shapes, and its
+    network must be ``net`` or one that can grow into ``net``. Kept as a full path.
+    Empty for random weights."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

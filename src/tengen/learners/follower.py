@@ -1,4 +1,4 @@
-"""A learner that follows another one: it makes the same steps, on parts of its own."""
+"""A following learner: it makes the leader's steps, on its own parts of the batches."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tengen.store import Batch
 __all__ = ["Follower"]
 
 _LOOK_S = 0.1
-# For the end of the leader to be seen, where something of it has failed.
+# After a failed draw, seconds to wait for a sign that the leader has ended.
 _END_S = 1.0
-# For the leader to go on without one that is to stop.
+# Seconds in which the leader must have let a follower go that wants to leave.
 _LEAVE_S = 10.0
 
 
 class Follower:
     """Follows one leader for as long as both live. Used by one thread.
 
-    While it learns from one batch, the next one that it was told of is drawn.
+    While the follower learns from one batch, the next batch is drawn.
 
     Args:
         connection: A session of the leader's service; closed by ``close``.
-        part: What it draws from; closed by ``close``.
+        part: The experience to draw from; closed by ``close``.
         make_learner: Returns a learner for the network of a stage, by its number.
-        stop: Once it is set, ``work`` ends, some seconds later at most; the leader
-            waits until ``close``.
+        stop: Once it is set, ``work`` ends after some seconds at most; the leader waits
+            until ``close``.
         patience_s: See ``TorchGroup``.
-        progress: Takes counts after each step.
+        progress: Called with counters after each step.
 
     Attributes:
-        num_steps: Steps that it made.
+        num_steps: Steps that this follower has made.
         num_lost: Groups that were lost.
-        size: Learners of its group, 1 while it has none.
+        size: Learners in its group, 1 while it has none.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Follower:
         self._progress = progress
         self._learner: Learner | None = None
         self._stage = -1
-        # Of the group that it is in, or agreed to make.
+        # Number of the group that it is in, or has agreed to make.
         self._number = -1
-        # The last one that the leader has given up.
+        # Number of the last group that the leader has given up.
         self._lost_number = -1
         self._is_over = False
         self._is_parted = False
@@ -87,7 +87,7 @@ class Follower:
         self._peer = Peer(connection, self._hear)
 
     def begin(self) -> None:
-        """Tells the leader that it is here. Called once, before the rest."""
+        """Tells the leader that it is here. Called once, before other methods."""
         self._peer.begin()
         self._peer.send({"is": "here"})
 
@@ -95,13 +95,13 @@ class Follower:
         """Follows for some time, or until ``stop`` is set. Blocks.
 
         Args:
-            seconds: How long, and to the end of the step that is under way then.
+            seconds: How long; a step that is under way then is finished.
 
         Returns:
-            Whether the leader is still there, and has not let it go.
+            Whether the session goes on: the leader is there and has not let it go.
 
         Raises:
-            TengenError: It could not draw or learn, and the leader is there.
+            TengenError: It could not draw or learn, although the leader is there.
         """
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._stop.is_set():
@@ -120,7 +120,7 @@ class Follower:
             while time.monotonic() < until and self._take_next():
                 pass
         except TengenError:
-            pass  # it was told by ``work``, or is of what the leader took with it
+            pass  # ``work`` has raised it, or it follows from the leader's end
         finally:
             self._is_over = True
             self._peer.close()
@@ -131,7 +131,7 @@ class Follower:
             self._sampler.shutdown(cancel_futures=True)
 
     def _take_next(self) -> bool:
-        """Does what the leader says next, if it says something soon."""
+        """Handles the leader's next message, if one comes soon."""
         if self._is_over:
             return False
         try:
@@ -144,7 +144,7 @@ class Follower:
         try:
             self._take(message, batch)
         except TengenError:
-            # A draw fails where the leader, who has the table, was killed meanwhile.
+            # A draw fails where the leader, which has the table, was killed meanwhile.
             self._is_over = True
             if not self._is_ended.wait(_END_S):
                 raise
@@ -152,14 +152,14 @@ class Follower:
         return True
 
     def _hear(self, message: dict[str, Any] | None) -> None:
-        """Takes what the leader says, in the thread that reads; draws begin at once."""
+        """Takes a message in the thread that reads it; a draw begins at once."""
         batch = None
         if message is None:
             self._is_ended.set()
-            # A draw that waits for the leader's table waits no longer.
+            # So that a draw does not go on waiting for the leader's table.
             self._part.close()
         elif message["do"] == "lost":
-            # Heard here, as the thread that works may be waiting in that group.
+            # Handled here, because the working thread may be waiting in that group.
             self._lost_number = message["group"]
             return
         elif message["do"] == "bye":
@@ -186,14 +186,14 @@ class Follower:
             self._peer.send({"is": "willing", "group": self._number})
         elif message["group"] != self._number:
             if batch is not None:
-                # Of a group that was lost: it counts as drawn.
+                # A batch of a group that was lost counts as drawn.
                 batch.result().ack()
         else:
             try:
                 self._work(message, batch)
             except GroupLost as error:
                 self.num_lost += 1
-                # The leader may not see it: it may wait for what never comes.
+                # The leader may not notice by itself, and would wait in vain.
                 self._peer.send(
                     {"is": "failed", "group": self._number, "why": str(error)}
                 )
@@ -202,7 +202,7 @@ class Follower:
                     batch.result().ack()
 
     def _work(self, message: dict[str, Any], batch: Future[Batch] | None) -> None:
-        """Does what the learners of a group do together."""
+        """Handles a message that all learners of a group act on together."""
         learner = self._learner
         assert learner is not None
         if message["do"] == "meet":
@@ -213,7 +213,7 @@ class Follower:
                 device=learner.device,
                 why_over=self._why_over,
             )
-            # From here on the learner closes it, whatever happens.
+            # From here on the learner closes the group, whatever happens.
             learner.join(group)
             learner.load_state(unpacked_state(group.broadcast(b"")))
             self.size = group.size
@@ -227,10 +227,10 @@ class Follower:
             self._progress({"num_steps": self.num_steps, **metrics})
 
     def _why_over(self) -> str:
-        """Says why the group that it is in is over; empty where it is not."""
+        """Returns why its group is over; empty where it is not."""
         if self._lost_number >= self._number:
             return "the leader has given the group up"
-        # One that said goodbye has done its part of what is still under way.
+        # After a "bye" the leader has done its part of the step under way.
         if self._is_ended.is_set() and not self._is_parted:
             return "the leader is gone"
         if self._grace.is_over:
@@ -238,8 +238,8 @@ class Follower:
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:
-        """Opens what batches are drawn from, and makes the stage's learner."""
-        # In the thread that draws, behind the draws that are under way.
+        """Opens the experience, and makes the stage's learner."""
+        # In the thread that draws, after the draws that are under way.
         self._sampler.submit(self._part.catch_up, message["shared"]).result()
         if message["stage"] != self._stage:
             if self._learner is not None:
@@ -248,7 +248,7 @@ class Follower:
             self._stage = message["stage"]
 
     def _leave(self) -> None:
-        """Is in no group any more."""
+        """Leaves its group."""
         self._number = -1
         self.size = 1
         if self._learner is not None:

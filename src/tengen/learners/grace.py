@@ -1,4 +1,4 @@
-"""How long a learner that is to stop still waits for the others."""
+"""How long a learner still waits for the others after a stop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _GRACE_S = 5.0
 
 
 class Grace:
-    """The time that a step has which is under way when a stop comes.
+    """The time that a step under way may still take after a stop.
 
     Args:
-        stop: Is set once, and stays so.
+        stop: The event of the stop, which is never cleared.
     """
 
     def __init__(self, stop: threading.Event) -> None:
@@ -23,7 +23,7 @@ class Grace:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is; the time begins where this is first asked of a set stop."""
+        """Whether the time is over; it begins with the first call after the stop."""
         if not self._stop.is_set():
             return False
         self._until = self._until or time.monotonic() + _GRACE_S

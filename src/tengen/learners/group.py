@@ -1,7 +1,7 @@
-"""How learners of several processes add up what each of them has.
+"""How learners in several processes combine their gradients and statistics.
 
-A `Group` is the few collectives that learning needs. `Alone` is that of one learner and
-does nothing; that of several is `tengen.learners.torch_group`.
+A `Group` has the few collectives that learning needs. `Alone` is the group of a single
+learner; the group of several learners is in `tengen.learners.torch_group`.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ __all__ = [
 
 
 class GroupLost(Exception):
-    """A learner of the group is gone, or silent for too long: no collective works."""
+    """A learner of the group is gone or did not answer in time: collectives fail."""
 
 
 class Place(NamedTuple):
-    """Where the rows of one learner are among those of all."""
+    """The place of one learner's rows among the rows of all learners."""
 
     first: int
-    """Rows of the learners of lower rank."""
+    """Number of rows of the learners of lower rank."""
     total: int
-    """Rows of all."""
+    """Number of rows of all learners."""
 
 
 def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]]:
-    """Returns the first row and the one behind the last of each of several learners.
+    """Returns the first row and the end of the rows of each learner.
 
-    Each has whole parts of the batch, so that every part is what it is for one learner.
+    Each learner has whole parts of the batch, so that the parts are the same as with a
+    single learner.
 
     Args:
-        num_rows: Of the batch.
-        num_parts: Of the batch, at least ``size``.
-        size: Learners.
+        num_rows: Rows of the batch.
+        num_parts: Parts of the batch, at least ``size``.
+        size: Number of learners.
     """
     ends = [num_rows * (num_parts * rank // size) // num_parts for rank in range(size)]
     return list(zip(ends, [*ends[1:], num_rows], strict=True))
@@ -55,26 +56,26 @@ def row_bounds(num_rows: int, num_parts: int, size: int) -> list[tuple[int, int]
 class Group(Protocol):
     """Learners that make every step together. Used by one thread at a time.
 
-    Each method but ``close`` is called by every learner, in the same order: it blocks
-    until all have called it, and raises ``GroupLost`` where one does not within the
-    group's patience, or where there is a reason to wait no longer.
+    Every learner must call the methods, except ``own`` and ``close``, in the same
+    order. A method blocks until all learners have called it, and raises ``GroupLost``
+    where one does not call it in time, or where there is a reason to stop waiting.
     """
 
     rank: int
-    """This learner's, from 0, the leader's."""
+    """This learner's rank; the leader's is 0."""
     size: int
-    """Learners."""
+    """Number of learners."""
     num_parts: int
-    """Parts that a batch of all is split into, at least ``size``; the learner that
-    joins says how many."""
+    """Parts that the whole batch is split into, at least ``size``; set by the learner
+    that joins the group."""
 
     def own(self, num_rows: int) -> slice:
-        """Returns which of so many rows of all are this learner's. Asks nobody."""
+        """Returns which of ``num_rows`` rows are this learner's; never blocks."""
 
     def add(self, tensor: Tensor) -> None:
-        """Puts the sum over all learners in the place of a contiguous tensor.
+        """Replaces a contiguous tensor by the sum over all learners.
 
-        All get the same bits.
+        All learners get the same bits.
         """
 
     def gather(self, values: Sequence[float]) -> NDArray[np.float64]:
@@ -84,24 +85,24 @@ class Group(Protocol):
         """Returns the rows of all learners, ``[total, ...]``, those of rank 0 first.
 
         Args:
-            rows: ``[N, ...]``, N any and the rest as that of the others.
+            rows: ``[N, ...]``; N may differ between learners, the other axes may not.
         """
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
-        """Returns what each learner gave."""
+        """Returns the bytes that each learner gave, by rank."""
 
     def broadcast(self, data: bytes) -> bytes:
-        """Returns what rank 0 gave."""
+        """Returns the bytes that rank 0 gave."""
 
     def place(self, num_rows: int) -> Place:
-        """Returns where this learner's rows are."""
+        """Returns the place of this learner's rows among those of all learners."""
 
     def close(self) -> None:
-        """Leaves; what others wait for fails soon. A second call does nothing."""
+        """Leaves the group; the others' calls fail soon. A second call does nothing."""
 
 
 class Alone:
-    """The group of one learner: nothing is added, and nothing is copied."""
+    """The group of a single learner: nothing is added, and nothing is copied."""
 
     rank = 0
     size = 1
@@ -139,4 +140,4 @@ class Alone:
 
 
 ALONE = Alone()
-"""The group of every learner that is not told of another one."""
+"""The group of every learner that has not joined another one."""

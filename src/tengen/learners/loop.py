@@ -1,7 +1,7 @@
 """The learner loop of every agent: sample, loss, step, average, acknowledge.
 
-One batch is always split into the same number of parts (``tengen.learners.shards``), so
-the weights after a step are the same bits on any number of threads.
+A batch is always split into the same number of parts (``tengen.learners.shards``), so
+that the weights after a step are the same bits on any number of threads.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = ["Learner", "LearnerState"]
 
 
 class Learner:
-    """Trains a network on experience, as an agent's update says.
+    """Trains a network on experience, by an agent's update.
 
-    The loop, as ``steps`` runs it::
+    The loop that ``steps`` runs::
 
-        batch = experience.sample(batch_size)     # the next one meanwhile
+        batch = experience.sample(batch_size)     # ahead, while the last one trains
         for minibatch in update.minibatches(batch):
             for part in split(minibatch):         # on num_threads threads
                 gradients += grad(update.loss(net, part))
@@ -57,8 +57,9 @@ class Learner:
             update.stepped(metrics)
         batch.ack(priorities)
 
-    Where several learners make each step together (``join``), one leads: it alone has
-    ``steps``, and has a ``team`` that tells the others what to draw, which ``follow``.
+    Where several learners make each step together (``join``), one of them leads. Only
+    the leader calls ``steps``, and its ``team`` tells the others what to draw; the
+    others call ``follow``.
 
     Use it as a context manager or call ``close``. Not thread-safe.
 
@@ -66,13 +67,14 @@ class Learner:
         config: As given.
         device: As given.
         net: The network in training, on the device; its weights change in place.
-        optimizer: Holds the averaged network, which is what to publish.
-        num_samples: Rows learnt from, those of a batch from its first minibatch on.
-        remaining: Part of the run's budget still to come, in [0, 1], for the
-            cool-down; the caller keeps it up to date, None means no end.
-        asked: Part of it that the caller's call asks for, in (0, 1]; None for all.
+        optimizer: Holds the averaged network, which is the one to publish.
+        num_samples: Rows learned from. Those of a batch count from its first minibatch
+            on.
+        remaining: Share of the run's budget still to come, in [0, 1], for the
+            cool-down; kept up to date by the caller. None: the run has no end.
+        asked: Share of the budget that this call asks for, in (0, 1]; None for all.
         group: The learners that make each step together, ``ALONE`` at first.
-        num_lost: Steps that were given up as a learner of the group was lost.
+        num_lost: Steps given up because a learner of the group was lost.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Learner:
         device: str = "cpu",
         team: Team | None = None,
     ) -> None:
-        """Starts the threads; no work begins.
+        """Starts the threads, which wait for work.
 
         Args:
             config: How a step is made.
@@ -94,9 +96,9 @@ class Learner:
             update: How the agent learns from a batch.
             experience: Gives the batches; None for a learner that only follows.
             num_threads: Parts computed at a time; more than ``config.num_shards`` do
-                not help. The result does not depend on it.
-            device: Where to compute, as torch names it.
-            team: The learners that follow this one; None: nobody does.
+                not help. The result does not depend on this number.
+            device: Where to compute, as torch names devices.
+            team: The learners that follow this one; None: there are none.
         """
         self.config = config
         self.device = device
@@ -143,27 +145,27 @@ class Learner:
     def steps(
         self, num_steps: int, stop: threading.Event | None = None
     ) -> Iterator[dict[str, float]]:
-        """Makes steps and yields after each; samples exactly as many batches.
+        """Makes steps and yields after each; samples exactly ``num_steps`` batches.
 
-        While one batch trains the next is sampled in the background, always in the
-        same order, and none beyond the last: so when the last step is done nothing
-        is in flight and the state can be saved. If the caller stops early, the batch
-        in flight is the next one used.
+        While one batch trains, the next is sampled in the background, always in the
+        same order. No batch is sampled beyond the last, so that nothing is in flight
+        after the last step and the state can be saved. If the caller stops early, the
+        batch in flight is used by the next call.
 
         Args:
             num_steps: How many batches.
-            stop: Once it is set no batch is sampled any more, so that at most two
-                more steps follow and the state can be saved.
+            stop: Once it is set, no more batches are sampled; at most two more steps
+                follow, after which the state can be saved.
 
         Yields:
             Metrics of one step: ``loss`` and the parts that the loss names,
-            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``; of
-            steps of environments ``lag_steps``, how many learner steps the models that
-            acted were behind; where the agent has a ``max_lag``, ``too_old``, the share
-            of items that were left out. Of none that are left there is no loss.
+            ``grad_norm``, ``learning_rate``, ``sample_wait_s`` and ``train_s``. For
+            environments also ``lag_steps``, the policy lag in learner steps. For agents
+            with a ``max_lag`` also ``too_old``, the share of items left out; where all
+            are left out there is no loss.
 
         Raises:
-            RunError: Loss or gradient is not finite, or the memory does not suffice.
+            RunError: Loss or gradient is not finite, or memory is too small.
         """
         left = num_steps
         while left > 0:
@@ -172,7 +174,7 @@ class Learner:
             start_s = time.perf_counter()
             batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
-            # The team changes where no batch is under way.
+            # The team may change only while no batch is being drawn: so none is begun.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
                 self._ahead.begin()
@@ -186,7 +188,7 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            # Drawn by the priorities before these, however long the draw takes.
+            # The next batch is always drawn by the priorities before these.
             self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
@@ -197,10 +199,10 @@ class Learner:
                 return
 
     def follow(self, batch: Batch) -> dict[str, float]:
-        """Makes the step of a batch whose other parts the others of the group have.
+        """Makes the step of a batch of which the other learners have the other parts.
 
         Args:
-            batch: This learner's part; acknowledged with its own priorities.
+            batch: This learner's part; it is acknowledged with its own priorities.
 
         Returns:
             The metrics of the step, as ``steps`` yields them.
@@ -214,10 +216,10 @@ class Learner:
         return metrics
 
     def join(self, group: Group) -> None:
-        """Makes every step from now on with others, or alone again.
+        """Makes every step from now on together with a group, or alone again.
 
         Args:
-            group: The learners, whose states are equal.
+            group: The learners of the group, whose states are equal.
 
         Raises:
             RunError: A batch is in flight.
@@ -233,11 +235,11 @@ class Learner:
         self._shards = self._make_shards(last - first)
 
     def check_same(self) -> None:
-        """Makes sure that the learners of the group have the same weights.
+        """Checks that the learners of the group have the same weights.
 
         Raises:
             GroupLost: See ``Group``.
-            RunError: They have not.
+            RunError: The weights differ.
         """
         each = self.group.gather([float(self._trained.checksum())])[:, 0]
         for rank, found in enumerate(each.tolist()):
@@ -252,7 +254,7 @@ class Learner:
         """Returns the losses of the averaged network on rows, without learning.
 
         Args:
-            columns: ``[B, ...]`` each, as those of a batch.
+            columns: ``[B, ...]`` each, the columns of a batch.
 
         Returns:
             ``loss`` and the parts that the loss names.
@@ -280,7 +282,7 @@ class Learner:
         )
 
     def load_state(self, state: LearnerState) -> None:
-        """Takes back what ``state`` returned, into a learner made the same way.
+        """Restores what ``state`` returned, in a learner made the same way.
 
         Raises:
             RunError: A tensor is missing, unknown or has another shape; nothing was
@@ -299,7 +301,7 @@ class Learner:
 
     @property
     def _num_parts(self) -> int:
-        """Parts of a batch: where learners are more than the config's, one for each."""
+        """Parts of a batch: the config's, or one for each learner if these are more."""
         return max(self.config.num_shards, self.group.size)
 
     def _make_shards(self, num_shards: int) -> Shards:
@@ -314,7 +316,7 @@ class Learner:
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
             raise RunError(
-                "state (a batch is in flight) cannot be taken between steps; "
+                "state (a batch is in flight) must be taken after the last step; "
                 "finish the steps that were asked for"
             )
 
@@ -326,23 +328,23 @@ class Learner:
         assert self._team is not None
         bounds = row_bounds(num_samples, self._num_parts, self.group.size)
         divided = cast("Divisible", self._experience).divide(num_samples, *bounds[0])
-        # The others draw while this one does.
+        # The followers draw their parts while this learner draws its own.
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()
 
     def _give_up(self, batch: Batch, error: GroupLost, num_applied: int) -> int:
         """Gives up the rest of a batch, and the one drawn ahead: a learner was lost.
 
-        What was applied stays, and every learner of the next group gets that: of an
-        agent with one minibatch a batch that is nothing.
+        Optimizer steps already made stay, and every learner of the next group gets
+        their weights. For an agent with one minibatch per batch there are none.
 
         Args:
-            batch: The one that was learned from.
+            batch: The batch that was being learned from.
             error: How the group was lost.
-            num_applied: Minibatches of it that were.
+            num_applied: Minibatches of this batch whose steps were made.
 
         Returns:
-            Batches that count as drawn, and of which no more is learned: 1 or 2.
+            How many batches count as drawn but are learned from no further: 1 or 2.
         """
         assert self._team is not None
         self.num_lost += 1
@@ -376,8 +378,8 @@ class Learner:
             for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
-        # Where there is one thread it makes all steps: to hand it each part of a step
-        # and to wait for it takes a while beside the step of a small network.
+        # A single thread makes all steps of a batch by itself: handing it each part of
+        # a step and waiting for it would take long relative to a small network's step.
         is_one_thread = self._shards.num_threads == 1
         means, priorities = self._shards.run(work) if is_one_thread else work()
         return {**means, **rows.metrics}, priorities
@@ -385,17 +387,17 @@ class Learner:
     def _train_on(
         self, columns: dict[str, Tensor], num_rows: int
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Makes the steps that a batch's rows ask for; returns as ``_train``.
+        """Makes the steps of all minibatches of a batch; returns as ``_train``.
 
         Args:
-            columns: ``[rows, ...]`` each, of this learner's rows.
+            columns: ``[rows, ...]`` each, this learner's rows.
             num_rows: Rows of all learners.
         """
         totals: dict[str, float] = {}
         num_minibatches = 0
         priorities = None
         minibatches = self._update.minibatches(self.net, columns)
-        # What it computes is on one intra-op thread too.
+        # The update's own computations run on one intra-op thread too.
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
             parts = self._shards.compute(minibatch)
@@ -412,7 +414,7 @@ class Learner:
         return means, priorities
 
     def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
-        """Makes the step that the parts of a minibatch ask for."""
+        """Makes the optimizer step of a minibatch, from its parts."""
         is_alone = self.group.size == 1
         if is_alone:
             metrics = self._shards.add(parts)

@@ -1,4 +1,4 @@
-"""What the learner that leads knows of those that follow it."""
+"""What the leading learner knows of each learner that follows it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Member", "Pauses"]
 
 _FIRST_PAUSE_S = 5.0
 _LONGEST_PAUSE_S = 600.0
-# Of what a follower says, in a line for people.
+# Characters of a follower's reason that are shown in a line for the user.
 _MAX_WORDS = 200
 
 
 @dataclass(eq=False)
 class Member:
-    """A follower, as its messages say."""
+    """A follower's state, by the messages that it sent."""
 
     index: int
     gpu: str
@@ -29,11 +29,11 @@ class Member:
     is_leaving: bool = False
     is_gone: bool = False
     willing: int = -1
-    """The group that it has agreed to make."""
+    """Number of the group that it has agreed to make."""
     failed: int = -1
-    """The last group that failed for it."""
+    """Number of the last group that failed for it."""
     why: str = ""
-    """How that one did."""
+    """Why that group failed."""
 
     @property
     def is_able(self) -> bool:
@@ -41,7 +41,7 @@ class Member:
         return self.is_ready and not self.is_leaving and not self.is_gone
 
     def why_over(self, number: int) -> str:
-        """Says why a group with this follower is over; empty where it is not."""
+        """Returns why a group with this follower is over; empty where it is not."""
         if self.is_gone:
             return f"learner {self.index} is gone"
         if self.failed == number:
@@ -49,7 +49,7 @@ class Member:
         return ""
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Takes what it says; see `tengen.learners.peer`."""
+        """Takes a message of the follower; see `tengen.learners.peer`."""
         what = message.get("is")
         if what == "here":
             self.is_here = True
@@ -64,15 +64,16 @@ class Member:
             self.is_leaving = True
 
     def send(self, **message: Any) -> None:
-        """Tells it something; nothing happens where it is gone."""
+        """Sends the follower a message; nothing happens where it is gone."""
         assert self.peer is not None
         self.peer.send(message)
 
 
 class Pauses:
-    """For how long which learners are asked to no meeting, as their last ones failed.
+    """For how long learners are not asked to meet, after meetings that failed.
 
-    They are by index, as a process that failed may come again, or another one may.
+    Pauses are kept by a learner's index, because a process that failed may come back,
+    or another process may take its place.
     """
 
     def __init__(self) -> None:
@@ -87,10 +88,10 @@ class Pauses:
         return length
 
     def end(self, index: int) -> None:
-        """Takes note of a meeting that did not fail."""
+        """Ends a learner's pauses, after a meeting that succeeded."""
         self._lengths.pop(index, None)
         self._ends.pop(index, None)
 
     def is_over(self, index: int) -> bool:
-        """Whether a learner may be asked."""
+        """Whether a learner may be asked to meet again."""
         return time.monotonic() >= self._ends.get(index, 0.0)

@@ -1,24 +1,24 @@
-"""What a leading learner and one that follows say to each other: lines of JSON.
+"""The messages between a leading learner and a follower: lines of JSON.
 
 The follower opens a session of the leader's service (`tengen.transport`) with a
-``greeting`` and says ``{"is": "here"}``. Then, L the leader and F the follower, E the
-number of a group::
+``greeting`` and sends ``{"is": "here"}``. The messages that follow are listed here,
+where L is the leader, F the follower and E the number of a group::
 
-    L  {"do": "prepare", "stage": K, "shared": {...}}   open what batches are drawn from
+    L  {"do": "prepare", "stage": K, "shared": {...}}   open the experience
     F  {"is": "ready"}
     L  {"do": "group", "group": E, "stage": K, "shared": {...}}
     F  {"is": "willing", "group": E}
     L  {"do": "meet", "group": E, "host": H, "port": P, "name": N, "rank": R, "size": S,
-        "backend": B}      all make the group; the leader's state comes by it
+        "backend": B}      all make the group, and the leader sends its state through it
     L  {"do": "batch", "group": E, "order": {...}, "num_samples": B, "first": I,
-        "last": J, "remaining": X, "asked": Y}                  again and again
+        "last": J, "remaining": X, "asked": Y}                  once for each batch
     L  {"do": "check", "group": E}                              compare the weights
-    L  {"do": "lost", "group": E}   the group has failed: nobody is waited for in it
-    F  {"is": "failed", "group": E, "why": W}   the group has failed for it
-    F  {"is": "leaving"}    it is to stop: the leader goes on without it from a batch on
+    L  {"do": "lost", "group": E}   the group has failed: stop waiting in it
+    F  {"is": "failed", "group": E, "why": W}   the group has failed for this follower
+    F  {"is": "leaving"}    the follower will stop: the leader is to go on without it
     L  {"do": "bye"}        the group is over, or goes on without this follower
 
-Either side ends by closing the stream, which the other one sees at once.
+Either side ends the session by closing the stream, which the other side sees at once.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from tengen.transport import Dialect, Message
 __all__ = ["LEARNERS", "Peer", "check_versions", "greeting"]
 
 LEARNERS = Dialect("learners", version=2)
-"""The part of the transport by which learners find each other."""
+"""The transport's dialect that learners speak with each other."""
 
 
 def greeting(index: int, gpu: str) -> dict[str, Any]:
-    """Returns what a follower asks the leader with.
+    """Returns the message by which a follower opens a session.
 
     Args:
-        index: Which of the run's learners it is, from 1.
-        gpu: What tells its GPU from all others; empty on a CPU.
+        index: The follower's number among the run's learners, from 1.
+        gpu: An identifier of its GPU, unique over hosts; empty on a CPU.
     """
     return {"ask": "follow", "index": index, "gpu": gpu, "versions": _versions()}
 
 
 def check_versions(message: Message) -> None:
-    """Makes sure that a follower computes by what this process computes by.
+    """Checks that a follower has the software versions of this process.
 
     Args:
-        message: Its greeting.
+        message: The follower's greeting.
 
     Raises:
-        UsageError: It does not.
+        UsageError: A version differs.
     """
     told = message.get("versions")
     given = told if isinstance(told, dict) else {}
@@ -71,7 +71,7 @@ def check_versions(message: Message) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """What learners must have in common for their steps to have the same bits."""
+    """Returns the versions that must be equal for steps to have the same bits."""
     import torch
 
     python = ".".join(platform.python_version_tuple()[:2])
@@ -79,12 +79,12 @@ def _versions() -> dict[str, str]:
 
 
 class Peer:
-    """The other side of a stream; a thread reads what it says.
+    """The other side of a session; a thread reads its messages.
 
     Args:
-        connection: The stream; closed by ``close``.
-        on_message: Takes each message, and None at the end of the stream. Called by the
-            thread that reads.
+        connection: The session's stream; closed by ``close``.
+        on_message: Called with each message, and with None at the end of the stream, by
+            the thread that reads.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Peer:
     def _read(self) -> None:
         stream = self._connection.makefile("rb")
         try:
-            # A message that lacks what it should have is the peer's end, too.
+            # A malformed message ends the session like a closed stream.
             wrong = contextlib.suppress(OSError, ValueError, LookupError, TypeError)
             with wrong, stream:
                 for line in stream:

@@ -1,4 +1,4 @@
-"""What of a batch is learned from: of one learner, or of each of several."""
+"""Selects the rows of a batch that are learned from, over one learner or several."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def rows_to_learn(
 
     Args:
         batch: This learner's part of the batch.
-        update: Says which are too old, and whether rows have importance weights.
-        group: Learners with the other parts.
-        num_steps: Steps that the learners made.
+        update: The agent's update, whose ``max_lag`` and ``importance_exponent`` count.
+        group: The learners that hold the other parts.
+        num_steps: Steps that the learners have made.
 
     Raises:
         GroupLost: See ``Group``.
@@ -61,7 +61,7 @@ def rows_to_learn(
     if lag is not None and num_rows > 0:
         metrics["lag_steps"] = float(each[:, 2].sum() / each[:, 3].sum())
     if exponent is not None:
-        # The greatest weight of the batch is 1, and not that of each learner's part.
+        # Scaled so that the greatest weight of the whole batch is 1, not of each part.
         weights = batch.importance_weights(exponent, float(each[:, 4].max()))
         if is_new is not None:
             weights = weights[is_new]

@@ -1,10 +1,9 @@
-"""A batch's gradient in a fixed number of parts, the same bits on any threads.
+"""A batch's gradient in a fixed number of parts: equal bits on any number of threads.
 
-Each part is computed on one intra-op thread against its own norm statistics, and the
-parts are added in order. Of several learners each has some of the parts, and what they
-come to is added over the learners by two collectives a step: the gradients, all in one
-buffer of 4 bytes a parameter, and one of 8 bytes each for the metrics and the norm
-statistics.
+Each part is computed on one intra-op thread with its own norm statistics, and the parts
+are added in order. Several learners share the parts, and add their sums by two
+collectives a step: one buffer of all gradients, 4 bytes a parameter, and one buffer of
+the metrics and the norm statistics, 8 bytes a number.
 """
 
 from __future__ import annotations
@@ -31,26 +30,27 @@ __all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
 
 T = TypeVar("T")
 
-# Numbers of 4 bytes: a gradient begins where a vector register's load is aligned.
+# In numbers of 4 bytes: each gradient begins at an aligned load of a vector register.
 _ALIGNMENT = 16
 
 
 class Part(NamedTuple):
-    """What part of a batch comes to."""
+    """The gradients and metrics of one part of a batch."""
 
     gradients: tuple[Tensor, ...]
-    """In the order of the parameters, times the part's share of the rows."""
+    """In the order of the parameters, scaled by the part's share of the rows."""
     metrics: dict[str, Tensor]
-    """Scalars by name, times that share too."""
+    """Scalars by name, scaled by the part's share of the rows too."""
     priorities: Tensor | None
-    """``[rows]`` of the part's items; None where the agent has none."""
+    """``[rows]``, of the part's items; None where the agent has no priorities."""
 
 
 class Shards:
     """Copies of a network that share its parameters, each for a part of a batch.
 
     Attributes:
-        gradients: Of the whole batch, one a parameter, after ``add`` or ``add_over``.
+        gradients: Gradients of the whole batch, one for each parameter, after ``add``
+            or ``add_over``.
         num_threads: Threads that compute, each with one intra-op thread.
     """
 
@@ -67,23 +67,23 @@ class Shards:
 
         Args:
             net: The network; its norm statistics are merged from the copies'.
-            update: Has the loss of one part.
-            num_shards: Parts, at least 1.
-            dtype: Of the arithmetic of a residual network's trunk.
+            update: Computes the loss of a part.
+            num_shards: Number of parts, at least 1.
+            dtype: Dtype in which the network's trunk computes.
             num_threads: Parts computed at a time.
         """
         self._net = net
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        # Of each buffer of the network the copies' own. Listed once: to look for them
-        # at each step takes a while beside the step of a small network.
+        # For each buffer of the network, the copies' buffers. Listed once: finding them
+        # at each step would take long relative to a small network's step.
         self._statistics = [
             (merged, [replica.get_buffer(name) for replica in self._replicas])
             for name, merged in net.named_buffers()
         ]
         self._flat, self.gradients = _gradients(self._parameters)
-        # The names of the metrics, once each learner of a group knows them.
+        # The names of the metrics, once every learner of a group knows them.
         self._names: list[str] | None = None
         self._thread = threading.local()
         self.num_threads = min(num_shards, num_threads)
@@ -96,10 +96,10 @@ class Shards:
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the parts of a batch, in order. Blocks.
 
-        Where one of the threads calls it, in ``run``, that thread computes all parts.
+        Called in ``run``, from one of the threads, it computes all parts on it.
 
         Args:
-            columns: ``[rows, ...]`` each; no rows, no parts.
+            columns: ``[rows, ...]`` each; without rows there are no parts.
         """
         num_rows, num_parts = len(next(iter(columns.values()))), len(self._replicas)
         bounds = [num_rows * index // num_parts for index in range(num_parts + 1)]
@@ -122,9 +122,9 @@ class Shards:
         return [future.result() for future in futures]
 
     def run(self, work: Callable[[], T]) -> T:
-        """Returns ``work()`` of one of the threads, which have one intra-op thread.
+        """Returns ``work()``, run on one of the threads, with one intra-op thread.
 
-        Where one of the threads calls it, that thread does the work at once.
+        Called from one of the threads, it runs the work at once on that thread.
         """
         return work() if self._is_own_thread else self._pool.submit(work).result()
 
@@ -150,16 +150,16 @@ class Shards:
 
         Args:
             group: The learners.
-            parts: This one's, of a minibatch; none where it has no rows of it.
-            num_rows: This one's rows of the minibatch.
-            num_parts: Replicas of all learners.
+            parts: This learner's parts of a minibatch; empty where it has no rows.
+            num_rows: This learner's rows of the minibatch.
+            num_parts: Number of parts over all learners.
 
         Returns:
-            The metrics, means over the rows of all.
+            The metrics, means over the rows of all learners.
 
         Raises:
-            GroupLost: Gradients and statistics are then unknown, and nothing else has
-                changed.
+            GroupLost: A learner was lost. Gradients and statistics are then undefined;
+                nothing else has changed.
         """
         metrics = self.add(parts) if parts else {}
         if not parts:
@@ -176,7 +176,7 @@ class Shards:
         small = torch.cat(statistics)
         group.add(small)
         total_rows, sums = small[0].item(), small[1 : 1 + len(names)].tolist()
-        # Each has means over its rows; these are means over all.
+        # From means over this learner's rows to its share of means over all rows.
         self._flat.mul_(num_rows / total_rows)
         group.add(self._flat)
         place = 1 + len(names)
@@ -190,7 +190,7 @@ class Shards:
         }
 
     def _metric_names(self, group: Group, metrics: dict[str, float]) -> list[str]:
-        """Returns the names of all metrics; without rows a learner has none."""
+        """Returns the names of all metrics, also to learners without rows."""
         if self._names is None:
             each = group.gather_bytes(json.dumps(list(metrics)).encode())
             self._names = sorted({name for data in each for name in json.loads(data)})
@@ -198,7 +198,7 @@ class Shards:
 
     @torch.no_grad()
     def merge_statistics(self) -> None:
-        """Gives the network the mean of the copies' norm statistics."""
+        """Sets the network's norm statistics to the mean of the copies'."""
         for merged, (first, *others) in self._statistics:
             merged.copy_(first)
             for other in others:
@@ -208,7 +208,7 @@ class Shards:
 
     @torch.no_grad()
     def spread_statistics(self) -> None:
-        """Gives the copies the network's norm statistics."""
+        """Sets the copies' norm statistics to the network's."""
         for merged, copies in self._statistics:
             for one in copies:
                 one.copy_(merged)
@@ -237,7 +237,7 @@ class Shards:
 
 
 def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
-    """Returns the priorities ``[B]`` of a batch's items, in order; None without any."""
+    """Returns the priorities ``[B]`` of a batch's items in order; None without them."""
     found = [part.priorities for part in parts if part.priorities is not None]
     if not found:
         return None
@@ -247,8 +247,8 @@ def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
     """Returns the dtype of ``LearnerConfig.precision`` on a device.
 
-    ``auto`` is bfloat16 where the device multiplies it in hardware, as only there
-    it is faster, else float32.
+    ``auto`` is bfloat16 where the device multiplies bfloat16 in hardware, since only
+    there it is faster; elsewhere float32.
     """
     if precision != "auto":
         return torch.bfloat16 if precision == "bfloat16" else torch.float32

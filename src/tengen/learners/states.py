@@ -1,4 +1,4 @@
-"""A learner's state: what it is made of, and as bytes to make another one equal."""
+"""A learner's state: its parts, and its bytes, which make another learner equal."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class LearnerState(NamedTuple):
     """All that a learner needs to continue exactly."""
 
     tensors: dict[str, Tensor]
-    """Weights, averaged weights, moments, torch's generator, and what the agent's
-    update keeps, by name."""
+    """Weights, averaged weights, moments, the state of torch's generator, and the state
+    of the agent's update, by name."""
     num_steps: int
     """Steps made."""
     num_optimizer_steps: int
-    """Those since the optimizer began, anew after a network has grown."""
+    """Steps since the optimizer began; it begins anew after a network has grown."""
     num_samples: int
-    """Rows learnt from."""
+    """Rows learned from."""
 
 
 class Trained:
-    """What a step changes, and its state is made of. Not thread-safe.
+    """Everything that a step changes, which is a learner's state. Not thread-safe.
 
     Args:
         net: The network in training.
-        optimizer: Its optimizer, which has the averaged network.
-        update: What the agent keeps besides.
+        optimizer: The network's optimizer, which has the averaged network.
+        update: The agent's update, with its own state.
     """
 
     def __init__(self, net: Net, optimizer: Optimizer, update: Update) -> None:
@@ -64,7 +64,7 @@ class Trained:
         }
 
     def load(self, state: LearnerState) -> None:
-        """Takes back what ``tensors`` returned, of a state; changes nothing else.
+        """Restores the tensors of a state; changes nothing else.
 
         Raises:
             RunError: A tensor is missing, unknown or has another shape; nothing was
@@ -74,7 +74,7 @@ class Trained:
         for prefix, own in self._parts().items():
             if prefix == "optimizer":
                 continue
-            # Checkpoints of earlier versions lack what came later.
+            # Checkpoints of earlier versions lack tensors that were added later.
             later = self._update.later_state if prefix == "agent" else ()
             absent = {name: own[name] for name in later} | without_mean(own)
             given[prefix] = absent | _below(f"{prefix}.", state.tensors)
@@ -86,7 +86,7 @@ class Trained:
         self._update.load_state(given["agent"])
 
     def checksum(self) -> int:
-        """Returns the CRC-32 of the weights and of the averaged ones."""
+        """Returns the CRC-32 of the weights and the averaged weights."""
         found = 0
         for part in (self._net.state_dict(), self._optimizer.average.state_dict()):
             for tensor in part.values():
@@ -103,7 +103,7 @@ class Trained:
 
 
 def packed_state(state: LearnerState) -> bytes:
-    """Returns a state as bytes; nothing in them is ever unpickled."""
+    """Returns a state as bytes, which are read without unpickling."""
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     counts = [state.num_steps, state.num_optimizer_steps, state.num_samples]
     data = safetensors.torch.save(tensors)
@@ -115,7 +115,7 @@ def unpacked_state(data: bytes) -> LearnerState:
     """Returns the state that ``packed_state`` was given.
 
     Raises:
-        RunError: The bytes are none.
+        RunError: The bytes are no state.
     """
     length = int.from_bytes(data[:8], "little")
     try:
@@ -125,7 +125,7 @@ def unpacked_state(data: bytes) -> LearnerState:
         raise RunError(
             "state (of the leading learner) is damaged; start this learner again"
         ) from error
-    # The learner keeps some of them.
+    # Cloned, because the learner keeps some of the tensors and the bytes go away.
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)
 
 
@@ -141,15 +141,15 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _check_same_tensors(
     what: str, expected: Mapping[str, Tensor], given: Mapping[str, Tensor]
 ) -> None:
-    """Makes sure that tensors have the names and shapes of those in their place.
+    """Checks that given tensors have the names and shapes of those they replace.
 
     Args:
-        what: What they are, for messages.
-        expected: Those of the learner.
-        given: Those that are to be.
+        what: What the tensors are, for messages.
+        expected: The learner's tensors.
+        given: The tensors that are to replace them.
 
     Raises:
-        RunError: One is missing, unknown or of another shape.
+        RunError: A tensor is missing, unknown or of another shape.
     """
     for name in sorted(expected.keys() | given.keys()):
         if name not in given or name not in expected:

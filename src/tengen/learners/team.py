@@ -1,10 +1,10 @@
-"""The learner that leads others: who is in its group, and what they are told.
+"""The leading learner's side of a group: forms it and tells followers what to do.
 
-Followers come and go. The group is formed anew where no batch is under way: when a
-follower is ready that is not in it, and when one of it is gone or wants to leave. Then
-all of the leader's state goes to every follower, so that whatever a lost learner had
-half done, the states are equal. The global batch stays the same with any number of
-learners.
+Followers come and go. The group is formed anew between two batches: when a follower is
+ready that is not in the group, and when one in the group is gone or wants to leave. The
+leader then sends its whole state to every follower, so that all states are equal
+whatever a lost learner had left half done. The global batch stays the same with any
+number of learners.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
 PATIENCE_S = 330.0
-"""The longest that learners of a group wait for each other in a step, in seconds: far
-above what their parts of a batch differ by. A process that ends is not waited for."""
+"""The longest that learners of a group wait for each other in a step, in seconds. This
+is far more than the times of their parts of a batch differ. A process that ends is not
+waited for."""
 
-# The longest that a learner which waits for a word does not hear a stop.
+# Seconds between two checks for a stop while waiting for a message.
 _LOOK_S = 0.25
 
 
 class Team:
-    """The followers of one learner. Used by the learner's thread and its sampler's.
+    """The followers of a leader. Used by the leader's thread and its sampling thread.
 
     Args:
-        experience: The leader's.
-        count: Learners at most, the leader among them.
-        host: The address of this host by which the group meets and computes.
-        gpu: What tells the leader's GPU from all others; empty on a CPU.
-        stop: Once it is set, followers are waited for some seconds more at most.
-        patience_s: The longest wait for a follower that lives.
-        say: Takes a line for people.
+        experience: The leader's experience.
+        count: The most learners, the leader included.
+        host: The address of this host at which the group meets and communicates.
+        gpu: An identifier of the leader's GPU, unique over hosts; empty on a CPU.
+        stop: Once it is set, followers are waited for only some seconds more.
+        patience_s: The longest wait for a living follower, in seconds.
+        say: Called with each line to show to the user.
 
     Attributes:
-        service: By which followers come in, for the caller to serve.
-        stage: How many later stages of the network have begun; the caller's to set.
+        service: The service that followers connect to; the caller serves it.
+        stage: How many stages of the network have begun; set by the caller.
         num_lost: Followers that were lost in a step or before it.
     """
 
@@ -80,7 +81,7 @@ class Team:
         self._say = say
         self._changed = threading.Condition()
         self._members: list[Member] = []
-        # Those of the group, in the order of their ranks from 1.
+        # The followers in the group, in the order of their ranks from 1.
         self._grouped: list[Member] = []
         self._pauses = Pauses()
         self._number = 0
@@ -95,7 +96,7 @@ class Team:
 
     @property
     def size(self) -> int:
-        """Learners of the group, the leader among them."""
+        """Number of learners in the group, the leader included."""
         return 1 + len(self._grouped)
 
     @property
@@ -106,10 +107,10 @@ class Team:
             return is_new or not self._is_settled()
 
     def settle(self, learner: Learner) -> None:
-        """Forms the group anew, where others are in it than are to be.
+        """Forms the group anew, if its members are not the followers that are ready.
 
-        Blocks until those that are to be in it have the leader's state, or are gone.
-        No batch may be under way. Once the stop is set the leader is alone.
+        Blocks until all members have the leader's state or are gone. No batch may be
+        under way. Once ``stop`` is set, the leader is alone.
 
         Args:
             learner: The leader.
@@ -119,7 +120,7 @@ class Team:
         """
         is_new_learner = learner is not self._learner
         if is_new_learner and self._learner is not None:
-            # The network has grown: the group is of the learner before.
+            # The network has grown: the group belongs to the learner before.
             self._learner.group.close()
         self._learner = learner
         with self._changed:
@@ -133,7 +134,7 @@ class Team:
         if is_settled:
             return
         while not self._stop.is_set():
-            # Whoever was in the way is not asked again for a while.
+            # Followers that made it fail are not asked again for a while.
             if self._form(learner):
                 return
         self._disband(learner)
@@ -149,10 +150,10 @@ class Team:
         """Tells the followers to draw and learn their parts of a batch.
 
         Args:
-            order: Of the experience; see ``Divided``.
-            bounds: The samples of each learner, the leader's first.
-            remaining: As the leader's.
-            asked: As the leader's.
+            order: The experience's order; see ``Divided``.
+            bounds: First and end of each learner's samples, the leader's first.
+            remaining: The leader's ``remaining``.
+            asked: The leader's ``asked``.
         """
         for one, (first, last) in zip(self._grouped, bounds[1:], strict=True):
             one.send(
@@ -167,11 +168,11 @@ class Team:
             )
 
     def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Takes note that the group has failed; the next ``settle`` forms another.
+        """Records that the group has failed; the next ``settle`` forms another.
 
         Args:
-            error: How.
-            num_applied: Optimizer steps that were made of the batch under way.
+            error: How the group failed.
+            num_applied: Optimizer steps already made on the batch under way.
         """
         assert self._learner is not None
         self._learner.group.close()
@@ -189,7 +190,7 @@ class Team:
         """Compares the weights of all learners of the group.
 
         Raises:
-            RunError: They differ.
+            RunError: The weights differ.
         """
         if self._learner is None or not self._grouped or not self._is_whole:
             return
@@ -201,7 +202,7 @@ class Team:
             self.lost(error)
 
     def close(self) -> None:
-        """Lets every follower go. A second call does nothing."""
+        """Ends every follower's session. A second call does nothing."""
         if self._learner is not None:
             self._learner.group.close()
         self._part(self._members)
@@ -213,12 +214,12 @@ class Team:
         return self._is_whole and set(self._able()) == set(self._grouped)
 
     def _able(self) -> list[Member]:
-        """Those that are to be in the next group."""
+        """Returns the followers that are to be in the next group."""
         able = [one for one in self._members if one.is_able]
         return [one for one in able if self._pauses.is_over(one.index)]
 
     def _form(self, learner: Learner) -> bool:
-        """Tries to make a group of all that are able; returns whether there is one."""
+        """Tries to make a group of all able followers; returns whether it succeeded."""
         self._disband(learner)
         with self._changed:
             self._number += 1
@@ -270,7 +271,7 @@ class Team:
         size = 1 + len(asked)
         gpus = {self._gpu, *(one.gpu for one in asked)}
         has_own = "" not in gpus and len(gpus) == size
-        # Its keys in the store are its own, and not to be guessed.
+        # The name is random: its keys in the store are unique and cannot be guessed.
         meeting: dict[str, Any] = {
             "host": self._host,
             "port": self._meeting.port,
@@ -288,7 +289,7 @@ class Team:
                 device=learner.device,
                 why_over=lambda: self._why_over(asked),
             )
-            # From here on the learner closes it, whatever happens.
+            # From here on the learner closes the group, whatever happens.
             learner.join(group)
             group.broadcast(packed_state(learner.state()))
         except GroupLost:
@@ -296,7 +297,7 @@ class Team:
             raise
 
     def _why_over(self, members: Sequence[Member]) -> str:
-        """Says why a group of these followers is over; empty where it is not."""
+        """Returns why a group of these followers is over; empty where it is not."""
         for one in members:
             why = one.why_over(self._number)
             if why:
@@ -306,12 +307,12 @@ class Team:
         return ""
 
     def _tell_lost(self, members: Sequence[Member]) -> None:
-        """Has those of a group that failed wait for it no longer."""
+        """Tells the followers of a failed group to stop waiting in it."""
         for one in members:
             one.send(do="lost", group=self._number)
 
     def _put_off(self, members: Sequence[Member], why: str) -> None:
-        """Has these followers left alone for some time."""
+        """Begins a pause in which these followers are not asked to meet."""
         for one in members:
             seconds = self._pauses.put_off(one.index)
             self._say(
@@ -360,14 +361,14 @@ class Team:
         with self._changed:
             for one in self._members:
                 if one.index == member.index:
-                    # The one before it is gone, and this host does not know it yet.
+                    # The process before is gone, which this host has not noticed yet.
                     one.is_gone = True
             self._members.append(member)
         member.peer.begin()
         return {}
 
     def _hear(self, member: Member, message: dict[str, Any] | None) -> None:
-        """Takes what a follower says, in the thread that reads."""
+        """Takes a follower's message, in the thread that reads it."""
         if message is None:
             self._forget(member)
             return
@@ -377,10 +378,10 @@ class Team:
 
 
 def gpu_name(device: str) -> str:
-    """Returns what tells a GPU from all others of a cluster; empty for a CPU.
+    """Returns an identifier of a GPU, unique in a cluster; empty for a CPU.
 
     Args:
-        device: As torch names it.
+        device: The device, as torch names it.
     """
     import torch
 

@@ -1,12 +1,12 @@
 """The group of several learners, by torch.distributed; see `tengen.learners.group`.
 
-It is torch's gloo on CPUs, and its NCCL where each learner has a GPU of its own. This
-is the only file that knows torch.distributed, and it imports that when a group of
-several is made.
+The backend is torch's gloo on CPUs, and NCCL where each learner has a GPU of its own.
+This is the only file that uses torch.distributed, and it imports torch.distributed only
+when a group of several learners is made.
 
-Neither gloo nor NCCL nor the store by which they meet asks who connects, or encrypts.
-So they listen on loopback unless a run lets other hosts in, and then on that one
-address; see docs/howto/machines/learners.md.
+Gloo, NCCL and the store by which learners find each other neither authenticate nor
+encrypt. They therefore listen on loopback, or, where a run lets other hosts in, on that
+one address; see docs/howto/machines/learners.md.
 
 The NCCL path has never run on GPUs.
 """
@@ -38,9 +38,9 @@ NCCL = "nccl"
 
 # The longest wait for a learner that has agreed to meet.
 _MEETING_S = 20.0
-# The longest that a learner which waits for others does not hear why it should not.
+# Time between two checks of ``why_over`` while a learner waits for others.
 _SLICE = datetime.timedelta(seconds=0.25)
-# Between two looks at a GPU.
+# Seconds between two checks of whether a GPU's collective has ended.
 _GPU_LOOK_S = 0.0002
 
 
@@ -48,13 +48,13 @@ class Meeting:
     """The leader's store, by which the learners of a group find each other.
 
     Args:
-        host: The one address of this host that it listens on.
+        host: The address of this host that the store listens on.
 
     Raises:
         OSError: The address cannot be used.
 
     Attributes:
-        port: Where it listens.
+        port: The port that the store listens on.
     """
 
     def __init__(self, host: str) -> None:
@@ -72,7 +72,7 @@ class Meeting:
         )
 
     def close(self) -> None:
-        """Ends it. A second call does nothing."""
+        """Closes the store. A second call does nothing."""
         self._store = None
 
 
@@ -81,20 +81,23 @@ class TorchGroup:
 
     Args:
         host: The address of the leader's ``Meeting``.
-        port: Its port.
-        name: Of the group, the same for its learners and for no other group.
+        port: The port of the leader's ``Meeting``.
+        name: The name of the group: the same for all its learners, and never used for
+            another group.
         rank: See ``Group``.
         size: See ``Group``.
-        patience_s: The longest wait for another learner, above 0. One whose process
-            ends is not waited for, and one that does not come for a shorter time.
+        patience_s: The longest wait for another learner in seconds, above 0. A learner
+            whose process ends is not waited for; the wait for the first meeting is
+            shorter.
         backend: ``gloo``, or ``nccl`` where each learner has a GPU of its own.
-        device: What NCCL computes on.
-        why_over: Says why nobody is to be waited for any more; empty while there is no
-            reason. Asked several times a second while this learner waits, as a host
-            that is lost closes none of torch's connections, which nothing watches.
+        device: The device that NCCL computes on.
+        why_over: Returns why this learner should stop waiting for others; empty while
+            there is no reason. Called several times a second while the learner waits,
+            because torch does not notice when a host is lost: none of its connections
+            are then closed.
 
     Raises:
-        GroupLost: The others did not come in time.
+        GroupLost: The other learners did not come in time.
     """
 
     def __init__(
@@ -118,9 +121,9 @@ class TorchGroup:
         self._device = torch.device(device if backend == NCCL else "cpu")
         self._is_nccl = backend == NCCL
         self._why_over = why_over
-        # A collective that this learner waits for no longer, and torch does.
+        # A collective that this learner no longer waits for, but torch still does.
         self._unfinished: Any = None
-        # Those that meet have said that they will, and have nothing else to do.
+        # Short, because learners that meet have agreed to, and do nothing else.
         meeting = datetime.timedelta(seconds=min(_MEETING_S, patience_s))
 
         def meet() -> Any:
@@ -173,10 +176,10 @@ class TorchGroup:
         import torch
 
         counts = [int(count) for count in self.gather([len(rows)])[:, 0]]
-        # Every learner sends as many, as collectives are of equal tensors.
+        # Padded, because a collective needs tensors of equal size.
         padded = rows.new_zeros(max(counts), *rows.shape[1:])
         padded[: len(rows)] = rows
-        # Bytes: not every dtype is known to every backend.
+        # Sent as bytes, because no backend knows every dtype.
         flat = padded.flatten().view(torch.uint8)
         return torch.cat(
             [
@@ -216,12 +219,12 @@ class TorchGroup:
 
     def close(self) -> None:
         """See ``Group.close``."""
-        # Its connections end with it, which is how the others learn of it at once.
+        # This closes its connections, by which the others notice at once.
         group, self._group = self._group, None
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:
-            # A group that ends waits for its collective: a thread does, to the end of
-            # torch's patience, and no process waits for that thread.
+            # A group that is destroyed waits for its collective. So a thread keeps the
+            # group until torch's timeout, and the process exits without that thread.
             _begun(lambda: _let_go(group, unfinished))
 
     def _gather(self, own: Tensor) -> list[Tensor]:
@@ -252,7 +255,7 @@ class TorchGroup:
                 self._unfinished = work
                 self._check_not_over()
             self._unfinished = None
-            # Raises what went wrong.
+            # Raises the error of the collective, if it failed.
             work.wait()
         except RuntimeError as error:
             raise GroupLost(str(error)) from error
@@ -260,7 +263,7 @@ class TorchGroup:
     def _has_ended(self, work: Any) -> bool:
         """Whether a collective has ended; waits a little for it."""
         if self._is_nccl:
-            # It would end the group where a wait with an end comes to that.
+            # NCCL's wait with a timeout would end the group on reaching the timeout.
             time.sleep(_GPU_LOOK_S)
         else:
             with contextlib.suppress(RuntimeError):
@@ -274,12 +277,12 @@ class TorchGroup:
 
 
 def _distributed() -> Any:
-    """Returns torch.distributed, whose types say less than it has."""
+    """Returns torch.distributed as Any, since its type stubs are incomplete."""
     return importlib.import_module("torch.distributed")
 
 
 def _begun(work: Callable[[], Any]) -> Future[Any]:
-    """Returns what work that a process need not wait for at its end will come to."""
+    """Starts work on a daemon thread and returns its future result."""
     found: Future[Any] = Future()
 
     def run() -> None:

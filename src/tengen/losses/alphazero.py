@@ -3,12 +3,12 @@
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play", equation (1).
 
-Differs from the paper: the value is a distribution over win, draw and loss trained by
-cross-entropy, or by the squared error of its mean as in the paper, its target may mix
-in the search's value, and rows carry weights. The paper's third term, L2, is the
+Differs from the paper: the value is a distribution over win, draw and loss, trained by
+cross-entropy, or by the squared error of its mean as in the paper; the value's target
+may mix in the search's value; rows have weights. The paper's third term, L2, is the
 optimizer's weight decay.
 
-Legend: B batch, A actions. Values are the side to move's.
+Legend: B batch, A actions. Values are those of the side to move.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 def policy_cross_entropy(
     policy_logits: Tensor, legal: Tensor | None, policy_target: Tensor
 ) -> Tensor:
-    """Returns ``[B]`` float32, the cross-entropy over legal actions of each row.
+    """Returns ``[B]`` float32, each row's cross-entropy over its legal actions.
 
     Args:
         policy_logits: ``[B, A]`` float32.
@@ -53,11 +53,11 @@ def value_cross_entropy(
     search_value: Tensor,
     search_value_share: float,
 ) -> Tensor:
-    """Returns ``[B]`` float32, the cross-entropy to outcome and search value mixed.
+    """Returns ``[B]`` float32, the cross-entropy to a mix of outcome and search value.
 
-    The search gives a mean v and no chance of a draw. Its distribution of win, draw
-    and loss is ((1 + v) / 2, 0, (1 - v) / 2), or after a drawn game the one that draws
-    as often as v allows, 1 - abs(v). Both have the mean v.
+    The search gives a mean v but no probability of a draw. Its distribution of win,
+    draw and loss is taken to be ((1 + v) / 2, 0, (1 - v) / 2). After a drawn game it is
+    the distribution of mean v with the most draws, whose probability is 1 - abs(v).
 
     Args:
         value_logits: ``[B, 3]`` float32 logits of win, draw, loss.
@@ -80,7 +80,7 @@ def value_squared_error(
 ) -> Tensor:
     """Returns ``[B]`` float32, the squared error of the mean p(win) - p(loss).
 
-    The target is the outcome, 1, 0 or -1, mixed with the search's value. Of logits
+    The target is the outcome, 1, 0 or -1, mixed with the search's value. For logits
     ``(2x, -inf, 0)`` the mean is tanh(x).
 
     Args:
@@ -125,6 +125,6 @@ def value_accuracy(value_logits: Tensor, outcome: Tensor, weight: Tensor) -> Ten
 
 
 def _mean(is_right: Tensor, weight: Tensor) -> Tensor:
-    """Returns the weighed mean, 0 where no row has a weight."""
+    """Returns the weighted mean, 0 where no row has a weight."""
     tiny = torch.finfo(weight.dtype).tiny
     return (is_right * weight).sum() / weight.sum().clamp_min(tiny)

@@ -1,11 +1,12 @@
-"""Losses of the heads that only training reads.
+"""Losses of the auxiliary heads, which are used only in training.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix B; KataGo
-(lightvector/KataGo) for values at several horizons and the lead. Differs from them: a
-horizon is one logit, and neither the spread of the score nor errors of the network are
-estimated.
+(lightvector/KataGo) for values at several horizons and the lead. Differs from them: the
+value at a horizon is one logit, and neither the spread of the score nor the network's
+own errors are estimated.
 
-Legend: B batch, A actions, H W board, S points of the score. All of the side to move.
+Legend: B batch, A actions, N horizons, H W board, S points of the score. Everything is
+from the side to move.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ __all__ = [
     "score_losses",
 ]
 
-# Points up to which a wrong mean score and a wrong lead cost their square; beyond, they
-# cost their distance.
+# Errors in points up to which the Huber losses of mean score and lead are squared;
+# beyond, they are linear.
 _MEAN_SCORE_POINTS = 12.0
 _LEAD_POINTS = 8.0
 
 
 def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the cross-entropy over all actions on the board.
+    """Returns ``[B]`` float32, the cross-entropy over the actions on the board.
 
     Args:
         logits: ``[B, A]`` float32.
@@ -50,7 +51,7 @@ def reply_cross_entropy(logits: Tensor, board: Tensor, reply: Tensor) -> Tensor:
 
 
 def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the mean over horizons.
+    """Returns ``[B]`` float32, the mean cross-entropy over the horizons.
 
     Args:
         logits: ``[B, N]`` float32.
@@ -63,12 +64,12 @@ def horizon_cross_entropy(logits: Tensor, values: Tensor) -> Tensor:
 
 
 def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Tensor:
-    """Returns ``[B]`` float32, the mean over the cells of each board.
+    """Returns ``[B]`` float32, the mean cross-entropy over the cells of each board.
 
     Args:
         logits: ``[B, H, W]`` float32.
         board: ``[B, H, W]`` float32, 1 on the board.
-        owners: ``[B, H, W]`` float32 in [-1, 1], 0 for nobody's.
+        owners: ``[B, H, W]`` float32 in [-1, 1], 1 for the side to move, 0 for nobody.
     """
     loss = functional.binary_cross_entropy_with_logits(
         logits, (1.0 + owners) / 2.0, reduction="none"
@@ -77,10 +78,10 @@ def ownership_cross_entropy(logits: Tensor, board: Tensor, owners: Tensor) -> Te
 
 
 def score_distribution(score: Tensor, num_points: int) -> Tensor:
-    """Returns ``[B, 2 * num_points]`` float32, where a score lies among half points.
+    """Returns ``[B, 2 * num_points]`` float32, a score as a distribution over points.
 
-    Entry i is i - num_points + 0.5 points. A score between two is shared among them in
-    proportion; one beyond the last is the last.
+    Entry i is i - num_points + 0.5 points. A score between two entries is divided
+    between them in proportion; a score beyond the last entry counts as the last.
 
     Args:
         score: ``[B]`` float32 points.
@@ -96,9 +97,10 @@ def score_distribution(score: Tensor, num_points: int) -> Tensor:
 
 
 def score_losses(logits: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns two ``[B]`` float32: of the distribution, and of its cumulative sums.
+    """Returns two losses ``[B]`` float32, of the distribution and of its sums.
 
-    The second, the sum of squared differences, knows that near scores are nearly right.
+    The first is a cross-entropy. The second is the sum of squared differences between
+    the cumulative distributions, so that scores near the right one cost little.
 
     Args:
         logits: ``[B, 2S]`` float32.

@@ -1,16 +1,16 @@
 """Log-probabilities and entropies of actions, from the flat outputs of a policy.
 
 A policy answers one row of numbers, ``[..., L]`` float32. For choices the row holds
-the logits of every part, one part behind the other; for real numbers it holds their
+the logits of every part, one part after the other; for real numbers it holds their
 means, then the logarithms of their standard deviations. Parts are independent, so
 their log-probabilities and their entropies add up.
 
-``tengen.actors.action_draws`` is the same in numpy for actors, who draw: the two must
-match.
+``tengen.actors.action_draws`` has the same distributions in numpy, for actors, which
+draw actions: the two modules must match.
 
 Differs from most papers on continuous control: actions are not squashed. The actor
-clips one where it applies it and keeps the number that it drew, whose density is the
-Gaussian's.
+clips the action that it gives to the environment, and stores the action that it drew,
+whose density is the Gaussian's.
 
 Legend: L outputs, K parts or numbers of an action.
 """
@@ -29,13 +29,13 @@ __all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution
 # Bounds of the logarithm of a standard deviation, as in soft actor-critic.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
-# No log-probability is below this, so that sums of them are finite and 0 times one is
-# 0: a weight of 0 must silence a row, and 0 * -inf would be NaN.
+# No log-probability is below this, so that their sums are finite and a weight of 0
+# removes a row: 0 * -inf would be NaN.
 _LOWEST = -1e30
 
 
 class Distribution(Protocol):
-    """What actions a policy's outputs stand for."""
+    """The distribution of actions that a policy's outputs parametrise."""
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
         """Returns ``[...]``, log-probabilities or log-densities in nats, finite.
@@ -46,7 +46,7 @@ class Distribution(Protocol):
         """
 
     def entropy(self, outputs: Tensor) -> Tensor:
-        """Returns ``[...]``, entropies in nats; of densities they may be negative.
+        """Returns ``[...]``, entropies in nats; those of densities may be negative.
 
         Args:
             outputs: ``[..., L]`` float32.
@@ -54,14 +54,14 @@ class Distribution(Protocol):
 
 
 class Categorical:
-    """One choice or several independent ones; L is the sum of their numbers."""
+    """One choice or several independent ones; L is the sum of ``num_choices``."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
         """Makes the distribution.
 
         Args:
-            num_choices: Of each part, at least 1 each.
-            shape: Of one action: () for one part, or ``(K,)``.
+            num_choices: Choices of each part, at least 1.
+            shape: Shape of one action: () for one part, or ``(K,)``.
         """
         self._num_choices = list(num_choices)
         self._is_scalar = shape == ()
@@ -97,7 +97,7 @@ class DiagonalGaussian:
         """Makes the distribution.
 
         Args:
-            shape: Of one action: () for one number, or ``(K,)``.
+            shape: Shape of one action: () for one number, or ``(K,)``.
         """
         self._is_scalar = shape == ()
 
@@ -121,8 +121,8 @@ def make_distribution(
     """Returns the distribution of the actions of an environment.
 
     Args:
-        num_choices: Of each part; empty where actions are real numbers.
-        shape: Of one action: () or ``(K,)``.
+        num_choices: Choices of each part; empty where actions are real numbers.
+        shape: Shape of one action: () or ``(K,)``.
     """
     if num_choices:
         return Categorical(num_choices, shape)

@@ -20,13 +20,13 @@ __all__ = ["GaeTargets", "gae_targets"]
 
 
 class GaeTargets(NamedTuple):
-    """What the estimation gives the two losses; neither carries a gradient."""
+    """The targets of the policy loss and the baseline loss, without gradient."""
 
     advantages: Tensor
     """``[T, B]``, 0 in rows that reset."""
     returns: Tensor
-    """``[T, B]`` targets of the baseline: advantages plus values; with ratios
-    V-trace's."""
+    """``[T, B]`` targets of the baseline: advantages plus values; with ratios the
+    targets of V-trace."""
 
 
 def gae_targets(
@@ -46,12 +46,14 @@ def gae_targets(
         delta[t] = reward[t] + discount * v[t + 1] - v[t]
         advantage[t] = delta[t] + discount * trace_lambda * advantage[t + 1]
 
-    A terminated row takes v[t + 1] and advantage[t + 1] as 0. After a truncated row
-    comes one that resets, whose v is that of the final observation and whose advantage
-    is 0: so the truncated row is bootstrapped from the final observation, and no trace
-    passes from an episode to the one before it. The last row is bootstrapped from v[T].
+    A terminated row takes v[t + 1] and advantage[t + 1] as 0. A truncated row is
+    followed by a row that resets, whose v is that of the final observation and whose
+    advantage is 0: so the truncated row is bootstrapped from the final observation, and
+    no trace passes from an episode to the one before it. The last row is bootstrapped
+    from v[T].
 
-    With ratios a row hands on, and its return has, min(1, ratio) of its advantage::
+    With ratios, only min(1, ratio) of a row's advantage counts in its return and is
+    handed on to the row before it::
 
         advantage[t] = delta[t] + discount * trace_lambda * handed_on[t + 1]
         handed_on[t] = min(1, ratio[t]) * advantage[t]
@@ -62,10 +64,10 @@ def gae_targets(
         terminated: ``[T, B]`` bool or uint8, nonzero where the action ended the task.
         is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero where a row is no
             transition; row T is not read.
-        discount: In [0, 1].
+        discount: Discount of one step, in [0, 1].
         trace_lambda: In [0, 1]; 0 looks one step ahead, 1 to the end of the trace.
         ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;
-            pi is the learner's policy and mu the actor's. None: they are one.
+            pi is the learner's policy and mu the actor's. None: all ratios are 1.
     """
     with torch.no_grad():
         num_steps = len(reward)

@@ -1,4 +1,4 @@
-"""The losses of proximal policy optimization, and what tells how far it went.
+"""The losses of proximal policy optimization, and measures of how far a step went.
 
 Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation (7).
 The clipped value loss is that of the authors' code (openai/baselines, ppo2), the
@@ -8,7 +8,7 @@ Differs from the paper: advantages may be normalised, and the probability ratio 
 most e^20 and carries no gradient there.
 
 Legend: T time, B batch. Everything is float32; every function works row by row, except
-``normalise``. ``behaviour`` is what the actor had when it acted.
+``normalise``. ``behaviour`` marks the actor's values at the time it acted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "normalise",
 ]
 
-# An infinite ratio would make the gradient NaN also where the clip hides it.
+# An infinite ratio would make the gradient NaN even where the clip removes the ratio.
 _MAX_LOG_RATIO = 20.0
 
 
@@ -43,7 +43,8 @@ def clipped_surrogate_loss(
         log_prob_tm1: ``[T, B]`` of the actions taken, under the learner's policy.
         behaviour_log_prob_tm1: ``[T, B]`` of the same under the actor's, no gradient.
         advantages: ``[T, B]``, no gradient.
-        clip_ratio: How far from 1 the ratio may go for its advantage, above 0.
+        clip_ratio: How far from 1 the ratio may go before its gradient is cut off,
+            above 0.
     """
     advantages = advantages.detach()
     ratio = _log_ratio(log_prob_tm1, behaviour_log_prob_tm1).exp()
@@ -61,11 +62,11 @@ def clipped_value_loss(
 
     Args:
         v_tm1: ``[T, B]`` values.
-        behaviour_v_tm1: ``[T, B]`` values of before the steps on this batch, of the
-            learner or of the actor.
+        behaviour_v_tm1: ``[T, B]`` values before the steps on this batch, the learner's
+            or the actor's.
         returns: ``[T, B]`` targets.
-        clip_value: How far the value may go from that one, above 0; None for no clip,
-            which is ``baseline_loss``.
+        clip_value: How far a value may go from ``behaviour_v_tm1``, above 0; None for
+            no clip, which gives ``baseline_loss``.
     """
     loss = baseline_loss(v_tm1, returns)
     if clip_value is None:
@@ -76,7 +77,7 @@ def clipped_value_loss(
 
 
 def normalise(advantages: Tensor, is_live: Tensor) -> Tensor:
-    """Returns ``[T, B]`` of mean 0 and standard deviation 1 over rows that count.
+    """Returns ``[T, B]`` with mean 0 and standard deviation 1 over the live rows.
 
     Args:
         advantages: ``[T, B]``.
@@ -115,18 +116,18 @@ def is_clipped(
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
-    """Returns a scalar, 1 less the variance that values leave of the returns.
+    """Returns a scalar, 1 minus var(returns - values) / var(returns).
 
-    1 is a perfect prediction, 0 one that is no better than a constant.
+    1 is a perfect prediction; 0 is one no better than a constant.
 
     Args:
-        values: ``[N]``, what was predicted.
-        returns: ``[N]``. Where they do not vary there is nothing to explain: 0.
+        values: ``[N]``, the predictions.
+        returns: ``[N]``. Where they do not vary, the result is 0.
     """
     errors = returns - values
     left = (errors - errors.mean()).square().mean()
     total = (returns - returns.mean()).square().mean()
-    # Of no rows at all it is not a number.
+    # Without any rows the total is NaN, which is not above 0 either.
     return torch.where(total > 0, 1.0 - left / total, torch.zeros_like(total))
 
 

@@ -5,8 +5,8 @@ Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning
 equation (9); Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
 Reinforcement Learning", section 2.3 (n-step targets of rescaled values).
 
-Differs from the papers: a sequence may hold several episodes, and those that a limit
-cuts short are bootstrapped from their final observation.
+Differs from the papers: a sequence may hold several episodes, and truncated episodes
+are bootstrapped from their final observation.
 
 Legend: T time, B batch, A actions. Everything is float32 and time-major.
 """
@@ -40,9 +40,9 @@ def n_step_targets(
                     + discount^n * bootstrap[t + n]
 
     The sum stops before n rewards in three places: at a row that terminated, with no
-    bootstrap; at a row that was truncated, which one that resets follows, with the
+    bootstrap; at a row that was truncated, where a row that resets follows, with the
     bootstrap of the final observation; and at the last row, with bootstrap[T]. In a row
-    that resets the target is 0 and is not to be learned.
+    that resets the target is 0 and must not be learned.
 
     Args:
         reward: ``[T, B]`` rewards of the actions.
@@ -51,9 +51,10 @@ def n_step_targets(
             transition; row T is not read.
         bootstrap: ``[T + 1, B]`` values of the observations; row 0 is not read.
         num_steps: n, at least 1.
-        discount: In [0, 1].
-        rescaling_epsilon: Of ``signed_hyperbolic``, where bootstraps and targets are on
-            its scale; rewards never are. None where values are as they are.
+        discount: Discount of one step, in [0, 1].
+        rescaling_epsilon: Epsilon of ``signed_hyperbolic``, where bootstraps and
+            targets are on the rescaled scale; rewards never are. None where values are
+            not rescaled.
     """
     with torch.no_grad():
         value_t = bootstrap[1:]
@@ -61,7 +62,8 @@ def n_step_targets(
             value_t = signed_parabolic(value_t, rescaling_epsilon)
         is_live = is_reset[: len(reward)] == 0
         goes_on = discount * (terminated == 0).to(reward.dtype)
-        # Where the next row has no return of its own, what was reached has a value.
+        # Where the next row is no transition, the target bootstraps from what was
+        # reached.
         is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
         follows = value_t
         for _ in range(num_steps):
@@ -76,8 +78,8 @@ def double_q_values(q_online: Tensor, q_target: Tensor) -> Tensor:
     """Returns ``[...]`` without gradient, the target's value of the online's choice.
 
     Args:
-        q_online: ``[..., A]``, which choose the action.
-        q_target: ``[..., A]``, which value it.
+        q_online: ``[..., A]``, the online network's values, which choose the action.
+        q_target: ``[..., A]``, the target network's values, of which one is returned.
     """
     best = q_online.argmax(-1, keepdim=True)
     return q_target.detach().gather(-1, best).squeeze(-1)

@@ -17,16 +17,17 @@ __all__ = ["quantile_huber_loss"]
 def quantile_huber_loss(
     quantiles: Tensor, fractions: Tensor, targets: Tensor, huber_delta: float = 1.0
 ) -> Tensor:
-    """Returns ``[B]``, a sum over the quantiles of means over the targets.
+    """Returns ``[B]``, the loss summed over quantiles and averaged over targets.
 
-    With u = target - quantile, each pair counts ``|fraction - 1[u < 0]| * Huber(u) /
-    huber_delta``: the quantile of fraction 0.9 is pulled up nine times as hard as down.
+    With u = target - quantile, the loss of each pair is ``|fraction - 1[u < 0]| *
+    Huber(u) / huber_delta``: a quantile with fraction 0.9 is pulled up nine times as
+    hard as down.
 
     Args:
         quantiles: ``[B, N]``.
-        fractions: ``[B, N]`` in (0, 1), of which share of returns each is the bound.
+        fractions: ``[B, N]`` in (0, 1), the share of returns below each quantile.
         targets: ``[B, M]``; no gradient reaches them.
-        huber_delta: Above 0.
+        huber_delta: Error beyond which the loss is linear, above 0.
     """
     wanted = targets.detach()[:, None, :]
     answers = quantiles[:, :, None].expand(-1, -1, targets.shape[1])

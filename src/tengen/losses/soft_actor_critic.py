@@ -1,8 +1,8 @@
-"""The losses of soft actor-critic, for real numbers and for choices.
+"""The losses of soft actor-critic, for real and for discrete actions.
 
 Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
-(arXiv:1812.05905), equations 5 to 7 and 18; of choices Christodoulou 2019, "Soft
-Actor-Critic for Discrete Action Settings" (arXiv:1910.07207), section 3.
+(arXiv:1812.05905), equations 5 to 7 and 18; for discrete actions Christodoulou 2019,
+"Soft Actor-Critic for Discrete Action Settings" (arXiv:1910.07207), section 3.
 
 Legend: C critics, B batch, A actions, K numbers of an action.
 """
@@ -37,7 +37,8 @@ def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         noise: ``[..., K]`` standard normal.
 
     Returns:
-        ``[..., K]`` and ``[...]`` nats, of the density of the squashed numbers.
+        Actions ``[..., K]``, and ``[...]`` the log-densities of the squashed numbers,
+        in nats.
     """
     mean, log_std = outputs.chunk(2, dim=-1)
     log_std = log_std.clamp(_MIN_LOG_STD, _MAX_LOG_STD)
@@ -49,12 +50,12 @@ def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
-    """Returns ``[B]``, the least critic's values of states, entropy included.
+    """Returns ``[B]``, the values of states by the least critic, entropy included.
 
     Args:
-        q: ``[C, B]`` of one drawn action each, or ``[C, B, A]`` of all choices.
+        q: ``[C, B]`` of one drawn action each, or ``[C, B, A]`` of all actions.
         log_policy: ``[B]`` or ``[B, A]``, in nats.
-        temperature: ``[]``, what a nat of entropy is worth.
+        temperature: ``[]``, the reward that a nat of entropy is worth.
     """
     values = q.min(0).values - temperature * log_policy
     if values.dim() == 1:
@@ -65,13 +66,13 @@ def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
 def soft_targets(
     *, reward: Tensor, terminated: Tensor, value_t: Tensor, discount: float
 ) -> Tensor:
-    """Returns ``[B]`` without gradient, what the critics should answer.
+    """Returns ``[B]`` without gradient, the critics' targets.
 
     Args:
         reward: ``[B]``.
         terminated: ``[B]`` bool or uint8, nonzero where nothing follows.
         value_t: ``[B]`` ``soft_values`` of the states reached, by target critics.
-        discount: In [0, 1].
+        discount: Discount of one step, in [0, 1].
     """
     goes_on = (terminated == 0).to(reward.dtype)
     return (reward + discount * goes_on * value_t).detach()

@@ -1,10 +1,11 @@
-"""Values on a scale where large returns and small ones are learnt alike.
+"""Rescaling of values, so that large and small returns are learned equally well.
 
 Source: Pohlen et al. 2018, "Observe and Look Further: Achieving Consistent Performance
 on Atari", "Transformed Bellman Operator"; rlax has the two functions by these names.
 
-Differs from the paper: both are written without a difference of nearly equal numbers,
-so that in float32 one undoes the other to a few parts in ten million at any scale.
+Differs from the paper: both functions are written without differences of nearly equal
+numbers, so that in float32 each inverts the other to a few parts in ten million at any
+scale.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ def signed_hyperbolic(x: Tensor, epsilon: float) -> Tensor:
 
     Args:
         x: Float32 of any shape.
-        epsilon: At least 0, of small numbers such as 1e-3.
+        epsilon: A small number such as 1e-3, at least 0.
     """
     # sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1)
     return x * (1.0 / ((x.abs() + 1.0).sqrt() + 1.0) + epsilon)
 
 
 def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
-    """Returns the x of which ``signed_hyperbolic`` is y, of the shape of y.
+    """Returns the x whose ``signed_hyperbolic`` is y, of the shape of y.
 
     Args:
         y: Float32 of any shape.

@@ -1,11 +1,11 @@
-"""V-trace targets and the losses of an actor and learner that are out of step.
+"""V-trace targets, and the losses for a learner whose policy is ahead of the actor's.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures", sections 4.1 and 4.2.
 
-Differs from the paper: the policy gradient has its own clip, and values at the next
-state are passed apart from those at the state, because after a truncation the next
-row is not the next state.
+Differs from the paper: the policy gradient has its own clip, and the values of the
+states reached are a separate argument, because after a truncation the next row is not
+the next state.
 
 Legend: T time, B batch, A actions. Everything is float32 and time-major.
 """
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class VtraceTargets(NamedTuple):
-    """What V-trace gives the two losses; neither carries a gradient."""
+    """The targets of the policy loss and the baseline loss, without gradient."""
 
     vs_tm1: Tensor
     """``[T, B]`` targets of the baseline at the states acted in."""
@@ -53,11 +53,11 @@ def vtrace_targets(
         vs_tm1 = v_tm1 + delta + discount_t * c * (vs_t - v_t)
         pg_advantage = min(clip_pg_rho, rho_tm1) * (r_t + discount_t * vs_t - v_tm1)
 
-    where vs_t is the next row's vs_tm1, and v_t at the end of the trace. Two ways
-    to end an episode inside the trace: a discount of 0 for one that terminated, so
-    nothing beyond it counts; and a following row with rho 0 for one that was
-    truncated, so its target is the bootstrap v_t and no trace passes. The row that
-    resets an environment is such a row: no action was taken in it.
+    where vs_t is the next row's vs_tm1, and v_t at the end of the trace. An episode can
+    end inside the trace in two ways. For a terminated episode the discount is 0, so
+    that nothing beyond it counts. For a truncated episode the next row has rho 0, so
+    that the target bootstraps from v_t and no trace passes. The row that resets an
+    environment is such a row, since no action was taken in it.
 
     Args:
         v_tm1: ``[T, B]`` values of the states acted in.
@@ -67,9 +67,9 @@ def vtrace_targets(
         rho_tm1: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least
             0; pi is the learner's policy and mu the actor's.
         trace_lambda: Mixing of the traces, in [0, 1] (remark 2 of the paper).
-        clip_rho: The paper's rho bar, which fixed point is reached.
-        clip_c: The paper's c bar, how fast; at most ``clip_rho``.
-        clip_pg_rho: Clip of the weights of the policy gradient.
+        clip_rho: The paper's rho bar; it determines which value function is learned.
+        clip_c: The paper's c bar, at most ``clip_rho``; it determines how fast.
+        clip_pg_rho: Clip of the importance weights of the policy gradient.
     """
     with torch.no_grad():
         rho = rho_tm1.clamp(max=clip_rho)
@@ -81,8 +81,8 @@ def vtrace_targets(
             error = delta[t] + discount_t[t] * c[t] * error
             errors.append(error)
         vs_minus_v = torch.stack(errors[::-1])
-        # vs_t - v_t is the next row's error: the value that reached a state and the
-        # value that acts in it are equal unless a cut (rho 0) makes the error 0.
+        # vs_t - v_t is the next row's vs_tm1 - v_tm1, because v_t and the next row's
+        # v_tm1 are equal, except at a cut, where rho 0 makes the difference 0.
         vs_t = v_t + torch.cat([vs_minus_v[1:], torch.zeros_like(vs_minus_v[:1])])
         weight = rho_tm1.clamp(max=clip_pg_rho)
         pg_advantages = weight * (r_t + discount_t * vs_t - v_tm1)

@@ -1,8 +1,8 @@
-"""Networks and what they read and answer: named tensors, by a ``Signature``.
+"""Networks, whose inputs and outputs are the named tensors of a ``Signature``.
 
-A config says which network and how large (``tengen.nets.config``); a kind is one file.
-Importing this package imports no torch before a network's name is used, because
-processes that only read configs live without it.
+A config says which kind of network and how large (``tengen.nets.config``); each kind is
+one file. Importing this package does not import torch, because processes that only read
+configs do not need it. The first use of a network's name does.
 """
 
 from __future__ import annotations

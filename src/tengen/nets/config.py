@@ -1,7 +1,7 @@
-"""Which network, and how large: the family of their configs; no torch here.
+"""The base of the configs of networks: which kind, and how large. Imports no torch.
 
-A kind is one file of this package (docs/tutorials/own_network.md); nobody lists them,
-and nobody asks for a network's class: what a network can do besides is in its config.
+Each kind is one file of this package (docs/tutorials/own_network.md). No code lists the
+kinds or tests for a network's class: a config says what else its network can do.
 
 Legend: B batch, C planes, H W board, A actions.
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "build_net", "check_board"]
 
 NUM_HORIZONS: int = _core.NUM_HORIZONS
-"""Later values that a network with auxiliary heads is asked for."""
+"""Number of horizons whose values a network with auxiliary heads estimates."""
 
 
 class NetConfig(OpenConfig, package="tengen.nets"):
@@ -39,25 +39,25 @@ class NetConfig(OpenConfig, package="tengen.nets"):
 
     @property
     def fixed_size(self) -> bool:
-        """Whether it reads boards of one size alone, whatever the policy's layout."""
+        """Whether it reads boards of only one size, whatever the policy's layout."""
         return False
 
     @property
     def can_quantise(self) -> bool:
-        """Whether there is something of it to compute in 8-bit integers."""
+        """Whether some of its layers can be computed in 8-bit integers."""
         return False
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns what the network reads, answers and keeps.
+        """Returns the signature of the network for a wanted signature.
 
-        That is ``wanted``, the network's own state and, where it estimates one, the
-        score of a board game. What it returns may be asked for again and stays.
+        The result is ``wanted`` plus the network's own state and, where it estimates
+        one, the score of a board game. For a returned signature the result is equal.
 
         Args:
-            wanted: What an agent asks for.
+            wanted: The inputs and outputs that an agent needs.
 
         Raises:
-            UsageError: The network does not read or answer that.
+            UsageError: The network cannot have these inputs or outputs.
         """
         return wanted
 
@@ -70,14 +70,14 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         raise NotImplementedError
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
-        """Returns what it learns of a board game besides policy and outcome.
+        """Returns the targets that it learns in a board game beside policy and outcome.
 
-        Of ``reply``, ``horizons``, ``ownership``, ``score`` and ``lead``.
+        They are some of ``reply``, ``horizons``, ``ownership``, ``score``, ``lead``.
         """
         return frozenset()
 
     def grown(self, size: NetConfig) -> NetConfig:
-        """Returns this config with the size of another one, as a stage names it.
+        """Returns this config with the size of another one, for a stage.
 
         Raises:
             UsageError: The network cannot grow.
@@ -85,7 +85,7 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         self._refuse_growth()
 
     def check_grows(self, new: NetConfig) -> None:
-        """Makes sure that a network can grow into a larger one and compute the same.
+        """Checks that the network can grow into a larger one that computes the same.
 
         Raises:
             UsageError: The network cannot grow, or not into ``new``.
@@ -102,11 +102,11 @@ def build_net(wanted: Signature, config: NetConfig) -> Net:
     """Returns a new network with random weights from torch's generator.
 
     Args:
-        wanted: What it is asked with, and what it answers.
-        config: Which network, and its size.
+        wanted: The inputs and outputs that are needed.
+        config: The kind of network, and its size.
 
     Raises:
-        UsageError: The network does not read or answer that.
+        UsageError: The network cannot have these inputs or outputs.
     """
     return config.build(wanted)
 
@@ -124,11 +124,11 @@ def board_of(game: Game) -> BoardSpec:
 
 
 def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
-    """Returns the board of what a network for boards is asked for.
+    """Returns the board in a signature that is wanted of a network for boards.
 
     Raises:
-        UsageError: It is no board game, or other answers than policy, value and score
-            are wanted.
+        UsageError: The task is no board game, or other outputs than policy, value and
+            score are wanted.
     """
     if wanted.board is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The deep residual network of IMPALA, for images: how large it is.
+"""The config of IMPALA's deep residual network, for images.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with Importance
 Weighted Actor-Learner Architectures", figure 3, right.
@@ -24,18 +24,18 @@ __all__ = ["ImpalaConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImpalaConfig(MemoryConfig):
-    """Residual convolutions and a dense layer, for each output a linear layer.
+    """Sections of residual convolutions, a dense layer, and a linear layer per output.
 
     A section is a convolution, a pooling that halves the image, and two residual
-    blocks. For images of any size.
+    blocks. Images may have any size.
     """
 
     kind: Literal["impala"] = "impala"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     channels: tuple[int, ...] = bounded((16, 32, 32), 1, MAX_CHANNELS)
-    """Channels of each section."""
+    """Channels of each section, one number for each section, 1 to 2048."""
     num_units: int = bounded(256, 1, MAX_UNITS)
-    """Units of the dense layer."""
+    """Units of the dense layer, 1 to 16384."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -50,7 +50,7 @@ class ImpalaConfig(MemoryConfig):
         """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: There is no image.
+            UsageError: No input is an image.
         """
         check_images(self, wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))

@@ -1,8 +1,8 @@
-"""What networks for environments make of named inputs; no torch here.
+"""How networks for environments read named inputs. Imports no torch.
 
-An input of three axes is an image. Whether its channels come first or last nobody says:
-they are the shorter of the first and the last axis, the first where both are as long.
-All other inputs, such as vectors and the last action and reward, are flattened.
+An input with three axes is an image. Its channels are taken to be the shorter of the
+first and the last axis, or the first where both are equal. All other inputs, such as
+vectors and the last action and reward, are flattened.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MAX_UNITS = 16_384
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """How an input of three axes lies."""
+    """The layout of an input with three axes."""
 
     num_channels: int
-    """Its channels."""
+    """Number of channels."""
     height: int
-    """Its rows."""
+    """Number of rows."""
     width: int
-    """Its columns."""
+    """Number of columns."""
     is_channel_first: bool
-    """Whether it is ``[C, H, W]``, else ``[H, W, C]``."""
+    """Whether the axes are ``[C, H, W]``; otherwise they are ``[H, W, C]``."""
 
 
 def images_of(wanted: Signature) -> dict[str, Image]:
@@ -52,10 +52,10 @@ def images_of(wanted: Signature) -> dict[str, Image]:
 
 
 def check_no_board(config: NetConfig, wanted: Signature) -> None:
-    """Checks that an environment is asked of, and no board game.
+    """Checks that the task is an environment and not a board game.
 
     Raises:
-        UsageError: It is a board game.
+        UsageError: The task is a board game.
     """
     check(
         wanted.board is None,
@@ -66,10 +66,10 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
 
 
 def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
-    """Returns the images of what a network for images is asked with.
+    """Returns the images among the inputs of a network for images.
 
     Raises:
-        UsageError: There is none, or it is a board game.
+        UsageError: There is no image, or the task is a board game.
     """
     check_no_board(config, wanted)
     images = images_of(wanted)

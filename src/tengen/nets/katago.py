@@ -1,4 +1,4 @@
-"""KataGo's convolutional networks: what they are made of.
+"""The config of KataGo's convolutional networks.
 
 Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks.
 """
@@ -27,7 +27,7 @@ __all__ = [
 NUM_KATAGO_PLANES = 29
 """Planes of a game whose name ends with ``/planes=katago``."""
 NUM_KATAGO_POINT_PLANES = 18
-"""The first of them: those that say something of points. The rest are constant."""
+"""Number of the first planes, which differ between points; the rest are constant."""
 
 _MAX_CHANNELS = 8192
 _MAX_SIDE = 9
@@ -35,17 +35,17 @@ _MAX_SIDE = 9
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoBlock:
-    """A residual block: two convolutions, or two with blocks in between."""
+    """A residual block: two convolutions, perhaps with inner blocks between them."""
 
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
-    """Channels between its two convolutions."""
+    """Channels between the block's two convolutions."""
     num_pooled: int = bounded(0, 0, _MAX_CHANNELS)
-    """Channels of a third one, beside the first, that are pooled over the board; 0 for
-    none."""
+    """Channels of a third convolution beside the first one, which are pooled over the
+    board; 0: no third convolution."""
     first_side: int = bounded(3, 1, _MAX_SIDE)
-    """Side of the first convolution's kernel, and of the third one's; odd."""
+    """Side of the kernel of the first convolution, and of the third; odd."""
     last_side: int = bounded(3, 1, _MAX_SIDE)
-    """Side of the last convolution's kernel, odd."""
+    """Side of the kernel of the last convolution, odd."""
     inner: tuple[KatagoBlock, ...] = ()
     """Blocks between the two convolutions (a nested bottleneck); empty for none."""
 
@@ -65,10 +65,10 @@ class KatagoBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class KatagoConfig(NetConfig):
-    """A network of KataGo's, for boards of all sizes that fill their planes."""
+    """One of KataGo's networks, for boards of any size that fill their planes."""
 
     kind: Literal["katago"] = "katago"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_channels: int = bounded(96, 1, _MAX_CHANNELS)
     """Channels of the trunk."""
     stem_side: int = bounded(3, 1, _MAX_SIDE)
@@ -76,13 +76,14 @@ class KatagoConfig(NetConfig):
     blocks: tuple[KatagoBlock, ...] = (KatagoBlock(),)
     """The trunk, at least one block."""
     activation: Literal["relu", "mish", "silu"] = "relu"
-    """What follows each norm."""
+    """Activation function after each norm."""
     policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
     """Channels of the policy head."""
     pooled_policy_channels: int = bounded(32, 1, _MAX_CHANNELS)
     """Channels of the policy head that are pooled over the board."""
     pass_units: int = bounded(0, 0, _MAX_CHANNELS)
-    """Hidden units of the pass; 0 where its logit is made of the pooled channels."""
+    """Hidden units for the logit of the pass; 0: the logit is a linear function of the
+    pooled channels."""
     value_channels: int = bounded(32, 1, _MAX_CHANNELS)
     """Channels of the value head."""
     value_units: int = bounded(64, 1, _MAX_CHANNELS)
@@ -101,14 +102,14 @@ class KatagoConfig(NetConfig):
 
     @property
     def can_quantise(self) -> bool:
-        """Its convolutions."""
+        """True: its convolutions can be computed in 8-bit integers."""
         return True
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted`` and the score, as ``ResNetConfig.signature``.
 
         Raises:
-            UsageError: It is no game of Go with KataGo's planes.
+            UsageError: The task is no game of Go with KataGo's planes.
         """
         board = check_board(self, wanted)
         check(

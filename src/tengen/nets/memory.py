@@ -1,4 +1,4 @@
-"""What a network for environments keeps: past images, an LSTM; no torch here."""
+"""Settings of a network's memory: past images and an LSTM. Imports no torch."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ __all__ = ["MemoryConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(NetConfig):
-    """A network that may see past images and have an LSTM; the part that they share."""
+    """Base of the configs of networks that may see past images and have an LSTM."""
 
     num_frames: int = bounded(1, 1, 64, "use 4 for Atari")
-    """Images S that the network sees at once, the newest and those of the steps before;
-    black ones before an episode's first. A step is sent and stored with one of them."""
+    """Number S of images that the network sees at once, 1 to 64: the newest one and
+    those of the steps before. Images before an episode's first are black. A step is
+    sent and stored with only its own image."""
     lstm_units: int = bounded(0, 0, MAX_UNITS, "use 64, or 256 for images")
-    """Units of an LSTM behind the torso; 0: none."""
+    """Units of an LSTM after the torso, 0 to 16384; 0: no LSTM. More units remember
+    more."""
     lstm_forget_bias: float = bounded(1.0, 0, 10, "use 1, or 0")
-    """Added to the first bias of the LSTM's forget gate, which torch draws around 0. At
-    0 the cell loses half of what it holds, and of its gradient, at every step; at 1 it
-    keeps three quarters, so that what was seen twenty steps ago can be learned."""
+    """Number added to the initial bias of the LSTM's forget gate, which torch draws
+    around 0; 0 to 10. With 0 the cell loses about half of its content, and of its
+    gradient, at every step. With 1 it keeps about three quarters, so that dependencies
+    over twenty steps can be learned."""
 
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
-        """Returns the images before, and the LSTM's state; none without either."""
+        """Returns the network's state: its past images and the LSTM's state, if any."""
         state = {}
         if self.num_frames > 1:
             for name in images_of(wanted):

@@ -1,4 +1,4 @@
-"""The network of the MLPerf benchmark minigo: how large it is.
+"""The config of the network of the MLPerf benchmark minigo.
 
 Source: MLPerf training v2.1, minigo, ``dual_net.py`` and ``ml_perf/flags/19``; Silver
 et al. 2017, "Mastering the game of Go without human knowledge", methods, neural network
@@ -23,7 +23,7 @@ __all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
 NUM_MINIGO_PLANES = 14
 """Planes of a game whose task ends with ``/planes=minigo``."""
 
-# More is a typing error.
+# A larger network must be a typing error.
 _MAX_BLOCKS = 256
 _MAX_CHANNELS = 2048
 
@@ -33,7 +33,7 @@ class MinigoConfig(NetConfig):
     """A residual network with dense heads, for one board size."""
 
     kind: Literal["minigo"] = "minigo"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_blocks: int = bounded(6, 1, _MAX_BLOCKS)
     """Residual blocks of two 3x3 convolutions each, at least 1."""
     num_channels: int = bounded(64, 1, _MAX_CHANNELS)
@@ -55,14 +55,14 @@ class MinigoConfig(NetConfig):
 
     @property
     def fixed_size(self) -> bool:
-        """Its heads have a weight a cell."""
+        """True: its heads have a weight for each cell."""
         return True
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: It is no game of Go with the benchmark's planes.
+            UsageError: The task is no game of Go with the benchmark's planes.
         """
         board = check_board(self, wanted)
         check(

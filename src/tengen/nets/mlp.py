@@ -1,4 +1,4 @@
-"""The multi-layer perceptron for vectors: how large it is."""
+"""The config of the multi-layer perceptron for vectors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["MlpConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class MlpConfig(MemoryConfig):
-    """A multi-layer perceptron for vectors; whatever else there is, is flattened.
+    """A multi-layer perceptron for vectors; other inputs are flattened.
 
-    Each output has its own tower of layers; with an LSTM they share one, the LSTM is
-    behind it, and each output is a linear layer.
+    Each output has its own tower of hidden layers. With an LSTM all outputs share one
+    tower, the LSTM follows it, and each output is a linear layer.
     """
 
     kind: Literal["mlp"] = "mlp"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_layers: int = bounded(2, 1, 64)
-    """Hidden layers of a tower."""
+    """Hidden layers of a tower, 1 to 64."""
     num_units: int = bounded(64, 1, MAX_UNITS)
-    """Units of a hidden layer."""
+    """Units of each hidden layer, 1 to 16384."""
     activation: Literal["tanh", "relu"] = "tanh"
-    """What follows a hidden layer."""
+    """Activation function after each hidden layer."""
     standardizes: bool = False
-    """Whether inputs are less their running mean, in units of their running deviation,
-    of what was learned from."""
+    """Whether inputs are standardized: their running mean is subtracted, and they are
+    divided by their running standard deviation, over all data learned from."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -51,7 +51,7 @@ class MlpConfig(MemoryConfig):
         """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: It is a board game.
+            UsageError: The task is a board game.
         """
         check_no_board(self, wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))

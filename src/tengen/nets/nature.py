@@ -1,4 +1,4 @@
-"""The convolutions of the first Atari agents, for images: how large they are.
+"""The config of the convolutional network of the first Atari agents, for images.
 
 Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning".
 """
@@ -25,22 +25,22 @@ _MAX_KERNEL = 64
 
 @dataclass(frozen=True, kw_only=True)
 class NatureConfig(MemoryConfig):
-    """Convolutions without padding and a dense layer, for each output a linear layer.
+    """Convolutions without padding, a dense layer, and a linear layer per output.
 
-    The defaults are the paper's, for 84 x 84. For images of 10 x 10, as those of
-    MinAtar: ``channels=[16] kernels=[3] strides=[1] num_units=128``.
+    The defaults are the paper's, for images of 84 x 84 pixels. For images of 10 x 10,
+    such as MinAtar's: ``channels=[16] kernels=[3] strides=[1] num_units=128``.
     """
 
     kind: Literal["nature"] = "nature"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     channels: tuple[int, ...] = bounded((32, 64, 64), 1, MAX_CHANNELS)
-    """Channels of each convolution."""
+    """Channels of each convolution, 1 to 2048."""
     kernels: tuple[int, ...] = bounded((8, 4, 3), 1, _MAX_KERNEL)
-    """Cells along a side that it sees, one a convolution."""
+    """Side of each convolution's kernel in pixels, one number for each convolution."""
     strides: tuple[int, ...] = bounded((4, 2, 1), 1, _MAX_KERNEL)
-    """Cells between two that it sees from, one a convolution."""
+    """Stride of each convolution in pixels, one number for each convolution."""
     num_units: int = bounded(512, 1, MAX_UNITS)
-    """Units of the dense layer."""
+    """Units of the dense layer, 1 to 16384."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -59,7 +59,7 @@ class NatureConfig(MemoryConfig):
         """Returns ``wanted`` and the state; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: There is no image, or one that is too small.
+            UsageError: No input is an image, or an image is too small.
         """
         for name, image in check_images(self, wanted).items():
             sides = image.height, image.width
@@ -84,7 +84,7 @@ class NatureConfig(MemoryConfig):
         return TorsoNet(wanted, self, torso)
 
     def _side_after(self, side: int) -> int:
-        """Returns the cells along a side that the last convolution answers."""
+        """Returns the side of the last convolution's output, in cells."""
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
             side = (side - kernel) // stride + 1
         return side

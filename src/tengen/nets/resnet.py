@@ -1,4 +1,4 @@
-"""The residual network for boards: how large it is, and how it grows."""
+"""The config of the residual network for boards, and the rules of its growth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ResNetConfig", "parse_net"]
 
-# A run that would need more is a typing error.
+# A larger network must be a typing error.
 _MAX_BLOCKS = 256
 _MAX_WEIGHTS = 250_000_000
 _MAX_CHANNELS = 2048
@@ -29,24 +29,29 @@ class ResNetConfig(NetConfig):
     """A pre-activation residual network with global pooling."""
 
     kind: Literal["resnet"] = "resnet"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
-    """Residual blocks of two 3x3 convolutions each, at least 2."""
+    """Residual blocks of two 3x3 convolutions each, at least 2. More blocks are
+    stronger and slower."""
     num_channels: int = 64
-    """Channels of the trunk, a multiple of 4, at least 8."""
+    """Channels of the trunk, a multiple of 4, at least 8. More channels are stronger
+    and slower."""
     pool_every: int = bounded(3, 2, hint="use 3")
-    """One block in so many sees the whole board by global pooling, at least 2."""
+    """One block in this many has global pooling, by which it sees the whole board; at
+    least 2."""
     head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
     """Channels of the policy head and of the value head, at least 1."""
     auxiliary: bool = False
-    """Whether training also asks for the opponent's reply, the value some plies on and,
-    where the game has them, the score and who owns which cell at the end."""
+    """Whether the network has auxiliary heads, used only in training. They predict the
+    opponent's reply, the values some plies ahead and, in games that have them, the
+    score and the owner of each cell at the end."""
     lead: bool = False
-    """Whether training asks for the lead too, which self-play estimates where
-    ``agent.actor.lead_share`` is above 0; with ``auxiliary``, in games with komi."""
+    """Whether an auxiliary head predicts the lead too, for games with komi. Needs
+    ``auxiliary``, and ``agent.actor.lead_share`` above 0, by which self-play estimates
+    leads."""
     mixed_sizes: bool = False
-    """Whether one batch may hold boards of several sizes. When False every board
-    fills its planes and the masking, which would change nothing, is left out."""
+    """Whether one batch may hold boards of several sizes. If not, every board fills its
+    planes, and cells need no masking."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -78,7 +83,7 @@ class ResNetConfig(NetConfig):
 
     @property
     def can_quantise(self) -> bool:
-        """Its convolutions."""
+        """True: its convolutions can be computed in 8-bit integers."""
         return True
 
     @property
@@ -89,16 +94,16 @@ class ResNetConfig(NetConfig):
     def pools(self, block: int) -> bool:
         """Whether block ``block`` (from 0) has global pooling.
 
-        The rule looks at the index alone, so a deeper network keeps the pooling
+        The rule depends only on the index, so that a deeper network keeps the pooling
         blocks of a shallower one (see ``tengen.nets.modules.grow``).
         """
         return block % self.pool_every == 1
 
     def signature(self, wanted: Signature) -> Signature:
-        """Returns ``wanted``, and the score of a game that it learns the score of.
+        """Returns ``wanted``, and the output ``score`` if the network learns scores.
 
-        ``score`` ``[2]`` are mean and standard deviation of the final score in points,
-        for the side to move.
+        ``score`` ``[2]`` is the mean and the standard deviation of the final score in
+        points, for the side to move.
         """
         if "score" not in self.targets(check_board(self, wanted)):
             return wanted
@@ -112,7 +117,7 @@ class ResNetConfig(NetConfig):
         return ResNet(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
-        """Returns what it learns besides; see ``NetConfig.targets``."""
+        """Returns its auxiliary targets; see ``NetConfig.targets``."""
         if not self.auxiliary:
             return frozenset()
         found = {"reply", "horizons"}
@@ -121,10 +126,10 @@ class ResNetConfig(NetConfig):
         return frozenset(found)
 
     def grown(self, size: NetConfig) -> ResNetConfig:
-        """Returns this config with the blocks and channels of another one.
+        """Returns this config with the numbers of blocks and channels of another.
 
         Raises:
-            UsageError: The other one is of another kind.
+            UsageError: The other config is of another kind.
         """
         size = self._checked_kind(size)
         return dataclasses.replace(
@@ -132,11 +137,12 @@ class ResNetConfig(NetConfig):
         )
 
     def check_grows(self, new: NetConfig) -> None:
-        """Makes sure that a network can grow from this one, see ``ResNet.grown``.
+        """Checks that this network can grow into a new one, see ``ResNet.grown``.
 
         Args:
-            new: At least as deep, as wide and with heads as wide, and equal otherwise;
-                it may have auxiliary heads and one for the lead where this has none.
+            new: At least as deep and as wide as this one, its heads included, and equal
+                otherwise. It may also have auxiliary heads or a head for the lead that
+                this one does not have.
 
         Raises:
             UsageError: ``new`` is smaller or differs in another field.
@@ -160,7 +166,7 @@ class ResNetConfig(NetConfig):
 
 
 def parse_net(text: str) -> ResNetConfig:
-    """Returns the residual network that ``"6x96"`` names: 6 blocks, 96 channels.
+    """Returns the config for a text like ``"6x96"``: 6 blocks, 96 channels.
 
     Raises:
         UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.

@@ -3,8 +3,8 @@
 Source: Vaswani et al. 2017, "Attention Is All You Need"; Xiong et al. 2020, "On Layer
 Normalization in the Transformer Architecture" (the norm before each part).
 
-Differs from the papers: a cell's place is the sum of a learned vector of its row and
-one of its column, and nothing is dropped out.
+Differs from the papers: a cell's position embedding is the sum of a learned vector for
+its row and one for its column, and there is no dropout.
 
 Legend: B batch, C planes, H W board, A actions, D numbers of a token.
 """
@@ -27,16 +27,16 @@ __all__ = ["TransformerConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(NetConfig):
-    """Attention over the cells of one board size; torch computes it in float32."""
+    """A transformer over the cells of boards of one size, in float32 by torch."""
 
     kind: Literal["transformer"] = "transformer"
-    """Tells this config from the other networks'."""
+    """The kind of network."""
     num_layers: int = bounded(4, 1, 64)
-    """Layers of attention and of two dense layers a cell, at least 1."""
+    """Transformer layers, 1 to 64; each is attention and two dense layers."""
     num_units: int = bounded(64, 1, 4096)
-    """Numbers D of a cell, a multiple of num_heads."""
+    """Numbers D of a cell's token, a multiple of ``num_heads``, at most 4096."""
     num_heads: int = bounded(4, 1, 4096)
-    """Heads of attention, at least 1."""
+    """Attention heads, 1 to 4096."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -56,7 +56,7 @@ class TransformerConfig(NetConfig):
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: It is no board game.
+            UsageError: The task is no board game.
         """
         check_board(self, wanted)
         return wanted
@@ -67,7 +67,7 @@ class TransformerConfig(NetConfig):
 
 
 def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
-    # All of torch is in here, for this file is imported where no network is needed.
+    # torch is imported here, because processes without networks import this file too.
     import torch
     from torch import Tensor, nn
     from torch.nn import functional
@@ -78,9 +78,10 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
     num_units, num_heads = config.num_units, config.num_heads
 
     class Layer(nn.Module):
-        """Attention between the cells, and two dense layers, each beside an identity.
+        """Attention between the cells, and two dense layers, each with a residual path.
 
-        Not torch's own layer, whose answers in evaluation mode are other operations.
+        torch's own layer is not used, because it computes differently in evaluation
+        mode.
         """
 
         def __init__(self) -> None:
@@ -120,7 +121,7 @@ def _build(wanted: Signature, config: TransformerConfig) -> BoardNet:
             self.outcome = nn.Linear(num_units, 3)
 
         def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-            """As ``BoardNet``'s; planes are of the board's own size."""
+            """See ``BoardNet.forward``; planes have the board's own size."""
             cells = self.stem(planes.flatten(2).transpose(1, 2))
             cells = cells + (self.rows + self.columns).flatten(0, 1)
             for layer in self.layers:

@@ -1,4 +1,4 @@
-"""Whether an environment keeps what training counts on; ``tengen env check``."""
+"""Checks that an environment keeps its contract; ``tengen env check``."""
 
 from tengen.envs.check.cost import Cost
 from tengen.envs.check.episodes import EpisodeFacts

@@ -13,7 +13,7 @@ from tengen.envs.env import ActionSpec
 
 __all__ = ["agents_actions", "own_actions"]
 
-# Choices that are each tried once; of more, random ones are.
+# Up to so many choices are each tried once; with more, random ones are tried.
 _MAX_TRIED = 64
 
 
@@ -21,8 +21,8 @@ def own_actions(space: Any, seed: int) -> Iterator[Any]:
     """Yields actions of a space, in the environment's own form, without end.
 
     Args:
-        space: The action space; left as it is.
-        seed: Of the random ones.
+        space: The action space, which is not changed.
+        seed: Seed of the random actions.
     """
     from gymnasium import spaces
 
@@ -45,10 +45,10 @@ def agents_actions(
     """Returns random actions ``[T, N, ...]`` as agents give them.
 
     Args:
-        spec: What an action is.
-        num_steps: T.
-        num_envs: N.
-        seed: Of the draws.
+        spec: The action space.
+        num_steps: Number T of steps.
+        num_envs: Number N of copies.
+        seed: Seed of the draws.
     """
     rng = np.random.default_rng(seed)
     shape = (num_steps, num_envs, *spec.shape)

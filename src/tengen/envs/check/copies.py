@@ -1,4 +1,4 @@
-"""Copies stepped together as actors have them, by the convention of `tengen.envs`."""
+"""Checks copies that are stepped together, by the convention of `tengen.envs`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class _Copies:
 
     Args:
         make: Returns the copies.
-        num_envs: How many.
-        seed: Of them.
-        findings: Where what is wrong is noted.
-        watch: Over every call.
+        num_envs: Number of copies.
+        seed: Seed of the copies.
+        findings: Where failures are noted.
+        watch: Watches every call.
     """
 
     def __init__(
@@ -158,14 +158,14 @@ class _Copies:
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Watch
 ) -> None:
-    """Steps copies beside each other, twice from one seed and once from another.
+    """Steps copies together, twice from one seed and once from another.
 
     Args:
         make: Returns the copies.
         num_steps: Rows of each trajectory.
-        seed: The one that is played twice.
-        findings: Where what is wrong is noted.
-        watch: Over every call.
+        seed: The seed that is played twice.
+        findings: Where failures are noted.
+        watch: Watches every call.
 
     Raises:
         CannotGoOnError: An answer cannot be used.
@@ -205,12 +205,12 @@ def check_copies(
 
 
 def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
-    """Compares copies beside each other with the same ones, each played alone.
+    """Compares copies stepped together with the same copies, each played alone.
 
     Args:
         maker: Makes one environment.
         num_steps: Rows of each trajectory.
-        seed: Of the copies.
+        seed: Seed of the copies.
 
     Raises:
         CannotGoOnError: An answer cannot be used.
@@ -224,7 +224,7 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
     rows = _played(copies, actions)
     copies.close()
     reader = make(1, 0)
-    reader.close()  # what reads observations and actions needs no copy
+    reader.close()  # reading observations and actions needs no copy
     for copy, copy_seed in enumerate(copy_seeds(seed, _NUM_COPIES)):
         env = maker()
         own = [reader.own_action(action) for action in actions[:, copy]]

@@ -1,4 +1,4 @@
-"""What an environment costs: time of steps and resets, and memory that is not freed."""
+"""Measures an environment: time of steps and resets, and memory that is not freed."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tengen.envs.check.one import Maker
 __all__ = ["Cost", "measure", "measure_copies"]
 
 _STATM = Path("/proc/self/statm")
-# Growth in each of several parts of the steps that is no chance.
+# Memory that grows by so much in each of these parts of the steps is no chance.
 _NUM_PARTS = 4
 _MAX_GROWTH_BYTES = 1 << 20
 _MAX_SECONDS = 10.0
 _NUM_COPIES = 8
-# Different actions; after them they come again.
+# Distinct actions, which are then repeated.
 _NUM_ACTIONS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What some steps cost, on this machine, beside whatever else ran on it."""
+    """The cost of some steps on this machine, beside its other work."""
 
     steps_per_second: float
-    """Of all copies together, their resets counted."""
+    """Steps per second of all copies together, resets included."""
     num_copies: int
-    """How many there were, stepped by one thread."""
+    """Number of copies, stepped by one thread."""
     reset_share: float | None
     """Share of the time that was spent in reset, 0 to 1; None where copies of a suite
     reset by themselves."""
     memory_growth_bytes: int | None
-    """Memory of the process that was not given back; None where it is not known."""
+    """Growth of the process's memory in bytes; None where it is unknown."""
 
 
 class _Clock:
@@ -56,12 +56,12 @@ class _Clock:
 
 
 def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
-    """Steps one environment, and keeps nothing of what it gives.
+    """Measures one environment, and keeps none of its results.
 
     Args:
-        maker: Makes it.
-        num_steps: At most so many steps, and ten seconds of them.
-        seed: Of the actions.
+        maker: Makes the environment.
+        num_steps: The most steps; they take at most ten seconds.
+        seed: Seed of the actions.
 
     Raises:
         CannotGoOnError: An answer cannot be used.
@@ -99,12 +99,12 @@ def measure(maker: Maker, num_steps: int, seed: int) -> Cost:
 def measure_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings
 ) -> Cost:
-    """Steps copies of a suite that has no ``gymnasium.Env`` to show; as ``measure``.
+    """Measures copies of a suite without a ``gymnasium.Env``; see ``measure``.
 
     Args:
         make: Returns the copies.
-        num_steps: Of all of them together.
-        seed: Of copies and actions.
+        num_steps: Steps of all copies together.
+        seed: Seed of copies and actions.
         findings: Where growing memory is noted.
     """
     env = make(_NUM_COPIES, seed)
@@ -136,9 +136,9 @@ def measure_copies(
 def _advance_all(
     advance: Callable[[], int], clock: _Clock, num_steps: int, findings: Findings
 ) -> int | None:
-    """Advances by so many steps in parts, and returns how memory grew after the first.
+    """Makes the steps in parts, and returns how memory grew after the first part.
 
-    The first part fills caches that stay.
+    The first part is not counted, because it fills permanent caches.
     """
     num_taken = 0
     memory = []
@@ -167,7 +167,7 @@ def _advance_all(
 
 
 def _memory_bytes() -> int | None:
-    """Returns the memory of this process that is in use; None where it is not told."""
+    """Returns the memory that this process uses; None where it is unknown."""
     gc.collect()
     if not sys.platform.startswith("linux"):
         return None

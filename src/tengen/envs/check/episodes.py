@@ -1,4 +1,4 @@
-"""Episodes of one environment: how they begin and end, and what is promised of them."""
+"""Checks the episodes of one environment: their beginnings, steps and ends."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tengen.envs.check.seen import copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 
-# Episodes whose end is played again, and of which a rule must hold to be believed.
+# Episodes whose end is played again; a finding must hold in all of them.
 _NUM_ENDS = 3
-# Of a step count that says nothing of a limit.
+# Equal lengths of episodes below this do not suggest a limit of steps.
 _MIN_LIMIT = 10
-# Of steps in which an episode may well not end.
+# Below this number of steps it is no finding that no episode ended.
 _MIN_ENDLESS = 1000
 
 
 @dataclass
 class EpisodeFacts:
-    """What was seen of episodes, for people."""
+    """Statistics of the episodes played, for the report."""
 
     num_steps: int = 0
     """Steps taken."""
     num_ended: int = 0
     """Episodes that ended."""
     num_truncated: int = 0
-    """Those of them that were cut short."""
+    """How many of the episodes that ended were cut short."""
     shortest: int = 0
     """Steps of the shortest that ended; 0 where none did."""
     longest: int = 0
@@ -40,7 +40,7 @@ class EpisodeFacts:
     least_reward: float = math.inf
     """The least reward of a step."""
     greatest_reward: float = -math.inf
-    """The greatest one."""
+    """The greatest reward of a step."""
 
     def take(self, moved: Moved) -> None:
         """Counts a step."""
@@ -70,8 +70,8 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
     """Notes bounds that agents cannot keep to.
 
     Args:
-        env: The environment, not begun.
-        findings: Where what is wrong is noted.
+        env: The environment, before its first reset.
+        findings: Where failures are noted.
     """
     from gymnasium import spaces
 
@@ -91,12 +91,12 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
 def check_episodes(
     maker: Maker, num_steps: int, seed: int, is_limited: bool
 ) -> EpisodeFacts:
-    """Plays episodes by random actions and looks at every answer.
+    """Plays episodes by random actions and checks every result.
 
     Args:
         maker: Makes the environment.
-        num_steps: Steps in all.
-        seed: Of episodes and actions.
+        num_steps: Steps in total.
+        seed: Seed of episodes and actions.
         is_limited: Whether a limit of steps is declared.
 
     Raises:
@@ -161,10 +161,11 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
 
 
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
-    """Finds a step that resets: its observation is then what reset would give.
+    """Finds an environment that resets in step, so that the final observation is wrong.
 
-    The same episode is played again up to its last step, in place of which reset is
-    called: whoever resets in step would draw the same beginning from the same stream.
+    The same episode is played again up to its last step, and then reset is called in
+    place of that step. An environment that resets in step draws the same first
+    observation from the same stream, which shows the error.
     """
     env = maker()
     do_reset = all(_is_next_beginning(env, episode) for episode in ended)
@@ -192,5 +193,5 @@ def _is_next_beginning(env: OneEnv, episode: _Ended) -> bool:
     env.reset(episode.seed)
     for action in episode.actions[:-1]:
         if env.step(action).is_over:
-            return False  # another episode than before: that is told by its own check
+            return False  # another episode than before, which its own check reports
     return is_same(env.reset(), episode.final)

@@ -1,4 +1,4 @@
-"""What a check of an environment found, one line each."""
+"""Findings of a check of an environment, one line each."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["CannotGoOnError", "Finding", "Findings"]
 
 
 class CannotGoOnError(Exception):
-    """What was found leaves nothing to look at further; it is told already."""
+    """A failure that was noted already makes further checks impossible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is not as it must be."""
+    """One failure of an environment."""
 
     rule: str
-    """Which rule, a name that stays: ``step.reward``."""
+    """The rule's name, which never changes: ``step.reward``."""
     is_broken: bool
-    """Whether the contract is broken; else it is a warning."""
+    """Whether the contract is broken; otherwise the finding is a warning."""
     message: str
     """``<name> (<what was seen>) <what must be>; <what to do>``."""
 
 
 class Findings:
-    """Findings in the order of discovery, the first of each rule.
+    """The first finding of each rule, in the order of discovery.
 
-    A rule that is broken at one step is mostly broken at every step.
+    Later ones are left out, because a broken rule is mostly broken at every step.
     """
 
     def __init__(self) -> None:
@@ -49,18 +49,18 @@ class Findings:
 
         Args:
             rule: See ``Finding``.
-            name: Of what is wrong, ``reward``.
-            seen: What it was.
-            must: What it must be, and what to do: ``must be finite; correct it``.
+            name: Name of the wrong part, such as ``reward``.
+            seen: The wrong value.
+            must: What is right, and what to do: ``must be finite; correct it``.
         """
         self._add(rule, True, f"{name} ({one_line(seen, 200)}) {must}")
 
     def warning(self, rule: str, name: str, seen: object, must: str) -> None:
-        """Notes what may be meant, and mostly is not; as ``broken``."""
+        """Notes what may be intended but mostly is not; see ``broken``."""
         self._add(rule, False, f"{name} ({one_line(seen, 200)}) {must}")
 
     def refused(self, rule: str, message: object) -> None:
-        """Notes that the contract is broken, in the words of an error's line."""
+        """Notes that the contract is broken, with the message of an error."""
         self._add(rule, True, one_line(message, 1000))
 
     def _add(self, rule: str, is_broken: bool, message: str) -> None:

@@ -1,4 +1,4 @@
-"""One ``gymnasium.Env``, of which every answer is looked at."""
+"""One ``gymnasium.Env`` whose results are all checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tengen.errors import UsageError
 
 __all__ = ["Maker", "Moved", "OneEnv"]
 
-# What wrappers that reset by themselves put the final observation into.
+# Keys of info in which wrappers that reset by themselves put the final observation.
 _FINAL_KEYS = ("final_obs", "final_observation", "final_info")
 _FIVE = "(observation, reward, terminated, truncated, info)"
 
@@ -31,21 +31,22 @@ class Maker(NamedTuple):
     name: str
     """The task."""
     findings: Findings
-    """Where everything that is wrong is noted."""
+    """Where failures are noted."""
     watch: Watch
-    """Over every call."""
+    """Watches every call."""
 
     def __call__(self) -> OneEnv:
         """Makes one.
 
         Raises:
-            CannotGoOnError: It cannot be made, or its spaces are not handled.
+            CannotGoOnError: The environment cannot be made, or its spaces are not
+                handled.
         """
         return OneEnv(self)
 
 
 class Moved(NamedTuple):
-    """What a step gave."""
+    """The results of a step."""
 
     observation: Any
     """As the environment gave it."""
@@ -58,14 +59,14 @@ class Moved(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode is."""
+        """Whether the episode is over."""
         return self.terminated or self.truncated
 
 
 class OneEnv:
-    """An environment whose answers are noted where they break the contract.
+    """An environment whose results are noted where they break the contract.
 
-    Every method raises ``CannotGoOnError`` where an answer cannot be used.
+    Every method raises ``CannotGoOnError`` where a result cannot be used.
 
     Attributes:
         env: The ``gymnasium.Env``.
@@ -92,7 +93,7 @@ class OneEnv:
 
     @property
     def where(self) -> str:
-        """Where in which episode it is, for messages."""
+        """The current episode and step, for messages."""
         return f"episode {self._episode}, step {self._step}"
 
     def reset(self, seed: int | None = None) -> Any:
@@ -124,7 +125,7 @@ class OneEnv:
         return observation
 
     def step(self, action: Any) -> Moved:
-        """Steps, and returns what that gave."""
+        """Steps, and returns the results."""
         self._step += 1
         try:
             with self._watch.during(f"step({action!r})"):
@@ -157,7 +158,7 @@ class OneEnv:
         )
 
     def close(self) -> None:
-        """Closes it twice, as it may come to be."""
+        """Closes it twice, which may happen in use."""
         for call in ("close()", "a second close()"):
             try:
                 with self._watch.during(call):
@@ -247,7 +248,7 @@ class OneEnv:
 
 
 def _kind(value: Any) -> str:
-    """Returns what a value is, and what it holds where that is short."""
+    """Returns a value's type, and its content where that is short."""
     if isinstance(value, tuple):
         return f"{len(value)} values"
     return f"{type(value).__name__} {value!r}"

@@ -1,4 +1,4 @@
-"""``check_env``: everything that is looked at, in order, and what came of it."""
+"""``check_env``: runs all checks of an environment in order, and reports the result."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tengen.errors import UsageError
 
 __all__ = ["Report", "check_env", "check_own_env"]
 
-# Of the trajectories that are compared, of which there are a dozen.
+# Steps of each trajectory that is compared; there are a dozen.
 _MAX_COMPARED = 300
 
 
 @dataclass
 class Report:
-    """What a check found."""
+    """The results of a check."""
 
     findings: list[Finding]
     """In the order of discovery."""
     episodes: EpisodeFacts | None = None
-    """What was seen of episodes; None where nothing was."""
+    """Statistics of episodes; None where none were played."""
     cost: Cost | None = None
-    """What steps cost; None where that was not measured."""
+    """The cost of steps; None where it was not measured."""
     is_whole: bool = False
-    """Whether everything was looked at; else what is broken was in the way."""
+    """Whether all checks were made; otherwise a failure made the rest impossible."""
 
     @property
     def num_broken(self) -> int:
@@ -50,16 +50,16 @@ def check_env(
     seed: int = 0,
     timeout_s: float = 60.0,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; runs in a thread of its own.
+    """Checks an environment as actors use it. Blocks; uses its own thread.
 
     Args:
-        make: Returns copies of it.
-        make_one: Returns one, a ``gymnasium.Env``; None where there is none to be had
-            and the copies alone are looked at.
+        make: Returns copies of the environment.
+        make_one: Returns one ``gymnasium.Env``; None where there is none, so that only
+            the copies are checked.
         name: The task, for messages.
         num_steps: Random steps, at least 1.
-        seed: Of episodes and actions, at least 0.
-        timeout_s: How long one call may take, in seconds.
+        seed: Seed of episodes and actions, at least 0.
+        timeout_s: Seconds that one call may take.
     """
     findings, watch = Findings(), Watch(timeout_s)
     report = Report([])
@@ -86,14 +86,14 @@ def check_own_env(
     """Checks an environment of one's own, for its tests; see ``check_env``.
 
     Args:
-        make_one: A class of ``gymnasium.Env``, or a function that returns one; called
-            without arguments, several times.
-        name: What messages call it; its class where empty.
+        make_one: A subclass of ``gymnasium.Env``, or a function that returns an
+            environment; called without arguments, several times.
+        name: The environment's name in messages; empty: the name of its class.
         num_steps: Random steps, at least 1.
-        seed: Of episodes and actions, at least 0.
+        seed: Seed of episodes and actions, at least 0.
 
     Raises:
-        UsageError: The contract is broken; names everything that was found broken.
+        UsageError: The contract is broken; the message has every broken rule.
     """
     shown = name or getattr(make_one, "__name__", type(make_one).__name__)
     report = check_env(
@@ -122,10 +122,10 @@ class _Work:
     report: Report
 
     def all(self) -> None:
-        """Looks at everything.
+        """Makes all checks.
 
         Raises:
-            CannotGoOnError: What is broken is in the way of the rest.
+            CannotGoOnError: A failure makes the rest impossible.
         """
         compared = min(self.num_steps, _MAX_COMPARED)
         if self.make_one is not None:
@@ -149,7 +149,7 @@ class _Work:
         is_repeated = check_seeds(maker, compared, self.seed)
         self.report.cost = measure(maker, self.num_steps, self.seed)
         if self.findings.num_broken:
-            # Copies would break in the same places, and say it in other words.
+            # Copies would fail in the same places, with other messages.
             raise CannotGoOnError
         if is_repeated:
             check_against_one(maker, compared, self.seed)

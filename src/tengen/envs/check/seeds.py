@@ -1,4 +1,4 @@
-"""What a seed promises: the same actions after it, the same trajectory."""
+"""Checks of seeds: a seed and the same actions must give the same trajectory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tengen.envs.check.seen import copied, is_same
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Seeds that should not all begin, and go on, alike.
+# Number of seeds whose trajectories should not all be equal.
 _NUM_SEEDS = 3
-# Steps by which two episodes should differ, where they do.
+# Steps within which two different episodes should differ.
 _NUM_BEGINNING = 20
 
 
@@ -27,20 +27,20 @@ class Row(NamedTuple):
     observation: Any
     """A copy of what the environment gave."""
     reward: float
-    """0 of a reset."""
+    """The reward; 0 for a reset."""
     terminated: bool
-    """False of a reset."""
+    """Whether the task ended; False for a reset."""
     truncated: bool
-    """False of a reset."""
+    """Whether the episode was cut short; False for a reset."""
 
 
 def play(env: OneEnv, seed: int, actions: Sequence[Any]) -> list[Row]:
     """Plays from a seed, as tengen does: a row that begins an episode takes no action.
 
     Args:
-        env: The environment; its episode under way is given up.
-        seed: Of the first reset.
-        actions: One a row.
+        env: The environment; its current episode is given up.
+        seed: Seed of the first reset.
+        actions: One action for each row.
 
     Returns:
         The first observation, and a row for each action.
@@ -66,8 +66,8 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
 
     Args:
         maker: Makes the environment.
-        num_steps: Of each trajectory.
-        seed: The one that is played several times.
+        num_steps: Steps of each trajectory.
+        seed: The seed that is played several times.
 
     Returns:
         Whether the same seed gave the same trajectory.
@@ -165,7 +165,7 @@ def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) ->
 
 
 def _first_difference(rows: Sequence[Row], others: Sequence[Row]) -> str | None:
-    """Returns what differs first, in words; None where nothing does."""
+    """Returns the first difference in words; None where there is none."""
     for i, (row, other) in enumerate(zip(rows, others, strict=True)):
         where = f"at row {i}" if i else "of the first reset"
         if not is_same(row.observation, other.observation):

@@ -1,4 +1,4 @@
-"""Whether an observation is what its space says."""
+"""Checks that observations fit their space."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ObservationCheck:
 
     Args:
         space: The observation space, of a kind that is handled.
-        findings: Where everything that is wrong is noted.
+        findings: Where failures are noted.
     """
 
     def __init__(self, space: Any, findings: Findings) -> None:
@@ -30,11 +30,11 @@ class ObservationCheck:
         """Notes what is wrong with an observation.
 
         Args:
-            observation: As the environment gave it.
-            where: Of which step it is, for messages.
+            observation: The observation as the environment gave it.
+            where: The episode and step, for messages.
 
         Raises:
-            CannotGoOnError: It cannot be read at all.
+            CannotGoOnError: The observation cannot be read at all.
         """
         self._check_part(self._space, observation, "observation", where)
 
@@ -125,7 +125,7 @@ class ObservationCheck:
         self, space: Any, array: NDArray[Any], name: str, where: str
     ) -> None:
         low, high = _bounds(space)
-        # Bounds of a Box are rounded to its type, and so is what is compared with them.
+        # Rounded like the bounds of a Box, which are rounded to its type.
         rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
         outside = (rounded < low) | (rounded > high)
         if not outside.any():
@@ -173,7 +173,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def copied(observation: Any) -> Any:
-    """Returns an observation that nothing which follows changes."""
+    """Returns a copy of an observation, which later steps do not change."""
     if isinstance(observation, dict):
         return {key: copied(part) for key, part in observation.items()}
     if isinstance(observation, tuple | list):
@@ -195,7 +195,7 @@ def _keys(value: Any) -> str:
 
 
 def _bounds(space: Any) -> tuple[Any, Any]:
-    """Returns the least and the greatest number of each place of an array."""
+    """Returns the least and the greatest number of each entry of an array."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):

@@ -1,4 +1,4 @@
-"""A watch over calls that may never return."""
+"""A watch that notices calls that never return."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Watch:
     A call that hangs in C code and keeps the interpreter's lock is not noticed.
 
     Args:
-        timeout_s: How long a call may take, in seconds.
+        timeout_s: Seconds that a call may take.
     """
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s
-        # One assignment, so that the other thread never sees half of it.
+        # Set by one assignment, so that the other thread never sees a part of it.
         self._call: tuple[str, float] | None = None
 
     @contextlib.contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Says which call runs inside."""
+        """Records which call runs inside the context."""
         self._call = what, time.monotonic()
         try:
             yield
@@ -57,7 +57,7 @@ class Watch:
             finally:
                 is_done.set()
 
-        # It must not keep the process from its end.
+        # A daemon, so that it does not keep the process from ending.
         threading.Thread(target=runs, name="environment", daemon=True).start()
         while not is_done.wait(_POLL_S):
             call = self._call

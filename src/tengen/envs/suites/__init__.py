@@ -1,5 +1,5 @@
 """Suites of environments, one file each; the package that each needs is an extra.
 
-``tengen.envs.registry`` has the table. A suite's file imports its package when an
-environment of it is first asked for.
+``tengen.envs.registry`` has the table of suites. A suite's file imports its package
+only when one of its environments is first used.
 """

@@ -1,17 +1,17 @@
 """Atari games on the Arcade Learning Environment's own vector form: ``atari/Pong``.
 
-An observation is one screen, ``[1, 84, 84]`` uint8 grey, the greatest of the last two
-frames; what a network sees of the screens before is the network's matter
-(``net.num_frames``), so that a screen is sent and stored once. ``atari/Pong`` is played
-as preset ``v5`` says, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` as others do
+An observation is one grey screen, ``[1, 84, 84]`` uint8, the pixelwise maximum of the
+last two frames. Earlier screens are stacked by the network (``net.num_frames``), so
+that each screen is sent and stored once. ``atari/Pong`` is played by the protocol
+``v5``, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` by these protocols
 (`tengen.envs.suites.atari_protocols`).
 
-The package is licensed under the GPL; a user installs it, and nothing of it is here.
+The package is licensed under the GPL; the user installs it, and no part of it is here.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
 Differs from it: see `tengen.envs.suites.atari_protocols`. An episode that is cut after
-108,000 frames ends with the screen of the step before the cut, as the package makes
-none of it.
+108,000 frames ends with the screen of the step before the cut, because the package
+gives no screen of the cut.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 FRAME_SKIP = 4
-"""Frames of the emulator that a step is."""
+"""Emulator frames in one step."""
 _PREFIX = "atari/"
 _MAX_FRAMES = 108_000
 _SIDE = 84
-# Above it a number would be none to the emulator, whose seeds have a sign.
+# The emulator's seeds are signed 32-bit numbers, and a negative one counts as none.
 _SEED_BITS = 31
 
 
@@ -121,27 +121,27 @@ def protocol_of(name: str) -> Protocol:
 
 
 def vector_env(rom: str, num_envs: int, protocol: Protocol, **options: Any) -> Any:
-    """Returns copies of a game as the package has them, ``AtariVectorEnv``.
+    """Returns copies of a game as the package's ``AtariVectorEnv``.
 
-    What they do is the same whatever their screens are.
+    The copies play the same whatever the form of their screens.
 
     Args:
         rom: ALE's name of the game.
-        num_envs: Copies.
-        protocol: How it is played.
-        options: What their screens are and how many step together, in the package's
-            words.
+        num_envs: Number of copies.
+        protocol: How the game is played.
+        options: Further options of the package, for the screens and for how many copies
+            step together.
 
     Raises:
-        UsageError: Gymnasium, which the package needs for it, is not installed.
+        UsageError: Gymnasium, which the package needs, is not installed.
     """
     import_gymnasium()
     import ale_py
     from ale_py.vector_env import AtariVectorEnv
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    # What the package would clip, start and end with a life is done here or said here:
-    # its own switches stand on where nobody set them, and a life's end restarts the
+    # Reward clipping, pressing fire and the end of a life are set explicitly or done
+    # here: the package's switches are on by default, and its end of a life restarts the
     # whole game.
     return AtariVectorEnv(
         rom,
@@ -172,7 +172,7 @@ def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
 
 
 def grey_env(name: str, num_envs: int, **options: Any) -> Any:
-    """Returns the copies of a task with the screens that an agent sees.
+    """Returns the copies of a task with the grey screens that an agent sees.
 
     Args:
         name: ``atari/Pong``, ``atari/Pong/classic``.
@@ -180,7 +180,7 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
         options: As for ``vector_env``.
 
     Raises:
-        UsageError: The task is unknown, ALE is not installed, or a ROM is not there.
+        UsageError: The task is unknown, ALE is not installed, or a ROM is missing.
     """
     rom, protocol = rom_of(name), protocol_of(name)
     side = {"img_height": _SIDE, "img_width": _SIDE}
@@ -195,11 +195,11 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
 
 
 def spec_of(name: str, envs: Any) -> EnvSpec:
-    """Returns what is known of a task.
+    """Returns the spec of a task.
 
     Args:
         name: The task.
-        envs: Its copies, as the package has them.
+        envs: The task's copies, as the package's object.
     """
     protocol = protocol_of(name)
     return EnvSpec(
@@ -217,7 +217,7 @@ def spec_of(name: str, envs: Any) -> EnvSpec:
 
 
 class Episodes:
-    """What the package does not tell of a step: which copies it reset, lives lost.
+    """Tracks what the package does not report: which copies were reset, lives lost.
 
     Args:
         protocol: How the game is played.
@@ -231,7 +231,7 @@ class Episodes:
         self._lives = np.zeros(num_envs, np.int32)
 
     def begin(self, info: dict[str, Any]) -> None:
-        """Takes what the package tells of a reset of all."""
+        """Takes the package's information about a reset of all copies."""
         self._lives = info["lives"]
         self._is_over = np.zeros(self._num_envs, np.bool_)
 
@@ -243,7 +243,7 @@ class Episodes:
         truncated: NDArray[np.bool_],
         info: dict[str, Any],
     ) -> Step:
-        """Returns a step of what the package tells of it."""
+        """Returns a ``Step`` from the package's results."""
         is_reset, self._is_over = self._is_over, terminated | truncated
         lives, self._lives = self._lives, info["lives"]
         life_lost = None
@@ -268,13 +268,13 @@ class AtariEnv:
         seed: At least 0. Copies have streams of their own, which no other seed shares.
 
     Attributes:
-        spec: What is known of the game.
-        num_envs: Copies N.
-        seeds: ``[N]`` int64, of the copies.
+        spec: The game's spec.
+        num_envs: Number N of copies.
+        seeds: ``[N]`` int64, the seeds of the copies.
 
     Raises:
         UsageError: The game or the protocol is unknown, ALE is not installed, a ROM is
-            not there, or a number is out of its range.
+            missing, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -303,7 +303,7 @@ class AtariEnv:
 
         Raises:
             EnvError: The package raised.
-            RunError: An action is out of range. The package would hang for ever.
+            RunError: An action is out of range, by which the package would hang.
         """
         self._range.check(actions, self.num_envs)
         try:
@@ -320,7 +320,7 @@ class AtariEnv:
                 the newest.
 
         Raises:
-            UsageError: It is no such screen.
+            UsageError: The observation is no such screen.
         """
         screens = np.asarray(observation)
         if screens.dtype != np.uint8 or screens.shape[-2:] != (_SIDE, _SIDE):
@@ -360,7 +360,7 @@ def _parts(name: str) -> tuple[str, Protocol]:
 
 
 def _games() -> dict[str, str]:
-    """Returns the games' names as Gymnasium writes them, and as ALE does."""
+    """Returns ALE's names of the games by their names in Gymnasium."""
     from ale_py import roms
 
     return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}

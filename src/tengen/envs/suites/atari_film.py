@@ -1,9 +1,9 @@
-"""Atari in colours: the copies that are scored are played a second time beside them.
+"""Atari films in colour: the scored copies are played a second time with colours.
 
-An agent's screens are 84 x 84 and grey. ALE's vector form plays the same copies in
-colours of 160 x 210 too: with a copy's seed, the protocol and its actions, sticky
-actions, actions that do nothing at the begin and fire fall out the same. That the
-rewards are the same, and the ends, is checked at each step.
+An agent's screens are grey and 84 x 84. A second set of copies in ALE's vector form
+plays the same games in colour, 160 x 210. With the same seeds, protocol and actions,
+sticky actions, initial no-op actions and fire are the same too. Each step checks that
+rewards and ends of episodes are equal.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
 
 
 class _ColourCamera:
-    """The first copies of a game once more, in colours; see ``Camera``.
+    """The first copies of a game, played once more in colour; see ``Camera``.
 
     Args:
         env: The copies that are scored.
-        num_filmed: How many.
+        num_filmed: How many of them are filmed.
     """
 
     pictures_per_s = _FRAMES_PER_S / FRAME_SKIP
@@ -72,7 +72,7 @@ class _ColourCamera:
         """Plays the step too.
 
         Raises:
-            RunError: It gave another reward or another end than the copy's.
+            RunError: A reward or an end of an episode differs from the scored copy's.
         """
         num_filmed = len(self._seeds)
         taken = actions[:num_filmed].astype(np.int32)

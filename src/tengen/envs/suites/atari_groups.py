@@ -1,8 +1,9 @@
-"""Two groups of one game's copies, which ALE's one thread steps in turns.
+"""Two groups of one game's copies, which ALE steps in turns on one thread.
 
-ALE's vector form steps half of its copies at a time: it gives back those that were sent
-first, and takes actions for those that it gave back last. With one thread the order is
-that of sending, so that the halves are always the same copies; that is checked.
+ALE's vector form steps half of its copies at a time: it returns the copies that were
+sent actions first, and takes actions for the copies that it returned last. With one
+thread, copies come back in the order of sending, so that the halves are always the same
+copies; this is checked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def make_groups(name: str, num_envs: int, seeds: Sequence[int]) -> list[GroupEnv
     Args:
         name: ``atari/Pong``, ``atari/Pong/classic``.
         num_envs: Copies of each group, at least 1.
-        seeds: Of the two groups, at least 0.
+        seeds: Seeds of the two groups, at least 0.
 
     Raises:
         UsageError: As ``make``.
@@ -48,7 +49,7 @@ class _Both:
         self._ids = [np.arange(num_envs) + place * num_envs for place in range(2)]
         self.spec = spec_of(name, self._envs)
         self.range = ActionRange(self.spec.actions, name)
-        # Of the group that was received from, and has not been sent to since.
+        # The group that was received from and has not been sent actions since.
         self._turn_of: int | None = None
         self._next = 0
 
@@ -101,7 +102,7 @@ class _Both:
 
 
 class _AtariGroup:
-    """One of the two; see ``GroupEnv``."""
+    """One of the two groups; see ``GroupEnv``."""
 
     def __init__(self, both: _Both, place: int) -> None:
         self._both = both

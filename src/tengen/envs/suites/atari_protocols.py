@@ -1,8 +1,9 @@
-"""How an Atari game is played and scored: the presets that published figures name.
+"""The protocols by which Atari games are played and scored in published results.
 
-All have a frame skip of 4 with the greatest of the last two frames, grey screens of
-84 x 84, and episodes of at most 108,000 frames of the emulator, of which a step is
-four; a step that only resets is none. ``tengen train --frames`` counts steps.
+All protocols have a frame skip of 4 with the maximum of the last two frames, grey
+screens of 84 x 84, and episodes of at most 108,000 emulator frames. A step is four
+emulator frames; a step that only resets has none. ``tengen train --frames`` counts
+steps.
 
 Source: `v5` Machado et al. 2018, "Revisiting the Arcade Learning Environment"
 (arXiv:1709.06009), sections 5 and 6; `r2d2` Kapturowski et al. 2019, "Recurrent
@@ -22,19 +23,20 @@ class Protocol:
     """One way to play, for training and for scores."""
 
     name: str
-    """As the task says it, ``atari/Pong/classic``."""
+    """The protocol's name, as in the task ``atari/Pong/classic``."""
     sticky: float
-    """Probability with which the emulator repeats the action before, each frame."""
+    """Probability, at each frame, that the emulator repeats the action before."""
     all_actions: bool
-    """Whether there are all 18 actions, or those that do something in the game."""
+    """Whether all 18 actions are available, or only those used by the game."""
     max_noops: int
-    """An episode begins with up to so many actions that do nothing."""
+    """The most actions that do nothing at the beginning of an episode."""
     presses_fire: bool
-    """Whether a game that waits for the fire button is started."""
+    """Whether fire is pressed at the start in games that wait for it."""
     ends_with_life: bool
-    """Whether what is learned from ends with a life; a score is of the whole game."""
+    """Whether losing a life ends the episode for learning; scores count whole games."""
     reward_bound: float | None
-    """What is learned from is clipped to it; a score is not. None for no bound."""
+    """Absolute value that rewards are clipped to for learning; scores are not clipped.
+    None for no bound."""
 
 
 PROTOCOLS = {
@@ -69,4 +71,4 @@ PROTOCOLS = {
         ),
     )
 }
-"""By name; the first is that of a task which names none."""
+"""Protocols by name; the first is used where a task names none."""

@@ -1,15 +1,15 @@
 """DeepMind Lab where it is installed: ``dmlab/explore_goal_locations_small``.
 
-Nobody ships it as a package of pip: it is built by its own instructions, and the module
-``deepmind_lab`` is what is looked for. An observation is ``[3, 72, 96]`` uint8, red,
-green and blue; the levels whose names begin with ``language_`` have the words of their
+There is no pip package: the user builds DeepMind Lab by its own instructions, and the
+suite needs its module ``deepmind_lab``. An observation is ``[3, 72, 96]`` uint8, red,
+green and blue. Levels whose names begin with ``language_`` have the words of their
 instruction too, ``observation/instruction`` ``[256]`` bool. An action is one of nine,
-held for 4 frames. Levels of DMLab-30 go by their names, others by their paths.
+held for 4 frames. Levels of DMLab-30 are named by their names, others by their paths.
 
-Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801); the nine actions of
-Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), table D.2.
-Differs from the latter: a word of an instruction is the bit that a checksum of it
-chooses, without its place in the sentence.
+Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801); the nine actions are
+those of Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561), table D.2.
+Differs from IMPALA: each word of an instruction sets one bit, chosen by the word's
+checksum; the order of words is lost.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ def maker_of_one(name: str) -> Callable[[], Any]:
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
     Raises:
         UsageError: As ``make``.
     """
     env = make(name, num_envs, seed)
-    # Levels with an instruction have it beside the screen.
+    # Levels with an instruction have two observations, of which one is the screen.
     (screen,) = (one for one in env.spec.observations if "instruction" not in one)
     draw = functools.partial(draw_screen, scale=_SCALE)
     return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
@@ -143,17 +143,17 @@ class _Level:
     def reset(
         self, *, seed: int | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode, each with a seed of its own."""
+        """Begins an episode with a new seed."""
         if seed is not None:
             self._random = np.random.RandomState(seed)
         self._lab.reset(seed=self._random.randint(2**_SEED_BITS - 1))
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Holds an action; a level's own time limit terminates, as published."""
+        """Holds an action; a level's own time limit terminates, as in publications."""
         reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
         is_over = not self._lab.is_running()
-        # A level that is over shows nothing more.
+        # A level that is over has no observation, so the last one is repeated.
         seen = self._last if is_over else self._seen()
         return seen, float(reward), is_over, False, {}
 

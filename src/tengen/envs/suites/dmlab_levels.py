@@ -1,8 +1,8 @@
 """DMLab-30's levels, and the cache of the maps that they compile.
 
-A map takes seconds to compile, and most levels draw one of a bounded number. Lab asks a
-cache by a key and a path: it copies what it has to the path, or is given the file that
-was compiled.
+A map takes seconds to compile, and most levels draw one of a limited number of maps.
+Lab asks the cache for a map by a key and a path. The cache copies the map to the path
+if it has the map; otherwise Lab compiles the map and gives the file to the cache.
 
 Source: Beattie et al. 2016, "DeepMind Lab" (arXiv:1612.03801), and DMLab-30.
 """
@@ -52,10 +52,10 @@ LEVELS = (
     "skymaze_irreversible_path_hard",
     "skymaze_irreversible_path_varied",
 )
-"""DMLab-30, of which two levels differ in training and test."""
+"""The levels of DMLab-30; two of them have different versions for training and test."""
 
 _FOLDER = "tengen/dmlab"
-# Maps are dropped rather than the last of a disk filled.
+# Free bytes that a disk must keep; below that, maps are not kept.
 _LEAST_FREE = 2**30
 
 
@@ -63,8 +63,8 @@ class LevelCache:
     """Compiled maps in a folder that all processes of a user share.
 
     Args:
-        folder: Where they lie; None for ``tengen/dmlab`` of the user's cache folder
-            (``XDG_CACHE_HOME``, else ``~/.cache``).
+        folder: The folder of the maps; None for ``tengen/dmlab`` in the user's cache
+            folder (``XDG_CACHE_HOME``, else ``~/.cache``).
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -87,11 +87,11 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Keeps a map; one that cannot be kept is compiled again some day.
+        """Keeps a map; a map that cannot be kept will be compiled again.
 
         Args:
-            key: What it was made from.
-            pk3_path: Where Lab wrote it.
+            key: What the map was made from.
+            pk3_path: Where Lab wrote the map.
         """
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class LevelCache:
             os.close(handle)
             try:
                 shutil.copyfile(pk3_path, name)
-                # Whole or not at all: others may read it at once.
+                # Moved into place as a whole, because others may read it at once.
                 Path(name).replace(self._path(key))
             finally:
                 Path(name).unlink(missing_ok=True)

@@ -1,13 +1,13 @@
-"""Google Research Football by EnvPool's build of it: ``football/academy_corner``.
+"""Google Research Football, in EnvPool's build: ``football/academy_corner``.
 
-An observation is ``[4, 72, 96]`` bool: where the own team, the other team, the ball and
-the player in control are. But for three tasks the default networks are deep ones that
-see four of these at once, as the published ones do. Actions are the game's 19, the
-reward is goals, and a step is 10 steps of its physics.
+An observation is ``[4, 72, 96]`` bool: the places of the own team, the other team, the
+ball and the player in control. Except for three tasks, the default network is a deep
+one that sees four observations at once, as in publications. Actions are the game's 19,
+the reward is goals, and a step is 10 steps of the game's physics.
 
 Source: Kurach et al. 2020, "Google Research Football: A Novel Reinforcement Learning
 Environment" (arXiv:1907.11180), sections 3.2 and 3.3.
-Differs from it: planes are bools, of which a byte of a store holds eight.
+Differs from it: planes are bools, of which the store packs eight into a byte.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SCENARIOS = (
     "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy",
 )
-# Little more than a run to the goal: three layers see it.
+# Tasks that are little more than a run to the goal: three layers suffice.
 _EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score")
 _IDS = "gfootball/"
 _VERSION = "-v1"
@@ -77,7 +77,7 @@ def make(name: str, num_envs: int, seed: int) -> FootballEnv:
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
     Raises:
         UsageError: As ``make``.
@@ -96,8 +96,8 @@ class FootballEnv:
         seed: At least 0. Copies have streams of their own, which no other seed shares.
 
     Attributes:
-        spec: What is known of the scenario.
-        num_envs: Copies N.
+        spec: The scenario's spec.
+        num_envs: Number N of copies.
 
     Raises:
         UsageError: The scenario is unknown, EnvPool is not installed or cannot make it,
@@ -171,7 +171,7 @@ class FootballEnv:
             observation: ``[72, 96, 4]`` uint8, 0 or 255.
 
         Raises:
-            UsageError: It is no such map.
+            UsageError: The observation is no such map.
         """
         states = np.asarray(observation)
         if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):
@@ -213,5 +213,5 @@ class FootballEnv:
 
 
 def _planes(states: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Returns ``[N, 4, 72, 96]`` of ``[N, 72, 96, 4]``."""
+    """Returns maps ``[N, 72, 96, 4]`` as planes ``[N, 4, 72, 96]``."""
     return np.ascontiguousarray(np.moveaxis(states > 0, -1, 1))

@@ -1,4 +1,4 @@
-"""Gymnasium's environments by id, and anyone's own ``gymnasium.Env``."""
+"""Gymnasium's environments by id, and a user's own ``gymnasium.Env``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 
 
 def maker_of_one(name: str) -> Callable[..., Any]:
-    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+    """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
 
     Raises:
         UsageError: Gymnasium is missing, or the id is unknown.
@@ -53,7 +53,7 @@ def maker_of_one(name: str) -> Callable[..., Any]:
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
     Raises:
         UsageError: As ``make``, or the environment has no pictures.
@@ -68,9 +68,9 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
     """Returns copies of an environment that has no id.
 
     Args:
-        make_one: A class of ``gymnasium.Env``, or a function that returns one; called
-            without arguments, once a copy. A time limit is the environment's matter,
-            ``gymnasium.wrappers.TimeLimit``.
+        make_one: A subclass of ``gymnasium.Env``, or a function that returns an
+            environment; called without arguments, once for each copy. For a time limit
+            the environment itself must use ``gymnasium.wrappers.TimeLimit``.
         name: The task, for messages and the spec.
         num_envs: Copies, at least 1.
         seed: At least 0.
@@ -85,17 +85,17 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
 def film_own(
     make_one: Callable[..., Any], name: str, num_envs: int, seed: int, num_filmed: int
 ) -> FilmedEnv:
-    """Returns the same as ``make_own`` with pictures.
+    """Returns the copies of ``make_own`` with pictures.
 
     Args:
-        make_one: As of ``make_own``; where it takes ``render_mode`` it is told it.
+        make_one: As for ``make_own``; it gets ``render_mode`` if it takes it.
         name: See ``make_own``.
         num_envs: See ``make_own``.
         seed: See ``make_own``.
         num_filmed: See ``tengen.envs.make_filmed``.
 
     Raises:
-        UsageError: As ``make_own``, or it has no pictures.
+        UsageError: As ``make_own``, or the environment has no pictures.
     """
     try:
         inspect.signature(make_one).bind(render_mode=RENDER_MODE)
@@ -109,13 +109,13 @@ def film_own(
 
 
 def _registered(name: str) -> Any:
-    """Returns what Gymnasium knows of an id.
+    """Returns Gymnasium's registered spec of an id.
 
     Raises:
-        UsageError: It is unknown.
+        UsageError: The id is unknown.
     """
     registry = import_gymnasium().registry
-    # Gymnasium itself would import the module that an id names before a colon.
+    # Checked here, because Gymnasium would import a module named before a colon.
     if name not in registry:
         lister = "gymnasium.pprint_registry() lists the ids"
         advice = did_you_mean(name, registry, lister)

@@ -1,11 +1,11 @@
 """MinAtar's five games as ``Env``: ``minatar/Breakout``.
 
-An observation is ``[C, 10, 10]`` bool; uint8 would be an image, whose numbers networks
-divide by 255. Actions are a game's minimal set. Sticky actions (0.1) and the rising
-difficulty are MinAtar's defaults. There is no time limit but Freeway's own, which
-terminates after 2500 steps.
+An observation is ``[C, 10, 10]`` bool, because networks divide uint8 images by 255.
+Actions are a game's minimal set. Sticky actions (0.1) and the rising difficulty are
+MinAtar's defaults. There is no time limit except Freeway's own, which terminates after
+2500 steps.
 
-The package is licensed under the GPL; a user installs it, and nothing of it is here.
+The package is licensed under the GPL; the user installs it, and no part of it is here.
 
 Source: Young and Tian 2019, "MinAtar: An Atari-Inspired Testbed for Thorough and
 Reproducible Reinforcement Learning Experiments".
@@ -39,7 +39,7 @@ _FILES = {
     "Seaquest": "seaquest",
     "SpaceInvaders": "space_invaders",
 }
-# That of minatar.Environment.
+# Probability of a sticky action, as in minatar.Environment.
 _STICKY = 0.1
 _CELL = 24
 _FPS = 15.0
@@ -62,7 +62,7 @@ def make(name: str, num_envs: int, seed: int) -> MinAtarEnv:
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
     Raises:
         UsageError: As ``make``.
@@ -81,8 +81,8 @@ class MinAtarEnv:
         seed: At least 0. Copies have streams of their own, which no other seed shares.
 
     Attributes:
-        spec: What is known of the game.
-        num_envs: Copies N.
+        spec: The game's spec.
+        num_envs: Number N of copies.
 
     Raises:
         UsageError: The game is unknown, MinAtar is not installed, or a number is out of
@@ -134,7 +134,7 @@ class MinAtarEnv:
             if is_reset[i]:
                 game.reset()
                 continue
-            # As minatar.Environment does; it keeps the last action over a reset too.
+            # As in minatar.Environment, which keeps the last action over a reset too.
             if self._randoms[i].rand() >= _STICKY:
                 last[i] = self._actions[actions[i]]
             reward[i], terminated[i] = game.act(last[i])
@@ -187,8 +187,8 @@ def _load(name: str) -> type[Any]:
             f'environment ("{name}") needs a package that is missing: minatar; '
             f"pip install --no-deps minatar==1.0.15"
         )
-    # The package's own start imports what draws windows, and logs where it is missing;
-    # a game's file needs numpy alone.
+    # The file of a game is loaded by itself, because it needs only numpy. The package
+    # would import a library for windows, and log where that is missing.
     folder = Path(package.submodule_search_locations[0])
     path = folder / "environments" / f"{_FILES[game]}.py"
     found = importlib.util.spec_from_file_location(f"tengen_minatar_{game}", path)

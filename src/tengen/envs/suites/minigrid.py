@@ -1,14 +1,15 @@
 """MiniGrid's rooms, seen from the agent's place: ``minigrid/DoorKey-5x5``.
 
 ``observation/image`` is ``[20, 7, 7]`` bool, one plane for each kind of thing, colour
-and state of doors; MiniGrid's own numbers would be an image whose colours mean nothing.
-``observation/direction`` ``[4]`` is a one among zeros, and ``observation/mission``
-``[M]`` bool says the words that a mission chooses, one bit each, where it chooses any.
+and state of doors. MiniGrid's own numbers would be read as an image with meaningless
+colours. ``observation/direction`` ``[4]`` is one-hot. ``observation/mission`` ``[M]``
+bool, in environments with several missions, has one bit for each word that differs
+between missions.
 
 Source: Chevalier-Boisvert et al. 2023, "Minigrid & Miniworld: Modular & Customizable
 Reinforcement Learning Environments for Goal-Oriented Tasks" (arXiv:2306.13831).
-Differs from it: the numbers are planes, and a mission is what it chooses instead of a
-text. BabyAI's missions, which are sentences of a grammar, are not here.
+Differs from it: the numbers are planes, and a mission is bits instead of a text.
+BabyAI's missions, which are sentences of a grammar, are not supported.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from tengen.errors import RunError
 __all__ = ["SUITE", "planes"]
 
 _COUNTS = (11, 6, 3)
-"""Kinds of things, colours, and states of doors, in MiniGrid's order."""
+"""Numbers of kinds of things, colours and states of doors, in MiniGrid's order."""
 _MOST_MISSIONS = 10_000
 
 
 def planes(image: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns what is seen as planes.
+    """Returns MiniGrid's image as planes.
 
     Args:
         image: ``[W, H, 3]`` uint8, MiniGrid's numbers of kind, colour and state.
 
     Returns:
-        ``[20, W, H]``. Where nothing is, or nothing is seen, is no colour and no state.
+        ``[20, W, H]``. Cells that are empty or not seen have no colour and no state.
     """
     numbers = np.moveaxis(np.asarray(image), -1, 0)
     parts = [
@@ -76,7 +77,7 @@ def _wrapped(env: Any) -> Any:
 
 
 def _missions(space: Any) -> dict[str, NDArray[np.bool_]]:
-    """Returns what each mission chooses, ``[M]``; nothing where there is one alone."""
+    """Returns the bits ``[M]`` of each mission; empty where there is only one."""
     placeholders = [list(words) for words in space.ordered_placeholders or ()]
     if np.prod([len(words) for words in placeholders]) > _MOST_MISSIONS:
         return {}

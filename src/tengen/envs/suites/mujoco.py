@@ -1,7 +1,8 @@
 """MuJoCo's continuous control, Gymnasium's version 5: ``mujoco/Hopper``.
 
-Actions are real numbers. Version 5 scores lower than 2 to 4, with which no score of it
-can be compared; those are played by their Gymnasium ids where their packages are.
+Actions are real numbers. Scores of version 5 are lower than those of versions 2 to 4
+and cannot be compared with them. Versions 2 to 4 are available by their Gymnasium ids,
+where their packages are installed.
 
 Source: Todorov, Erez and Tassa 2012, "MuJoCo: A physics engine for model-based
 control"; environments and versions as the Gymnasium documentation lists them.

@@ -1,6 +1,6 @@
-"""Suites whose package registers its environments with Gymnasium: short names for ids.
+"""Suites whose package registers its environments with Gymnasium, with short names.
 
-A package is imported when one of its environments is first made or listed.
+The package is imported when one of its environments is first made or listed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def missing(name: str, package: str, extra: str) -> UsageError:
 
     Args:
         name: The task.
-        package: What cannot be imported.
-        extra: That of tengen which brings it.
+        package: The package that cannot be imported.
+        extra: The extra of tengen that installs it.
     """
     return UsageError(
         f'environment ("{name}") needs a package that is missing: {package}; '
@@ -38,22 +38,22 @@ def missing(name: str, package: str, extra: str) -> UsageError:
 
 @dataclass(frozen=True, kw_only=True)
 class PackagedSuite:
-    """Environments whose ids a package registers, by names without its decoration."""
+    """Environments whose ids a package registers, with shortened names."""
 
     prefix: str
-    """What the tasks begin with, ``mujoco/``; without the slash it is the extra."""
+    """Prefix of the tasks, such as ``mujoco/``; without the slash, tengen's extra."""
     package: str
-    """What is imported for its environments to be registered."""
+    """The package whose import registers the environments."""
     pattern: str
     """A regular expression of whole ids: group 1 is the short name, group 2 the
-    version, of which the newest is taken."""
+    version; the newest version is used."""
     wrap: Callable[[Any], Any] = lambda env: env
-    """From a new ``gymnasium.Env`` to what copies are made of."""
+    """Wraps each new ``gymnasium.Env``."""
     is_partial: bool = False
     """See ``EnvSpec``."""
 
     def names(self) -> list[str]:
-        """Returns the tasks, with their prefix; none where it is not installed."""
+        """Returns the tasks with their prefix; none where the package is missing."""
         try:
             import_gymnasium()
         except UsageError:
@@ -75,7 +75,7 @@ class PackagedSuite:
         )
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-        """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+        """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
         Raises:
             UsageError: As ``make``, or the environment has no pictures.
@@ -85,7 +85,7 @@ class PackagedSuite:
         )
 
     def maker_of_one(self, name: str) -> Callable[..., Any]:
-        """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+        """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
 
         Raises:
             UsageError: The environment is unknown, or the package is not installed.

@@ -1,7 +1,7 @@
 """POPGym's tasks that need memory: ``popgym/RepeatPreviousEasy``.
 
-Choices that are observed, of which some tasks observe many at once, are a vector of
-bools each, of which one is set.
+Each discrete observation, of which some tasks have many at once, is a one-hot vector of
+bools.
 
 Source: Morad et al. 2023, "POPGym: Benchmarking Partially Observable Reinforcement
 Learning" (arXiv:2303.01859).

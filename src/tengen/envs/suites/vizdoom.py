@@ -1,16 +1,18 @@
 """VizDoom's scenarios without a window: ``vizdoom/Basic``.
 
 ``observation/screen`` is ``[3, 60, 80]`` uint8, red, green and blue, each the mean of
-2 x 2 pixels; ``observation/variables`` ``[K]`` float32 are the scenario's game
-variables, such as health and ammunition, in hundreds. An action is no button, or one of
-the scenario's, held for 4 tics; a frame is a tic. A time limit truncates. Each copy is
-a process of the package, which leaves an empty folder ``_vizdoom`` where it is started.
+2 x 2 pixels. ``observation/variables`` ``[K]`` float32 are the scenario's game
+variables, such as health and ammunition, divided by 100. An action is no button or one
+of the scenario's buttons, held for 4 tics; a frame is a tic. A time limit truncates.
+Each copy is a process of the package, which leaves an empty folder ``_vizdoom`` in the
+working directory.
 
 Source: Kempka et al. 2016, "ViZDoom: A Doom-based AI Research Platform for Visual
 Reinforcement Learning" (arXiv:1605.02097).
 Differs from it: screens are smaller, and in colour. Buttons that take a number, which
-only Deathmatch has, are left alone. The state that an episode ends in has no screen of
-its own in VizDoom: it is the one of the step before, with the variables of the end.
+only Deathmatch has, are not used. VizDoom has no screen of the state in which an
+episode ends: the final observation has the screen of the step before and the variables
+of the end.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from tengen.errors import UsageError, did_you_mean
 __all__ = ["TICS", "film", "make", "names"]
 
 TICS = 4
-"""Of the game that an action is held for; the game has 35 a second."""
+"""Tics that an action is held for; the game has 35 tics a second."""
 _PREFIX = "vizdoom/"
 _SCENARIOS = {
     "Basic": "basic",
@@ -55,7 +57,7 @@ _FPS = 35.0 / TICS
 
 
 def names() -> list[str]:
-    """Returns the scenarios, with their prefix; none where it is not installed."""
+    """Returns the scenarios with their prefix; none where VizDoom is not installed."""
     if importlib.util.find_spec("vizdoom") is None:
         return []
     return [_PREFIX + name for name in _SCENARIOS]
@@ -73,7 +75,7 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 
 
 def maker_of_one(name: str) -> Callable[[], Any]:
-    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
+    """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
 
     Raises:
         UsageError: As ``make``.
@@ -83,7 +85,7 @@ def maker_of_one(name: str) -> Callable[[], Any]:
 
 
 def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns the same with pictures; see ``tengen.envs.make_filmed``.
+    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
 
     Raises:
         UsageError: As ``make``.
@@ -102,7 +104,7 @@ class _Game:
 
         self._game = game = vizdoom.DoomGame()
         game.load_config(str(path))
-        # It would write its settings into the folder of whoever calls.
+        # Otherwise it would write its settings into the working directory.
         game.set_doom_config_path(os.devnull)
         game.set_window_visible(False)
         game.set_sound_enabled(False)
@@ -132,7 +134,7 @@ class _Game:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begins an episode."""
         if seed is not None:
-            # It seeds the numbers that seed each episode from here on.
+            # The seed of a random stream that seeds each episode from here on.
             self._game.set_seed(seed)
         self._game.new_episode()
         return self._seen(), {}

@@ -1,10 +1,10 @@
-"""A zip of .npy columns with fixed bytes: what a sealed segment is made of.
+"""The file format of a sealed segment: a zip of .npy columns with reproducible bytes.
 
-``numpy.load`` opens it. In files that stay, a column that deflating makes an eighth
-smaller is deflated, every other one stored: each entry's bytes start at a multiple of
-64, and so does the data inside a stored one. Times and modes are fixed, so that equal
-columns give equal files, as far as zlib is the same. The first entry, ``meta.json``,
-says what the columns are.
+``numpy.load`` opens it. In files that are kept, a column is deflated if that makes it
+at least an eighth smaller; other columns are stored. Each entry's bytes start at a
+multiple of 64, and so does the data inside a stored entry. Times and modes are fixed,
+so that equal columns give equal files, given the same zlib. The first entry,
+``meta.json``, describes the columns.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ __all__ = ["SCHEMA", "ArchiveReader", "pack"]
 SCHEMA = 4
 """The version of sealed segments that this code writes, and the newest it reads."""
 
-_OLDEST_SCHEMA = 2  # that it reads: there nothing is deflated, and games lack leads
+_OLDEST_SCHEMA = 2  # the oldest it reads; nothing is deflated there, and leads lack
 
 _ALIGNMENT_BYTES = 64
 _LOCAL_HEADER_BYTES = 30
 _PADDING_FIELD = 0xD935  # the extra field by which zip aligners pad
-# More gains a few percent, and takes two to twenty times as long.
+# A higher level gains a few percent, and takes two to twenty times as long.
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's word for no header of its own
-# What an entry may inflate to: so much, or so many times the whole file. Columns that
-# deflate to less stand beside others that do not.
+# The most that an entry may inflate to: this many bytes, or this many times the size of
+# the file. Columns that deflate further are beside others that do not.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
-# All that a zip file whose bytes are damaged, or were made to harm, makes zipfile and
-# json raise.
+# All that zipfile and json raise on damaged or malicious bytes.
 _FOREIGN = (
     zipfile.BadZipFile,
     ValueError,
@@ -65,9 +64,9 @@ def pack(
     *,
     deflates: bool = False,
 ) -> bytes:
-    """Returns the file of ``columns``, a pure function of the arguments.
+    """Returns the bytes of a file with ``columns``, a pure function of the arguments.
 
-    Unsigned columns are of the narrowest unsigned type that holds their values.
+    Unsigned columns are written in the narrowest unsigned type that holds their values.
 
     Args:
         meta: JSON values; ``schema`` is added.
@@ -88,15 +87,15 @@ def pack(
 class ArchiveReader:
     """Reads a packed file column by column, each when it is asked for.
 
-    Bytes come by pread, never by mmap: a file on a shared filesystem that vanishes is
-    an error and not a signal. Safe to use from several threads.
+    Bytes are read by pread, never by mmap, so that a file that vanishes from a shared
+    filesystem raises an error and not a signal. Thread-safe.
 
     Args:
         path: The file.
 
     Raises:
-        UsageError: It is of another schema than this code reads.
-        RunError: It is missing, truncated or damaged.
+        UsageError: The file has a schema that this code does not read.
+        RunError: The file is missing, truncated or damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -138,7 +137,7 @@ class ArchiveReader:
         """Returns a whole number of ``meta.json``, at least 0.
 
         Raises:
-            RunError: It is absent, or none.
+            RunError: The number is absent or not a whole number of at least 0.
         """
         number = self.meta.get(name)
         if type(number) is not int or number < 0:
@@ -146,7 +145,7 @@ class ArchiveReader:
         return number
 
     def read(self, name: str) -> NDArray[Any]:
-        """Returns one column as it is stored, numbers, checked against its CRC-32.
+        """Returns one column in its stored type, checked against its CRC-32.
 
         Raises:
             RunError: The column is absent or its bytes are damaged.
@@ -160,7 +159,7 @@ class ArchiveReader:
                 raise ValueError("not a plain array of numbers")
             array = np.frombuffer(data, dtype, offset=file.tell())
             return array.reshape(shape)
-        # A header is a Python literal, on which the tokenizer may stumble.
+        # A header is a Python literal, so that the tokenizer may raise too.
         except (*_FOREIGN, SyntaxError, TypeError, tokenize.TokenError) as error:
             reason = " ".join(str(error).split())[:_MAX_SHOWN]
             raise self._damaged(f"column {name}: {reason}") from error
@@ -218,7 +217,7 @@ class ArchiveReader:
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
-        # No more than is told, whatever the bytes say.
+        # At most the size in the entry's header, whatever the bytes contain.
         try:
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
@@ -247,7 +246,7 @@ class ArchiveReader:
 
 
 def _compression(data: bytes) -> int:
-    """Decides by trial."""
+    """Returns whether to store or to deflate, by trial."""
     most = (1 - _LEAST_GAIN) * len(data)
     is_worth_it = len(zlib.compress(data, _DEFLATE_LEVEL)) <= most
     return zipfile.ZIP_DEFLATED if is_worth_it else zipfile.ZIP_STORED
@@ -283,7 +282,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """The .npy bytes, version 1.0: here and not by numpy, whose padding has changed."""
+    """Returns .npy bytes, version 1.0; not by numpy, whose padding has changed."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

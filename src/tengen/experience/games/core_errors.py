@@ -1,4 +1,4 @@
-"""Errors of the native store as the house's errors."""
+"""Turns errors of the native store into tengen's own errors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["core_errors"]
 
 @contextmanager
 def core_errors() -> Iterator[None]:
-    """Raises what the core refuses as UsageError (another schema) or RunError.
+    """Raises the core's errors as UsageError (another schema) or RunError.
 
-    A full disk is a DiskFullError.
+    A full disk raises DiskFullError.
     """
     try:
         yield

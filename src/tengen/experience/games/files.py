@@ -1,4 +1,4 @@
-"""Which files of the writers' folders hold games."""
+"""Finds the files in the writers' folders that hold games."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tengen.run import find_files
 __all__ = ["SET_ASIDE", "experience_files", "writer_files"]
 
 SET_ASIDE = "damaged"
-"""Suffix of the mark that somebody gave up the segment of that name.
+"""Suffix of a file which marks that the user gave up the segment of the same name.
 
-The mark stands in the segment's place or beside it; what is in the file is never read.
-The segment's games are as if they had never been, and its number is not used again.
+The mark is in the segment's place or beside it, and its content is never read. The
+segment's games no longer count, and its number is not used again.
 """
 
 
 def writer_files(directory: Path, suffix: str) -> list[Path]:
-    """Returns ``<incarnation>/<number>.<suffix>`` of one writer, in that order.
+    """Returns one writer's ``<incarnation>/<number>.<suffix>``, ordered by both.
 
     Args:
         directory: ``RUN/experience/<writer>``.
@@ -29,16 +29,15 @@ def writer_files(directory: Path, suffix: str) -> list[Path]:
 def experience_files(experience: Path, suffix: str) -> list[Path]:
     """Returns ``<writer>/<incarnation>/<number>.<suffix>`` of all writers.
 
-    Leaves out what has no number for a name: temporaries of killed writers, also of
-    other hosts, and whatever else somebody put there. Segments that somebody gave up
-    are left out too.
+    Leaves out files without a number for a name, such as temporary files of killed
+    writers on any host, and segments that the user gave up.
 
     Args:
         experience: ``RUN/experience``.
         suffix: ``journal``, ``npz`` or ``SET_ASIDE``.
 
     Returns:
-        By the writers' names, incarnation and number.
+        The paths, ordered by writer name, incarnation and number.
     """
     return _numbered(experience, "*/*/*", suffix)
 

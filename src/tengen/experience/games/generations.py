@@ -1,10 +1,11 @@
 """The run's generations: one sequence of numbers, shared by all self-play writers.
 
 A writer is a folder ``RUN/experience/selfplay-K``, held by one process at a time. It
-claims a generation by opening the journal of the next number that no writer has begun,
-and plays all of its games: so no two play the same (seed, generation, index), and a
-writer that is alone counts 1, 2, 3. A writer whose process is on a host without the
-run directory (``tengen.mirror``) has its numbers claimed ahead, by the run's service.
+claims a generation by opening a journal with the next number that no writer has begun,
+and plays all games of the generation. So no two writers play the same (seed,
+generation, index), and a single writer counts 1, 2, 3. For a writer whose process is on
+a host without the run directory (``tengen.mirror``), the run's service claims numbers
+ahead.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ __all__ = [
 ]
 
 TRAIN_WRITER = 0
-"""The first writer of ``tengen train``, whose self-play process I is the writer I after
-it: always the same, so that it resumes its own."""
+"""The first writer of ``tengen train``. Its self-play process I always has the number
+``TRAIN_WRITER + I``, so that it resumes its own generation."""
 
 _GIVEN_UP = "given_up"
 
 MAX_WRITERS = 1024
-"""Self-play processes that a run has at most: as many as a role has processes."""
+"""The most self-play processes of a run, which is the most processes of a role."""
 
 
 def writer_directory(run: RunDirectory, number: int) -> Path:
@@ -56,9 +57,9 @@ def writer_directory(run: RunDirectory, number: int) -> Path:
 
 
 def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
-    """Returns a writer that no process is; one with an unfinished generation first.
+    """Returns a free writer; first one that has an unfinished generation.
 
-    Those of ``tengen train`` are left alone while it runs.
+    The writers of ``tengen train`` are not taken while it runs.
 
     Args:
         run: The run.
@@ -72,13 +73,13 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     begun = set(_begun(run))
     folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
-        # Looked at first, as a lock that is held is tried for a while.
+        # Checked first, because taking a lock that is held waits for a while.
         if lock_holder(folder / "lock") is not None:
             continue
         try:
             return ExperienceWriter(folder, incarnation)
         except UsageError:
-            continue  # another process is this one
+            continue  # another process has taken this writer
     raise UsageError(
         f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
     )
@@ -87,15 +88,15 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
 def adopt_writer(
     run: RunDirectory, incarnation: Callable[[], int], first: int
 ) -> ExperienceWriter | None:
-    """Returns a writer that has an unfinished generation and no process, or None.
+    """Returns a writer that has an unfinished generation but no process, or None.
 
-    A run that now has fewer self-play processes than in an earlier call finishes in
-    this way what those played that are gone.
+    A run with fewer self-play processes than in an earlier call finishes the
+    generations of the missing processes in this way.
 
     Args:
         run: The run.
-        incarnation: Returns one, as ``ExperienceWriter`` takes it.
-        first: The first writer that no process of ``tengen train`` is by itself.
+        incarnation: Returns an incarnation for ``ExperienceWriter``.
+        first: The first writer that belongs to no process of ``tengen train``.
 
     Raises:
         RunError: The disk refuses.
@@ -114,7 +115,7 @@ def adopt_writer(
 
 
 def has_orphan(run: RunDirectory) -> bool:
-    """Whether a writer has an unfinished generation and no process."""
+    """Whether some writer has an unfinished generation but no process."""
     writers = {writer_directory(run, number) for number in _writers(run)}
     begun = writers.intersection(_begun(run))
     return any(lock_holder(folder / "lock") is None for folder in begun)
@@ -123,9 +124,10 @@ def has_orphan(run: RunDirectory) -> bool:
 def sealed_generation(folder: Path) -> int:
     """Returns the newest generation that a writer has sealed, 0 where there is none.
 
-    One with a journal is not: only parts of it are sealed, or a kill left the journal.
+    A generation with a journal is not sealed: only parts of it are sealed, or a kill
+    left the journal.
     """
-    # In this order: a journal goes once its segment is there.
+    # In this order, because a journal is removed once its segment is there.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -144,8 +146,8 @@ def begin_generation(
         run: The run.
         writer: The writer, held by this process.
         task: The run's.
-        claimed: Returns a number that was claimed for this writer elsewhere, which it
-            has not begun, or None; None: the writer claims it here.
+        claimed: Returns a number that was claimed for this writer elsewhere and that
+            it has not begun, or None; without this, the writer claims a number here.
 
     Returns:
         The generation, the games that it has, and its open journal; None where no
@@ -168,17 +170,17 @@ def begin_generation(
 def claim_ahead(
     run: RunDirectory, folder: Path, incarnation: int, task: str, num_wanted: int
 ) -> list[int]:
-    """Begins generations for a writer whose process is elsewhere, without games.
+    """Claims generations for a writer whose process is on another host.
 
     Args:
         run: The run.
-        folder: The writer's, whose lock the caller holds.
-        incarnation: That of the writer's process, which has a folder.
-        task: The run's.
-        num_wanted: How many the writer is to have that are not sealed, at least 0.
+        folder: The writer's folder, whose lock the caller holds.
+        incarnation: The incarnation of the writer's process, which has a folder.
+        task: The run's task.
+        num_wanted: How many unsealed generations the writer should have, at least 0.
 
     Returns:
-        All that are not sealed, in increasing order, perhaps more than were wanted.
+        All unsealed generations, in increasing order, perhaps more than were wanted.
 
     Raises:
         RunError: The disk refuses.
@@ -197,9 +199,9 @@ def claim_ahead(
 
 
 def give_up_numbers(run: RunDirectory, newest: int) -> None:
-    """Sees to it that no number up to this one is ever claimed again.
+    """Makes sure that no number up to ``newest`` is ever claimed again.
 
-    For a process elsewhere that may have played them, and has lost its place.
+    For a process on another host that has lost its place, and may have played some.
 
     Raises:
         RunError: The disk refuses, or the file is damaged.
@@ -226,10 +228,10 @@ def _newest_given_up(run: RunDirectory) -> int:
 
 
 def _writers(run: RunDirectory) -> Iterable[int]:
-    """Returns the writers that a role by itself may be.
+    """Returns the writers that a role which runs by itself may take.
 
-    Not those whose process is on a host without the run directory: that process may
-    only be cut off.
+    Writers whose process is on a host without the run directory are left out, because
+    that process may only be cut off for a while.
     """
     first = TRAIN_WRITER
     if run.lock_holder("train") is not None:
@@ -239,8 +241,8 @@ def _writers(run: RunDirectory) -> Iterable[int]:
 
 
 def num_trained(run: RunDirectory) -> int:
-    """Returns how many writers ``tengen train`` is: as many as it plays by."""
-    # By its keys, as the config's classes lie above this one.
+    """Returns how many writers ``tengen train`` has: one for each self-play process."""
+    # Read as a dictionary, because the config's classes are in a higher layer.
     roles = run.read_run()["config"].get("launch", {}).get("roles", {})
     count = roles.get("selfplay", {}).get("count", 1)
     return count if type(count) is int else 1
@@ -259,8 +261,8 @@ def _begun(run: RunDirectory) -> list[Path]:
 
 def _newest_of(run: RunDirectory) -> int:
     """Returns the newest generation that any writer has begun, 0 where none has."""
-    # In this order: others seal meanwhile, and a journal goes once its segment is
-    # there.
+    # In this order, because others seal meanwhile, and a journal is removed once its
+    # segment is there.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
@@ -268,5 +270,5 @@ def _newest_of(run: RunDirectory) -> int:
 
 
 def _newest(files: Iterable[Path]) -> int:
-    # Temporaries of killed writers, also of other hosts, may lie beside them.
+    # Temporary files of killed writers, also on other hosts, may be beside them.
     return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

@@ -49,7 +49,7 @@ class OpenSegment:
             self._journal.flush()
 
     def close(self) -> None:
-        """Flushes, and takes no more. A second call does nothing.
+        """Flushes, and takes no more frames. A second call does nothing.
 
         Raises:
             RunError: As ``flush``.
@@ -64,7 +64,7 @@ class OpenSegment:
 
     @property
     def num_durable(self) -> int:
-        """Frames that survive a power cut: the first so many taken."""
+        """How many of the first frames taken survive a power cut."""
         return int(self._journal.num_durable)
 
 
@@ -74,10 +74,10 @@ class JournalGap:
 
     Attributes:
         path: The journal.
-        offset: Where they begin.
-        num_bytes: How many.
-        is_tail: Whether nothing follows: what a kill cut short, never reported
-            durable. Otherwise whole frames follow, and the file was damaged.
+        offset: Where the bytes begin.
+        num_bytes: How many bytes there are.
+        is_tail: Whether nothing follows. Then a kill cut off a frame that was never
+            reported durable. Otherwise whole frames follow, and the file was damaged.
     """
 
     path: Path
@@ -94,10 +94,10 @@ class JournalGap:
 
 
 class JournalContents(NamedTuple):
-    """What a journal holds."""
+    """The contents of a journal."""
 
     meta: dict[str, Any]
-    """As it was opened with."""
+    """The metadata that it was opened with."""
     frames: list[bytes]
     """Every whole frame, in order."""
     gaps: list[JournalGap]
@@ -107,9 +107,9 @@ class JournalContents(NamedTuple):
 def read_journal(path: Path) -> JournalContents:
     """Reads a journal and changes nothing.
 
-    Frames on both sides of damage come back: losing those behind it would lose games
-    that were durable, and refusing the file would stop runs over bytes that a power cut
-    may leave in a group that was never reported durable.
+    Frames before and after a damaged place are returned. Leaving out those after it
+    would lose durable games, and refusing the file would stop runs because of bytes
+    that a power cut may leave in frames that were never reported durable.
 
     Raises:
         UsageError: The file is of another schema.

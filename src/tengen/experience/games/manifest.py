@@ -1,4 +1,4 @@
-"""The manifest: the learner's one order of all sealed segments."""
+"""The manifest, which is the learner's list of all sealed segments, in order."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class SegmentEntry:
     """One sealed segment of games."""
 
     writer: str
-    """The folder of ``RUN/experience``."""
+    """The writer's folder in ``RUN/experience``."""
 
     incarnation: int
-    """The folder below it."""
+    """The incarnation's folder in the writer's folder."""
 
     generation: int
-    """The number of the file."""
+    """The generation, which is the file's name."""
 
     num_games: int
     """Games in it."""
 
     num_rows: int
-    """Training rows that its games give."""
+    """Training rows in its games."""
 
     size_bytes: int
-    """Of the file."""
+    """Size of the file."""
 
     crc32c: int
-    """Of the file's bytes."""
+    """CRC-32C of the file's bytes."""
 
     def path(self, experience: Path) -> Path:
-        """Returns where the file lies in ``RUN/experience``."""
+        """Returns the file's path in ``RUN/experience``."""
         name = f"{self.generation:06d}.npz"
         return experience / self.writer / str(self.incarnation) / name
 
     def open(self, experience: Path) -> SegmentReader:
-        """Returns a reader, once the file proved to be the one that was listed.
+        """Returns a reader, after checking that the file is the one that was listed.
 
         Raises:
             RunError: The file is missing, damaged or another one.
@@ -66,15 +66,15 @@ class SegmentEntry:
 
 
 class Manifest:
-    """Sealed segments in the order in which the learner met them.
+    """Sealed segments in the order in which the learner found them.
 
-    It only grows, but for segments that are set aside.
-    What is found at one time is appended by (generation, writer, incarnation), never by
-    file time, so that a run with one look a generation has one order.
+    The list only grows, except for segments that are set aside. Segments found at the
+    same time are ordered by (generation, writer, incarnation), never by file time, so
+    that a run that looks once a generation always has the same order.
 
     Args:
         experience: ``RUN/experience``.
-        entries: Those known so far.
+        entries: The segments known so far.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Manifest:
             The new entries, in their order.
 
         Raises:
-            UsageError: One is of a newer schema.
-            RunError: One is damaged.
+            UsageError: A segment is of a newer schema.
+            RunError: A segment is damaged.
         """
         files = self._files("npz")
         found = sorted(files.keys() - self._known)
@@ -120,16 +120,16 @@ class Manifest:
         return entries
 
     def append(self, entries: Iterable[SegmentEntry]) -> None:
-        """Appends segments that another learner met."""
+        """Appends segments that another learner found."""
         new = list(entries)
         self._entries.extend(new)
         self._known.update(_key(entry) for entry in new)
 
     def set_aside(self) -> set[int]:
-        """Takes out the segments that somebody gave up, see ``SET_ASIDE``.
+        """Removes the segments that the user gave up, see ``SET_ASIDE``.
 
         Returns:
-            Their places until now.
+            The places that these segments had.
         """
         keys = set(self._files(SET_ASIDE))
         self._known -= keys

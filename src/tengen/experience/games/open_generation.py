@@ -1,8 +1,8 @@
-"""A generation that is being played, of which parts may be sealed meanwhile.
+"""A generation that is being played; parts of it may be sealed meanwhile.
 
-A sealed part is a segment of an incarnation of its own, so that what ``seal`` promises
-holds for each. A journal of the generation is open from the first game to the last: by
-it a restart knows that the generation is not over.
+Each sealed part is a segment of its own incarnation, so that the guarantees of ``seal``
+hold for it. A journal of the generation stays open from the first game to the last, by
+which a restart knows that the generation is not over.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ __all__ = ["OpenGeneration"]
 
 
 class OpenGeneration:
-    """A writer's generation and the journal that is open. One thread calls it.
+    """A writer's generation and its open journal. Not thread-safe.
 
     The self-play engine's threads put games into ``sink`` meanwhile, except while
     ``seal_part`` runs.
 
     Args:
         writer: The writer, held by this process.
-        number: Of the generation.
-        game: The registered name.
-        segment: The journal of the generation that the writer has opened.
-        next_incarnation: Returns a new one of the writer's; see ``ExperienceWriter``.
+        number: The generation's number.
+        game: The registered name of the game.
+        segment: The generation's journal, opened by the writer.
+        next_incarnation: Returns a new incarnation of the writer; see
+            ``ExperienceWriter``.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class OpenGeneration:
 
     @property
     def sink(self) -> _core.GameSink:
-        """Takes finished games; another one after each sealed part."""
+        """The sink of finished games; there is a new one after each sealed part."""
         return self._segment.sink
 
     @property
@@ -58,7 +59,7 @@ class OpenGeneration:
 
     @property
     def num_unsealed(self) -> int:
-        """Games taken since the generation was opened or a part was sealed."""
+        """Games taken since the generation was opened or a part was last sealed."""
         return self._segment.num_appended
 
     def append(self, frame: bytes) -> None:
@@ -74,11 +75,11 @@ class OpenGeneration:
         self._segment.close()
 
     def recorded(self) -> RecordedGames:
-        """Returns the games that are kept, in parts and in journals."""
+        """Returns the games that are stored, in sealed parts and in journals."""
         return self._writer.recorded_games(self.number)
 
     def unfinished(self) -> list[bytes]:
-        """Returns the games in flight that were kept last."""
+        """Returns the games in flight that were last kept."""
         return self._writer.unfinished_games(self.number)
 
     def keep_unfinished(self, games: Sequence[bytes]) -> None:
@@ -94,17 +95,17 @@ class OpenGeneration:
         self._writer.keep_unfinished(self.number, games)
 
     def seal_part(self) -> None:
-        """Seals what is finished, for learners, and goes on in a new journal.
+        """Seals the finished games for learners, and goes on in a new journal.
 
-        A kill at any instant loses and doubles nothing. After an error it may be called
-        again.
+        A kill at any instant neither loses nor doubles a game. After an error it may be
+        called again.
 
         Raises:
             RunError: The disk refuses; the games stay in their journals.
         """
         self._segment.close()
         num_closed = self._segment.num_appended
-        # Before the part is sealed, as without a journal the generation would be over.
+        # Opened before the part is sealed: without a journal the generation is over.
         self._writer.move_on(self._next_incarnation())
         self._segment = self._writer.open_games(self.number, self._game)
         self._num_before += num_closed

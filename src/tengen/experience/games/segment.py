@@ -1,11 +1,11 @@
-"""Sealed segments: what the journals of one generation of games become, for good.
+"""Sealed segments: the permanent form of a generation's journals.
 
-A generation is one segment or several: one for each part that was sealed while the rest
-was played, and for each time that it was gone on with after a segment was there.
+A generation has one segment or several: one for each part that was sealed while the
+rest was played, and one for each time that it was continued after a segment existed.
 
-``seal`` may be killed at any instant and called again: it publishes the segment before
-it removes a journal, and leaves out what an earlier segment holds, so that no game is
-lost or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
+``seal`` may be killed at any instant and called again. It publishes the segment before
+it removes a journal, and leaves out games of earlier segments, so that no game is lost
+or doubled. Layout: ``<writer>/<incarnation>/<generation>.journal`` and ``.npz``.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ GAME_COLUMNS: dict[str, DTypeLike] = {
 # Bytes of the widest numbers that a column may be written with.
 _WIDEST = {"iu": 8, "f": 4}
 
-_LEAD_SCHEMA = 4  # of archives, from which on plies have leads
+_LEAD_SCHEMA = 4  # the first schema of archives in which plies have leads
 
 
 class SegmentReader(ArchiveReader):
     """A sealed segment: an archive whose columns come in their declared types.
 
     Attributes:
-        generation: Of all its games.
+        generation: The generation of its games.
     """
 
     def __init__(self, path: Path) -> None:
@@ -115,18 +115,18 @@ class SegmentReader(ArchiveReader):
 
 
 class RecordedGames(NamedTuple):
-    """What a writer keeps of one generation."""
+    """The stored games of one generation of a writer."""
 
     indices: list[int]
-    """Of the games, in increasing order."""
+    """The games' indices, in increasing order."""
     gaps: list[JournalGap]
-    """Of its journals: where a kill or damage cost frames."""
+    """Gaps in the journals, where a kill or damage has lost frames."""
     num_sealed: int = 0
-    """Games of them that are in segments, where learners find them."""
+    """Number of these games that are in segments, where learners find them."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
-    """Returns the games that a writer keeps, sealed or in journals.
+    """Returns the games that a writer has stored, sealed or in journals.
 
     Raises:
         UsageError: A file is of another schema.
@@ -145,19 +145,19 @@ def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
 def seal(
     writer_directory: Path, generation: int, *, leave: Path | None = None
 ) -> Path | None:
-    """Makes one segment of all that the generation's journals hold, then removes them.
+    """Makes one segment of all games in a generation's journals, then removes these.
 
     The bytes depend on the games alone: not on the order in which they finished, nor on
-    how often the writer was killed. The caller is the only process that writes there,
-    and has closed its journal.
+    how often the writer was killed. The caller must be the only process that writes
+    there, and must have closed its journal.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
-        generation: Which one.
+        generation: The generation.
         leave: A journal that is left as it is, and may be open; None: there is none.
 
     Returns:
-        The new segment, or None where the journals hold nothing that is not sealed.
+        The new segment, or None where all games in the journals are already sealed.
 
     Raises:
         UsageError: A journal is of another schema.
@@ -195,10 +195,10 @@ def seal(
 
 
 def _free_place(writer_directory: Path, journal: Path) -> Path:
-    """Returns where the segment of a journal goes: beside it.
+    """Returns the path for a journal's segment, which is beside the journal.
 
-    Where somebody gave up the segment there, it goes to the newest incarnation, as
-    no reader needs that place any more.
+    Where the user gave up the segment of that name, the path is in the newest
+    incarnation instead.
     """
     sealed = journal.with_suffix(".npz")
     if sealed.with_suffix(f".{SET_ASIDE}").exists():
@@ -216,8 +216,8 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
 def _packed(meta: dict[str, Any], frames: list[bytes]) -> bytes:
     with core_errors():
         columns = _core.merge_games(frames, meta["generation"])
-    # 11 bits are plenty for a value that a search of some hundred simulations
-    # estimated.
+    # The 11 bits of a float16 are enough for a value estimated by some hundred
+    # simulations.
     for name in ("root_value", "policy_weight", "value_weight"):
         columns[name] = columns[name].astype(np.float16)
     is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)

@@ -33,20 +33,22 @@ _PLIES = (
 def read_table(run: str | Path, table: Table) -> Columns:
     """Returns columns of all sealed games of a run, ``[num_rows]`` each.
 
-    ``pandas.DataFrame(read_table(run, "plies"))`` is their table. Of every table the
-    first columns are ``generation`` and ``game_index``, which name a game.
+    For example, ``pandas.DataFrame(read_table(run, "plies"))`` is a data frame. The
+    first two columns of every table are ``generation`` and ``game_index``, which
+    identify a game.
 
     Args:
-        run: The run directory; it may be training.
-        table: ``games`` has a row a game: ``outcome`` (1 the first player won, 2 the
-            second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
-            ``plies`` a row a ply that was searched: ``ply`` from the start of the game,
-            ``action``, ``root_value`` in [-1, 1] to play, the weights of a training
-            row, ``num_simulations`` and ``lead``. ``policies`` a row an action that a
-            search visited: ``ply``, ``action``, ``mass``.
+        run: The run directory; the run may be training.
+        table: ``games`` has a row for each game: ``outcome`` (1 the first player won, 2
+            the second, 3 a draw), ``model``, ``num_opening_plies``, ``num_plies``.
+            ``plies`` has a row for each searched ply: ``ply`` from the start of the
+            game, ``action``, ``root_value`` in [-1, 1] for the side to move, the
+            weights of a training row, ``num_simulations`` and ``lead``. ``policies``
+            has a row for each action that a search visited: ``ply``, ``action``,
+            ``mass``.
 
     Raises:
-        UsageError: There is no run, it has no sealed games, or no such table.
+        UsageError: There is no run or no such table, or the run has no sealed games.
         RunError: A segment is damaged.
     """
     if table not in _TABLES:
@@ -65,7 +67,7 @@ def read_table(run: str | Path, table: Table) -> Columns:
 
 
 def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Refuses counts that do not add up, before anything is made of so many."""
+    """Refuses counts that do not add up, before arrays of such sizes are made."""
     num_plies, num_visits = len(columns["action"]), len(columns["policy_action"])
     wanted = dict.fromkeys(("game_index", *_GAMES), len(columns["game_index"]))
     wanted |= dict.fromkeys((*_PLIES, "num_policy_entries"), num_plies)
@@ -91,7 +93,7 @@ def _games(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
 def _plies(columns: Mapping[str, NDArray[Any]], generation: int) -> Columns:
     lengths = columns["num_plies"].astype(np.int64)
     games = np.repeat(columns["game_index"], lengths)
-    # The number within its game: less the plies of all games before.
+    # A ply's number within its game: minus the plies of all games before.
     begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
     opening = np.repeat(columns["num_opening_plies"], lengths)
     return {

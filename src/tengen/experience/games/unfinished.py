@@ -1,7 +1,7 @@
 """Games in flight, kept so that a restart goes on with them.
 
-One file a generation, ``<incarnation>/<generation>.unfinished``, an archive that is
-published whole: what it says holds until the next one takes its place.
+Each generation has one file, ``<incarnation>/<generation>.unfinished``, an archive that
+is published as a whole and replaced by the next one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _SUFFIX = "unfinished"
 
 
 def keep_unfinished(folder: Path, generation: int, games: Sequence[bytes]) -> None:
-    """Publishes the games in flight of an incarnation; the last ones are forgotten.
+    """Publishes the games in flight of an incarnation, in place of those kept before.
 
     Args:
         folder: ``RUN/experience/<writer>/<incarnation>``.
-        generation: Of the games.
+        generation: The games' generation.
         games: Each as ``_core.GameQueue.unfinished`` gives it.
 
     Raises:
-        RunError: The disk refuses; the last ones stay.
+        RunError: The disk refuses; the games kept before stay.
     """
     columns: dict[str, NDArray[Any]] = {
         "num_bytes": np.array([len(game) for game in games], np.uint32),
@@ -48,7 +48,7 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
 
     Args:
         writer_directory: ``RUN/experience/<writer>``.
-        generation: Of the games.
+        generation: The games' generation.
 
     Raises:
         UsageError: The file is of another schema.

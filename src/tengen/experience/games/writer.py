@@ -1,4 +1,4 @@
-"""The one process that writes ``RUN/experience/<writer>``."""
+"""The writer of ``RUN/experience/<writer>``, which only one process has at a time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["ExperienceWriter", "games_meta"]
 
 
 def games_meta(game: str, generation: int) -> dict[str, Any]:
-    """Returns what the journal of a generation says about itself."""
+    """Returns the metadata of a generation's journal."""
     return {"kind": "games", "game": game, "generation": generation}
 
 
 class ExperienceWriter:
-    """Writes one writer's segments, as one incarnation of it.
+    """Writes the segments of one writer, as one of its incarnations.
 
     Args:
         directory: ``RUN/experience/<writer>``; made when absent.
         incarnation: Greater than every earlier one of this writer, at least 0.
 
     Raises:
-        UsageError: Another process is this writer now, or the incarnation was used.
+        UsageError: Another process has this writer, or the incarnation was used.
         RunError: The folder cannot be written.
     """
 
@@ -57,8 +57,8 @@ class ExperienceWriter:
             game: The registered name, ``gomoku/9``.
 
         Raises:
-            RunError: It was opened before, the disk is full, or another process writes
-                here too.
+            RunError: The journal was opened before, the disk is full, or another
+                process writes here too.
         """
         self._lock.check_held()
         path = self._folder / f"{generation:06d}.journal"
@@ -78,7 +78,7 @@ class ExperienceWriter:
         keep_unfinished(self._folder, generation, games)
 
     def unfinished_games(self, generation: int) -> list[bytes]:
-        """Returns the games in flight that were kept last, by any incarnation."""
+        """Returns the last games in flight that any incarnation kept."""
         return unfinished_games(self.directory, generation)
 
     def move_on(self, incarnation: int) -> None:
@@ -98,7 +98,7 @@ class ExperienceWriter:
         """Seals a generation whose journal is closed; see ``segment.seal``.
 
         Raises:
-            RunError: As that, or another process writes here too.
+            RunError: As ``segment.seal``, or another process writes here too.
         """
         self._lock.check_held()
         sealed = seal(self.directory, generation)
@@ -107,11 +107,11 @@ class ExperienceWriter:
         return sealed
 
     def seal_before(self, generation: int, journal: Path) -> Path | None:
-        """Seals a part of a generation: all of it that is in earlier journals.
+        """Seals the part of a generation that is in earlier journals.
 
         Args:
-            generation: Which one.
-            journal: The one that is open, and stays.
+            generation: The generation.
+            journal: The open journal, which is left as it is.
 
         Raises:
             RunError: As ``seal``.
@@ -124,11 +124,11 @@ class ExperienceWriter:
     def _remove_empty(self) -> None:
         # The journals of earlier incarnations were all that their folders held.
         for folder in _incarnation_folders(self.directory)[:-1]:
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # fails where the folder is not empty
                 folder.rmdir()
 
     def release(self) -> None:
-        """Lets the next writer in. A second call does nothing."""
+        """Lets another process have the writer. A second call does nothing."""
         self._lock.release()
 
     def __enter__(self) -> ExperienceWriter:
@@ -154,7 +154,7 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
                 f"the same command again"
             )
         for folder in earlier:
-            # Any process that wrote here held the lock, on whatever host it ran.
+            # No process writes here now, on any host: all hold the lock while they do.
             remove_leftovers(folder, of_other_hosts=True)
             for path in folder.glob("*.journal.tmp"):
                 path.unlink()

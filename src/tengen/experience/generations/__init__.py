@@ -1,1 +1,1 @@
-"""Experience that goes by generations: whose games a pass has, and in which order."""
+"""Experience by generations: which games a pass draws from, and in which order."""

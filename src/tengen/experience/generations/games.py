@@ -1,4 +1,4 @@
-"""Which game belongs to which generation, and where its rows are."""
+"""Maps generations to their games, and games to their rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["GenerationGames", "last_models", "rows_by_game"]
 
 
 class _Game(NamedTuple):
-    """A game that is held."""
+    """A game in memory."""
 
     segment: int
-    """The place of its segment in the manifest."""
+    """The place of the game's segment in the manifest."""
     first_row: int
-    """The number of its first row."""
+    """The number of the game's first row."""
     num_rows: int
-    """Rows that it has."""
+    """Number of the game's rows."""
 
 
 class GenerationGames:
@@ -37,9 +37,9 @@ class GenerationGames:
         """Adds the games of a segment.
 
         Args:
-            segment: Its place in the manifest.
-            first_row: The number of its first row.
-            columns: As ``SegmentReader.game_columns``.
+            segment: The segment's place in the manifest.
+            first_row: The number of the segment's first row.
+            columns: As ``SegmentReader.game_columns`` returns them.
         """
         counts = rows_by_game(columns)
         firsts = first_row + np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -49,11 +49,14 @@ class GenerationGames:
             self._games.setdefault(model, []).append(_Game(segment, first, count))
 
     def generations(self) -> list[int]:
-        """Returns those that have games, in increasing order."""
+        """Returns the generations that have games, in increasing order."""
         return sorted(self._games)
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:
-        """Returns how many games of a generation the first segments have; None: all."""
+        """Returns how many games of a generation are in the first ``num_segments``.
+
+        None counts all segments.
+        """
         return len(self._of(generation, num_segments))
 
     def first_row(self, generation: int) -> int:
@@ -71,8 +74,8 @@ class GenerationGames:
         """Returns the rows of some games of a generation.
 
         Args:
-            generation: Which one.
-            num_segments: Segments whose games count, the first.
+            generation: The generation.
+            num_segments: Number of the first segments, whose games count.
             chosen: ``[G] int64``, places among these games.
 
         Returns:
@@ -86,7 +89,7 @@ class GenerationGames:
         return np.concatenate([np.zeros(0, np.int64), *ranges]).astype(np.int64)
 
     def forget_before(self, generation: int) -> None:
-        """Forgets all older generations."""
+        """Forgets all generations before this one."""
         for number in [number for number in self._games if number < generation]:
             del self._games[number]
 
@@ -111,7 +114,7 @@ def last_models(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def rows_by_game(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Returns how many rows to learn from each game has, ``[games] int64``.
+    """Returns the number of training rows of each game, ``[games] int64``.
 
     Args:
         columns: As ``SegmentReader.game_columns``.

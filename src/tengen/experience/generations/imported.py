@@ -1,4 +1,4 @@
-"""Generations of another program, which come before the run's own."""
+"""Generations imported from another program, which count as older than the run's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["ImportedGenerations", "checked_files"]
 
 
 def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
-    """Returns the files that a run learns from; none of their rows is read.
+    """Returns the imported files that a run learns from, without reading their rows.
 
     Args:
-        game: The run's.
+        game: The run's game.
         config: Names the folder, and says how many generations are needed.
 
     Raises:
@@ -59,13 +59,13 @@ def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
 
 
 class ImportedGenerations:
-    """What ``store.imported`` names; empty where it names nothing.
+    """The generations in the folder ``store.imported``; none where it is empty.
 
-    Their numbers here are below 0, the newest -1, as the run's own begin with 0. Rows
-    are numbered from 0 over all of them.
+    Imported generations have numbers below 0, and the newest has -1, because the run's
+    own begin with 0. Rows are numbered from 0 over all imported generations.
 
     Args:
-        game: The run's.
+        game: The run's game.
         config: Names the folder, and says how many generations are needed.
 
     Raises:
@@ -84,11 +84,11 @@ class ImportedGenerations:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all."""
+        """Rows of all imported generations."""
         return int(self._firsts[-1])
 
     def generations(self) -> list[int]:
-        """Returns their numbers, in increasing order."""
+        """Returns the numbers of the generations, in increasing order."""
         return list(range(-len(self._parts), 0))
 
     def num_games(self, generation: int) -> int:
@@ -106,7 +106,7 @@ class ImportedGenerations:
     def columns(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of rows, as ``DerivedRows.derive``.
+        """Returns the columns of rows, as ``DerivedRows.derive`` does.
 
         Args:
             keys: ``[R] int64``, row numbers, at least one.

@@ -14,10 +14,10 @@ __all__ = ["GenerationPart"]
 class GenerationPart:
     """Rows of a window of generations; an ``ExperiencePart``.
 
-    It has the games itself, and derives its own rows alone.
+    The process reads the games itself, and derives only its own rows.
 
     Args:
-        open_window: Returns the window of a state, see ``GenerationWindow.state``.
+        open_window: Returns the window for a state, see ``GenerationWindow.state``.
     """
 
     def __init__(
@@ -47,4 +47,4 @@ class GenerationPart:
 
 
 def _no_ack(lease: int, priorities: object = None) -> None:
-    """The leader alone counts what was used."""
+    """Does nothing: only the leader counts which batches were used."""

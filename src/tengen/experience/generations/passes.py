@@ -1,4 +1,4 @@
-"""A pass over generations: which rows it has, and in which order they come."""
+"""A pass over generations: which rows it draws, and in which order."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from tengen import _core
 __all__ = ["GenerationPass", "chosen_games", "sampled_rows"]
 
 _DRAWS_OF_PASS = 4096
-"""Draws that a pass may make: two of each generation, and its order."""
+"""The most draws in a pass: two for each generation, and one for its order."""
 
 
 class GenerationPass(NamedTuple):
-    """What a pass is made of; with the games, its rows follow from it."""
+    """A pass, from which its rows follow, given the games."""
 
     number: int
     """The number of the pass in the run, from 0."""
     generation: int
-    """The newest of its generations."""
+    """The newest generation of the pass."""
     num_segments: int
-    """Segments of the manifest whose games count, the first."""
+    """Number of the manifest's first segments, whose games count."""
 
     def order(
         self, seed: int, offset: int, num_rows: int, size: int, num_symmetries: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns which of its rows come at a place, with a symmetry each.
+        """Returns the places of the next rows of the pass, and a symmetry for each.
 
         Args:
-            seed: Of the run.
-            offset: Rows that came before.
-            num_rows: How many.
-            size: Rows of the pass.
-            num_symmetries: Of the game.
+            seed: The run's seed.
+            offset: Rows of the pass that came before.
+            num_rows: How many rows.
+            size: Rows of the whole pass.
+            num_symmetries: Symmetries of the game.
         """
         return _core.draw_rows_of_pass(
             seed=seed,
@@ -51,14 +51,14 @@ class GenerationPass(NamedTuple):
 def chosen_games(
     seed: int, number: int, age: int, num_games: int, num_wanted: int
 ) -> NDArray[np.int64]:
-    """Returns which games of a generation a pass has, drawn anew in each pass.
+    """Returns which games of a generation a pass draws from; each pass draws anew.
 
     Args:
-        seed: Of the run.
-        number: Of the pass.
-        age: Of the generation, 0 the newest.
-        num_games: That the generation has.
-        num_wanted: At most so many are drawn.
+        seed: The run's seed.
+        number: The pass's number.
+        age: The generation's age, 0 for the newest.
+        num_games: Games of the generation.
+        num_wanted: The most games to draw.
 
     Returns:
         ``[G] int64``, places among the generation's games, each once.
@@ -71,15 +71,15 @@ def sampled_rows(
 ) -> NDArray[np.int64]:
     """Returns the rows of a generation that a pass has, each once.
 
-    Differs from the benchmark: exactly the share is drawn, and not each row with its
-    probability.
+    Differs from the benchmark: exactly the share is drawn, while the benchmark draws
+    each row with a probability.
 
     Args:
-        seed: Of the run.
-        number: Of the pass.
-        age: Of the generation, 0 the newest.
-        share: Of the rows.
-        rows: ``[R] int64``, those of the games that the pass has.
+        seed: The run's seed.
+        number: The pass's number.
+        age: The generation's age, 0 for the newest.
+        share: Share of the rows to draw.
+        rows: ``[R] int64``, the rows of the games that the pass draws from.
     """
     num_wanted = round(len(rows) * share)
     chosen: NDArray[np.int64] = rows[
@@ -91,7 +91,7 @@ def sampled_rows(
 def _drawn(
     seed: int, number: int, draw: int, size: int, num_wanted: int
 ) -> NDArray[np.int64]:
-    """Returns so many of the numbers below a size, in a random order, each once."""
+    """Returns distinct numbers below ``size``, at most ``num_wanted``, at random."""
     count = min(size, num_wanted)
     if count == 0:
         return np.zeros(0, np.int64)

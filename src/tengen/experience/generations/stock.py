@@ -28,17 +28,17 @@ __all__ = ["GenerationStock"]
 class GenerationStock:
     """Games by generation, and the rows of a pass. Not thread-safe.
 
-    Rows are numbered over what was imported and then over the run's own games. Of a
-    stock that was restored the numbers are others.
+    Row numbers count first the imported rows, then those of the run's own games. A
+    restored stock has other row numbers.
 
     Args:
-        game: The run's.
+        game: The run's game.
         experience: ``RUN/experience``.
         config: Which generations, and how much of them.
-        seed: Of the draws.
+        seed: Seed of the draws.
 
     Raises:
-        UsageError: The game is unknown, or what was imported is of another.
+        UsageError: The game is unknown, or the imported generations have another game.
         RunError: An imported generation is damaged.
     """
 
@@ -52,7 +52,7 @@ class GenerationStock:
         self._imported = ImportedGenerations(game, config)
         self._games = GenerationGames()
         self._rows = DerivedRows(game, False, self._imported.num_rows)
-        # The newest generation that a game of each segment is of.
+        # For each segment, the newest generation of its games.
         self._newest: list[int] = []
         self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
 
@@ -63,12 +63,12 @@ class GenerationStock:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all segments so far, and of what was imported."""
+        """Rows of all segments so far, and of the imported generations."""
         return self._imported.num_rows + self._manifest.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the run's own games that are held."""
+        """Bytes of memory for the run's own games that are held."""
         return self._rows.num_bytes
 
     @property
@@ -89,7 +89,7 @@ class GenerationStock:
         """Takes in segments that another learner met, in its order.
 
         Args:
-            segments: As they are in its state.
+            segments: The entries of the other learner's state.
 
         Raises:
             RunError: As ``refresh``.
@@ -109,18 +109,18 @@ class GenerationStock:
         return {"manifest": self._manifest.to_dict(), "newest": list(self._newest)}
 
     def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
-        """Takes a state, and loads the games of these generations and newer ones.
+        """Restores a state, and loads the games of generations from ``oldest`` on.
 
         Args:
             state: What ``state`` returned.
             oldest: The first generation that is needed.
 
         Returns:
-            The places of segments that somebody has set aside since.
+            The places of segments that were set aside since.
 
         Raises:
             RunError: A segment that is needed is missing or damaged.
-            LookupError: The state is no such; also TypeError, ValueError.
+            LookupError: The state has a wrong form; also TypeError, ValueError.
         """
         self._manifest = Manifest.from_dict(
             self._manifest.experience, state["manifest"]
@@ -134,11 +134,14 @@ class GenerationStock:
         return sorted(aside)
 
     def generations(self) -> list[int]:
-        """Returns the numbers of all that have games; imported ones are below 0."""
+        """Returns the generations that have games; imported ones are below 0."""
         return [*self._imported.generations(), *self._games.generations()]
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:
-        """Returns how many games of a generation the first segments have; None: all."""
+        """Returns how many games of a generation are in the first ``num_segments``.
+
+        None counts all segments.
+        """
         if generation < 0:
             return self._imported.num_games(generation)
         return self._games.num_games(generation, num_segments)
@@ -146,8 +149,8 @@ class GenerationStock:
     def window(self, newest: int, num_segments: int) -> list[int]:
         """Returns the generations of a pass, the newest first.
 
-        One that has too few games counts for nothing, as one whose model was soon
-        followed by another.
+        A generation with too few games is passed over, for example one whose model was
+        soon followed by another.
         """
         whole = [
             number
@@ -158,7 +161,7 @@ class GenerationStock:
         return sorted(whole, reverse=True)[: self._config.num_generations]
 
     def rows_of_pass(self, place: GenerationPass) -> NDArray[np.int64]:
-        """Returns the rows of a pass, not yet in its order: a pure function."""
+        """Returns the rows of a pass, before they are shuffled; a pure function."""
         if self._prepared is not None and self._prepared[0] == place:
             return self._prepared[1]
         rows = [np.zeros(0, np.int64)]
@@ -183,12 +186,12 @@ class GenerationStock:
         return selected
 
     def forget(self, place: GenerationPass) -> int:
-        """Frees the games that neither a pass nor a later one has.
+        """Frees the games that neither this pass nor a later one needs.
 
         Returns:
             The oldest of the run's own generations that stays.
         """
-        # Where segments were set aside there may be none.
+        # Where segments were set aside, the pass may have no generation.
         oldest = min(self.window(place.generation, place.num_segments), default=-1)
         if oldest >= 0:
             self._games.forget_before(oldest)
@@ -198,7 +201,7 @@ class GenerationStock:
     def derive(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of rows, as ``DerivedRows.derive``.
+        """Returns the columns of rows, as ``DerivedRows.derive`` does.
 
         Args:
             keys: ``[R] int64``, row numbers.

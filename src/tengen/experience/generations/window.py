@@ -1,7 +1,7 @@
-"""Self-play games as ``Experience`` that goes by generations.
+"""Self-play games as ``Experience`` by generations.
 
 Source: MLPerf training v2.1, reinforcement learning (minigo): the window, the share of
-its examples, and one pass over them between two models.
+the window's examples, and one pass over these between two models.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["GenerationWindow"]
 
 
 class _Place(NamedTuple):
-    """Where a batch begins."""
+    """The place in a pass where a batch begins."""
 
     whole: GenerationPass
     """The pass."""
     offset: int
-    """Rows of it that came before."""
+    """Rows of the pass before the batch."""
     oldest: int
-    """The oldest of the run's own generations that the pass has, or a later one may."""
+    """The oldest of the run's own generations that this or a later pass may need."""
 
 
 class GenerationWindow:
@@ -47,12 +47,12 @@ class GenerationWindow:
         game: The name, as `tengen.games.open_game` takes it.
         experience: ``RUN/experience``.
         config: Which generations, and how much of them.
-        seed: Of the draws.
+        seed: Seed of the draws.
         batch_size: Rows of every batch.
         state: What ``state`` returned, to continue from; None to start anew.
 
     Raises:
-        UsageError: The game is unknown, or what was imported is of another.
+        UsageError: The game is unknown, or the imported generations have another game.
         RunError: A segment or an imported generation is missing or damaged.
     """
 
@@ -71,18 +71,18 @@ class GenerationWindow:
         self._batch_size = batch_size
         self._stock = GenerationStock(game, experience, config, seed)
         self._leases: Leases[_Place] = Leases()
-        # The pass that goes on or was the last, its oldest generation, its rows, and
-        # how many of them were drawn.
+        # The current or last pass, its oldest generation, its rows, and how many of
+        # these rows were drawn.
         self._pass: GenerationPass | None = None
         self._oldest = 0
         self._selected: NDArray[np.int64] = np.zeros(0, np.int64)
         self._offset = 0
-        # Segments that the learners know which draw their parts of a batch.
+        # Number of segments that the following learners know of.
         self._num_shared = 0
         if state is not None:
             try:
                 self._take_back(state)
-            # Another version, or another program, wrote the state.
+            # Raised where another version or another program wrote the state.
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "
@@ -107,7 +107,7 @@ class GenerationWindow:
         return self._stock.refresh()
 
     def available(self) -> int:
-        """Returns how many samples the pass has left, or the next one if it is due."""
+        """Returns how many samples the pass has left, or the next pass if it is due."""
         if left := self._left():
             return left
         place = self._next()
@@ -142,13 +142,13 @@ class GenerationWindow:
             ``GameWindow.sample``, without those of auxiliary heads.
 
         Raises:
-            RunError: No generation has enough games for it.
+            RunError: No generation has enough games, or too few samples are left.
         """
         place, lease = self._lend(num_samples)
         return self._part(place.offset, (0, num_samples), lease, self.take_back)
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: all learners make the draw, and derive their rows.
+        """See ``Divisible.divide``: each learner draws all, and derives its own rows.
 
         Raises:
             RunError: As ``sample``.
@@ -176,10 +176,10 @@ class GenerationWindow:
         """Returns a part of a batch that another learner's window has begun.
 
         Args:
-            order: Of ``divide``.
-            first: The first row.
-            last: The one behind the last.
-            ack: Takes the batch back.
+            order: The order that ``divide`` returned.
+            first: The first row of the part.
+            last: One past the last row of the part.
+            ack: Called when the batch is acknowledged.
         """
         self._stock.take_in(order["segments"])
         place = GenerationPass._make(order["pass"])
@@ -194,13 +194,13 @@ class GenerationWindow:
         return self.state()
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Takes in what another learner's window has more than this one.
+        """Takes in the segments that another learner's window has beyond this one's.
 
         Args:
-            shared: Of the other's ``shared``.
+            shared: What the other's ``shared`` returned.
 
         Returns:
-            Whether the other went on from what this one has; nothing is done if not.
+            Whether the other's segments begin with this one's; if not, nothing is done.
         """
         segments = shared["manifest"]["segments"]
         place = None if shared["pass"] is None else shared["pass"][0]
@@ -242,11 +242,12 @@ class GenerationWindow:
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns what is held, and of the pass that goes on, or was the last.
+        """Returns counts of what is held and of the current or last pass.
 
-        ``num_games``, ``num_rows`` and ``window_bytes``; ``window_rows``, the rows of
-        the pass, and its ``pass_generation``, and the ``pass_games`` that this
-        generation had when the pass began.
+        ``num_games``, ``num_rows`` and ``window_bytes`` count what is held.
+        ``window_rows`` are the rows of the pass, ``pass_generation`` is its newest
+        generation, and ``pass_games`` are the games that this generation had when the
+        pass began.
         """
         found = {
             "num_games": sum(entry.num_games for entry in self._stock.segments),
@@ -288,13 +289,13 @@ class GenerationWindow:
         lease: int,
         ack: Callable[[int, NDArray[np.float64] | None], None],
     ) -> Batch:
-        """Returns a part of the batch at a place of the pass that goes on."""
+        """Returns a part of the batch at a place in the current pass."""
         assert self._pass is not None
         size = len(self._selected)
         places, symmetries = self._pass.order(
             self._seed, offset, self._batch_size, size, self._stock.num_symmetries
         )
-        # Of the whole batch: a row's symmetry goes by its place there.
+        # Drawn for the whole batch: a row's symmetry depends on its place in the batch.
         keys = self._selected[places[slice(*part)]]
         columns = self._stock.derive(keys, symmetries[slice(*part)])
         probabilities = np.full(len(keys), 1 / size)
@@ -310,7 +311,7 @@ class GenerationWindow:
         return self._pass is not None and generation <= self._pass.generation
 
     def _next(self) -> GenerationPass | None:
-        """Returns the pass that would begin now, with the newest generation it may."""
+        """Returns the pass that would begin now; None where none may begin."""
         number = 0 if self._pass is None else self._pass.number + 1
         for generation in sorted(self._stock.generations(), reverse=True):
             if self._is_done(generation):
@@ -334,7 +335,7 @@ class GenerationWindow:
         given, offset, oldest = state["pass"]
         place = GenerationPass(*map(int, given))
         aside = self._stock.restore(state, int(oldest))
-        # Without what was set aside the pass has other rows; it goes on at its place.
+        # Without the segments set aside the pass has other rows; the place stays.
         num_gone = sum(gone < place.num_segments for gone in aside)
         place = place._replace(num_segments=place.num_segments - num_gone)
         self._begin(place)

@@ -1,1 +1,1 @@
-"""Rows of games as a learner draws them: the window, and files drawn ahead."""
+"""Rows of games for learners: from the window, or from files drawn ahead."""

@@ -1,4 +1,4 @@
-"""Rows of games; their planes and targets are derived when they are asked for."""
+"""Rows of games, whose planes and targets are derived only when they are drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tengen.games import core_game, is_external, open_game
 
 __all__ = ["DerivedRows"]
 
-# What rows are made of; the rest of a segment is for people.
+# The columns of a segment that rows are derived from; the others only inform people.
 _FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(
     name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
@@ -24,24 +24,24 @@ _ROW_COLUMNS = tuple(
 
 
 class DerivedRows:
-    """Games in memory, and the rows of a batch made from them.
+    """Games in memory, from which the rows of a batch are derived.
 
-    A row is a searched ply with a target. Rows are numbered from 0 as they came.
-    ``draw`` and ``derive`` may run in several threads, beside the others.
+    A row is a searched ply with a target. Rows are numbered from 0 in the order in
+    which they were added. ``draw`` and ``derive`` may run in several threads.
 
     Args:
         game: The name, as `tengen.games.open_game` takes it.
         auxiliary: Whether rows have the targets of auxiliary heads too.
-        first_row: The number of the first row to come.
+        first_row: The number of the first row to be added.
 
     Attributes:
         shape: C, H and W.
         num_actions: A.
         num_symmetries: Symmetries of the board, at least 1.
-        is_native: Whether the core has the game.
+        is_native: Whether the game is one of the core's.
 
     Raises:
-        UsageError: The game is unknown, or an own game breaks the protocol.
+        UsageError: The game is unknown, or a game in Python breaks the protocol.
     """
 
     def __init__(self, game: str, auxiliary: bool, first_row: int = 0) -> None:
@@ -56,27 +56,28 @@ class DerivedRows:
 
     @property
     def num_rows(self) -> int:
-        """Rows that came so far, and those before ``first_row``."""
+        """Rows added so far, plus ``first_row``."""
         return int(self._rows.num_rows)
 
     @property
     def oldest_row(self) -> int:
-        """The first that is held."""
+        """The number of the oldest row that is held."""
         return int(self._rows.first_row)
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the games that are held."""
+        """Bytes of memory for the games that are held."""
         return int(self._rows.num_bytes)
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> int:
         """Adds the games of a segment; returns how many rows they have.
 
         Args:
-            columns: As ``SegmentReader.game_columns``.
+            columns: As ``SegmentReader.game_columns`` returns them.
 
         Raises:
-            RunError: A move is illegal or a result wrong: not games of this game.
+            RunError: A move is illegal or a result is wrong, so the games are not of
+                this game.
         """
         with core_errors():
             needed = {name: columns[name] for name in _ROW_COLUMNS}
@@ -89,11 +90,10 @@ class DerivedRows:
     def draw(
         self, seed: int, draw: WindowDraw
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns the rows of a batch.
+        """Draws the rows of a batch, as a pure function of the arguments.
 
         Returns:
-            ``[draw.num_rows] int64`` row numbers and as many ``uint8`` symmetries, a
-            function of the arguments.
+            ``[draw.num_rows] int64`` row numbers and as many ``uint8`` symmetries.
         """
         num_symmetries = self.num_symmetries
         if draw.place is None:
@@ -118,7 +118,7 @@ class DerivedRows:
     def derive(
         self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the arrays of rows, as ``GameWindow.sample`` lists them.
+        """Returns the columns of rows, as ``GameWindow.sample`` lists them.
 
         Raises:
             RunError: A row is not held.

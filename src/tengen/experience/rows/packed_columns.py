@@ -1,4 +1,4 @@
-"""Training rows in a file: the columns of a batch, small, and the same bits again.
+"""Training rows in a file: the columns of a batch, packed without loss.
 
 Legend: N rows, C planes, H W board, A actions.
 
@@ -6,8 +6,8 @@ Legend: N rows, C planes, H W board, A actions.
 ``plane_rows``     ``[N, bytes] uint8``, as core/inference/packed_rows.h says
 ``X_bits``         X, an array of 0 and 1, packed
 ``X_count``        ``[N] uint16``: entries of a row of X ``[N, A]`` that are not 0
-``X_action``       where they lie in the row
-``X_entry``        ``float32``, what they are
+``X_action``       places of these entries in the row
+``X_entry``        ``float32``, values of these entries
 ``X_owner``        X ``[N, H, W]``, whole numbers, as ``int8``
 X                  anything else
 =================  ===============================================================
@@ -35,8 +35,8 @@ def pack_columns(
 
     Args:
         columns: ``[N, ...]`` each, as ``GameWindow.sample`` gives them.
-        is_native: Whether the core has the game: then a plane holds zeros and one other
-            number at most.
+        is_native: Whether the game is one of the core's; a plane then holds zeros and
+            at most one other number.
     """
     packed: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
@@ -70,10 +70,10 @@ def unpack_columns(
     """Inverse of ``pack_columns``.
 
     Args:
-        packed: What it returned.
+        packed: What ``pack_columns`` returned.
         shape: C, H and W.
         num_actions: A.
-        is_native: As given to it.
+        is_native: As given to ``pack_columns``.
 
     Returns:
         The columns; they may be written to.

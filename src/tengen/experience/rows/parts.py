@@ -1,6 +1,6 @@
 """Parts of batches of games, for learners that follow another one.
 
-Games and shuffled shards lie in files, which every learner reads for itself.
+Games and shuffled shards are in files, which every learner reads by itself.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["ShuffledPart", "WindowPart"]
 class WindowPart:
     """Rows of a window of games; an ``ExperiencePart``.
 
-    It has the games of the window itself, and derives its own rows alone.
+    The process reads the games of the window itself, and derives only its own rows.
 
     Args:
-        open_window: Returns the window of a state, see ``GameWindow.state``.
-        seed: Of the leader's draws.
+        open_window: Returns the window for a state, see ``GameWindow.state``.
+        seed: Seed of the leader's draws.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ShuffledPart:
     """Rows of shuffled shards; an ``ExperiencePart``.
 
     Args:
-        open_rows: Returns the rows of a state, see ``ShuffledRows.state``.
+        open_rows: Returns the rows for a state, see ``ShuffledRows.state``.
     """
 
     def __init__(self, open_rows: Callable[[Mapping[str, Any]], ShuffledRows]) -> None:
@@ -88,4 +88,4 @@ class ShuffledPart:
 
 
 def _no_ack(lease: int, priorities: object = None) -> None:
-    """The leader alone counts what was used."""
+    """Does nothing: only the leader counts which batches were used."""

@@ -1,4 +1,4 @@
-"""Positions of self-play: to calibrate and to check on, not to learn from."""
+"""Positions of self-play games, to calibrate and check models, not to learn from."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def sample_positions(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
     """Returns positions of one generation's sealed games, drawn evenly by row.
 
-    A pure function of the arguments and the segments. No two are equal, so that some
-    can be held back from the others.
+    A pure function of the arguments and the segments. No two positions are equal, so
+    that some can be held out from the others.
 
     Args:
         game: The name, as `tengen.games.open_game` takes it.
         experience: ``RUN/experience``.
-        generation: Which one.
-        num_positions: Rows that are drawn, with replacement, at least 1.
-        seed: Of the draw.
+        generation: The generation.
+        num_positions: Rows to draw, with replacement, at least 1.
+        seed: Seed of the draw.
 
     Returns:
         Planes ``[M, C, H, W]`` float32 under random symmetries and the legal actions
@@ -52,7 +52,7 @@ def sample_positions(
     keys, symmetries = rows.draw(seed, draw)
     columns = rows.derive(keys, symmetries)
     planes, legal = columns["planes"], columns["legal"].astype(bool)
-    # A row drawn twice comes under two symmetries; an opening is many rows' position.
+    # A row drawn twice has two symmetries, and opening positions occur in many rows.
     first_of_row = np.unique(keys, return_index=True)[1]
     different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
     chosen = list(different.values())

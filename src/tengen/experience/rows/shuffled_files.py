@@ -1,8 +1,8 @@
-"""The files of ``RUN/shuffled``: batches that were drawn, in order, once each.
+"""The files of ``RUN/shuffled``: batches drawn ahead, in order, each to be used once.
 
-A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``: ``shard-0000.npz``
-and more, archives of packed columns, ``validation.npz`` where games are kept from
-learning, and ``turn.json``.
+A turn of the role shuffle publishes a folder ``shuffled/NNNNNN``. It has shards, which
+are archives of packed columns named ``shard-0000.npz`` and so on, ``validation.npz``
+where there are validation games, and ``turn.json``.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ SCHEMA = 1
 """The version of ``turn.json`` that this code writes and reads."""
 
 VALIDATION = "validation.npz"
-"""The file of rows that are not learned from."""
+"""The file of validation rows."""
 
-# What every learner of games reads; targets of auxiliary heads may be there too.
+# Columns that every learner of games reads; targets of auxiliary heads may be added.
 _NEEDED = {
     "planes",
     "legal",
@@ -57,26 +57,26 @@ _ADVICE = "remove its folder, the learner leaves its rows out"
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledTurn:
-    """What one turn of the role shuffle drew: ``turn.json``."""
+    """What one turn of the role shuffle drew; the content of ``turn.json``."""
 
     game: str
-    """Of the rows."""
+    """The game of the rows."""
     generation: int
-    """The newest that was drawn from."""
+    """The newest generation that was drawn from."""
     num_games: int
-    """Games that had been played."""
+    """Games that had been played by then."""
     num_rows: int
-    """Rows that they have to learn from."""
+    """Rows to learn from in these games."""
     num_new: int
-    """Those that were new to this turn."""
+    """Rows that were new in this turn."""
     window_rows: int
-    """Rows that were drawn from, the newest."""
+    """Number of the newest rows, from which the turn drew."""
     window_bytes: int
-    """Memory that they took."""
+    """Bytes of memory that the window's games took."""
     shard_rows: tuple[int, ...]
     """Rows of each shard."""
     has_validation: bool
-    """Whether there is ``validation.npz``."""
+    """Whether there is a ``validation.npz``."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ShardRows:
     """Rows of one shard, in the order in which they were drawn."""
 
     keys: NDArray[np.int64]
-    """``[N]``, their numbers."""
+    """``[N]``, the rows' numbers."""
     columns: dict[str, NDArray[Any]]
     """As ``GameWindow.sample`` gives them."""
 
@@ -102,8 +102,8 @@ def write_shard(
         path: The file.
         keys: ``[N]``, numbers of the rows.
         columns: As ``GameWindow.sample`` gives them.
-        game: Their game's name.
-        is_native: Whether the core has it.
+        game: The name of the rows' game.
+        is_native: Whether the game is one of the core's.
     """
     meta = {
         "game": game,
@@ -156,9 +156,9 @@ def write_turn(folder: Path, turn: ShuffledTurn, window: Mapping[str, Any]) -> N
     """Writes ``turn.json``; the caller publishes the folder.
 
     Args:
-        folder: Where.
-        turn: What it drew.
-        window: The window's state after it, for the next turn.
+        folder: The turn's folder.
+        turn: What the turn drew.
+        window: The window's state after the turn, for the next turn.
     """
     content = {"schema": SCHEMA, "turn": to_dict(turn), "window": dict(window)}
     (folder / "turn.json").write_text(json.dumps(content) + "\n")

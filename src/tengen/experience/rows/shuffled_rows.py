@@ -1,4 +1,4 @@
-"""The learner's side of ``RUN/shuffled``: batches in the order of their draws."""
+"""The learner's side of ``RUN/shuffled``: batches in the order they were drawn in."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["ShuffledRows"]
 
 
 class ShuffledRows:
-    """Rows that the role shuffle drew as ``Experience``; each is learned from once.
+    """The rows that the role shuffle has drawn, as ``Experience``; each is used once.
 
-    The rate limit is the shuffler's: what it wrote may be used. Batches of the size
-    that it drew by are those that a ``GameWindow`` would have given, to the bit. A turn
-    whose folder was removed is stepped over, with a warning. Reads one shard at a time.
-    Not thread-safe.
+    The shuffler applies the rate limit, so that all rows it wrote may be used. If the
+    learner's batch size is the shuffler's, batches are to the bit those of a
+    ``GameWindow``. A turn whose folder was removed is left out, with a warning. Reads
+    one shard at a time. Not thread-safe.
 
     Args:
         game: The name, as `tengen.games.open_game` takes it.
@@ -52,9 +52,9 @@ class ShuffledRows:
         self._turns: dict[int, ShuffledTurn] = {}
         self._leases: Leases[tuple[int, int]] = Leases()
         self._shard: tuple[int, int, ShardRows] | None = None
-        # The next row: of which turn, and which of its rows.
+        # The next row, as its turn and its place in the turn.
         self._next = (0, 0)
-        # As far as batches are acknowledged.
+        # The same for the first row that is not acknowledged.
         self._used = (0, 0)
         if state is not None:
             self._next = self._used = (int(state["turn"]), int(state["row"]))
@@ -64,7 +64,7 @@ class ShuffledRows:
 
     @property
     def generation(self) -> int:
-        """The newest generation that was drawn from, 0 before the first."""
+        """The newest generation that rows were drawn from, 0 before the first."""
         return self._newest.generation if self._newest else 0
 
     @property
@@ -72,21 +72,21 @@ class ShuffledRows:
         return self._turns[max(self._turns)] if self._turns else None
 
     def refresh(self) -> int:
-        """Sees the turns that were published since the last call.
+        """Takes in the turns that were published since the last call.
 
         Returns:
-            How many new rows they were drawn for.
+            How many rows were new to the window in these turns.
 
         Raises:
-            UsageError: They are of a newer schema, or of another game.
-            RunError: One is gone or damaged.
+            UsageError: A turn is of a newer schema, or of another game.
+            RunError: A turn is missing or damaged.
         """
         for number in [number for number in self._turns if number < self._used[0]]:
             del self._turns[number]
         return sum(turn.num_new for turn in self._see_turns())
 
     def available(self) -> int:
-        """Returns how many rows were drawn and not learned from."""
+        """Returns how many rows were drawn but not learned from yet."""
         first, row = self._next
         return sum(
             max(0, sum(turn.shard_rows) - (row if number == first else 0))
@@ -114,7 +114,7 @@ class ShuffledRows:
             The batch, as ``GameWindow.sample``.
 
         Raises:
-            RunError: There are not so many, or a shard is damaged.
+            RunError: There are fewer rows, or a shard is damaged.
         """
         available = self.available()
         if num_samples > available:
@@ -128,7 +128,7 @@ class ShuffledRows:
         return Batch(lease, keys, probabilities, columns, size, self._ack)
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: every learner reads the shard, and has its rows."""
+        """See ``Divisible.divide``: each learner reads the shard and takes its rows."""
         order = {"next": list(self._next)}
         return Divided(order, lambda: _sliced(self.sample(num_samples), first, last))
 
@@ -139,13 +139,13 @@ class ShuffledRows:
     def part(
         self, place: tuple[int, int], num_samples: int, first: int, last: int
     ) -> Batch:
-        """Returns rows ``[first, last)`` of a batch that another learner has.
+        """Returns rows ``[first, last)`` of a batch that another learner draws.
 
         Args:
-            place: The batch's first row: of which turn, and which of its rows.
-            num_samples: B, of the whole batch.
-            first: The first row.
-            last: The one behind the last.
+            place: The batch's first row, as its turn and its place in the turn.
+            num_samples: Rows B of the whole batch.
+            first: The first row of the part.
+            last: One past the last row of the part.
         """
         self._next = self._used = (place[0], place[1])
         self.refresh()
@@ -183,7 +183,7 @@ class ShuffledRows:
         return {name: column[:num_rows] for name, column in columns.items()}
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the table.
+        """Returns JSON values that restore the place in ``RUN/shuffled``.
 
         Batches not acknowledged count as never drawn.
         """
@@ -191,7 +191,7 @@ class ShuffledRows:
         return {"turn": turn, "row": row, "num_batches": self._leases.num_returned}
 
     def describe(self) -> dict[str, int]:
-        """Returns what ``GameWindow.describe`` does, as of the newest turn."""
+        """Returns the counts of ``GameWindow.describe``, as of the newest turn."""
         newest = self._newest
         names = ("num_games", "num_rows", "window_rows", "window_bytes")
         return {name: getattr(newest, name) if newest else 0 for name in names}
@@ -201,11 +201,11 @@ class ShuffledRows:
         self._shard = None
 
     def _see_turns(self) -> list[ShuffledTurn]:
-        """Reads the turns that are new here, in order."""
+        """Reads the turns that it has not read yet, in order."""
         seen = []
         numbers = self._folder.numbers()
         if not self._turns and self._next == (0, 0) and numbers:
-            # A learner that has used no folder yet begins with the oldest that is left.
+            # A learner that has used no turn yet begins with the oldest one left.
             self._next = self._used = (numbers[0], 0)
         for number in numbers:
             if number < self._next[0] or number in self._turns:

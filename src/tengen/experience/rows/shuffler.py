@@ -1,4 +1,4 @@
-"""Drawing batches ahead of the learner, into files: the work of the role shuffle."""
+"""Draws batches ahead of the learner into files, as the role shuffle does."""
 
 from __future__ import annotations
 
@@ -29,37 +29,38 @@ from tengen.run import NumberedFolder, remove_leftovers
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
 _SHARD_BYTES = 32 << 20
-"""Planes of a shard, about: it holds whole batches. Each thread has one in memory, and
-so has the learner."""
+"""About the bytes of planes in a shard, which holds whole batches. Each thread has one
+shard in memory, and so has the learner."""
 _TARGET_BYTES = 512
-"""Of a row, beside its planes, on a large board; on a small one half of it."""
+"""Bytes of a row beside its planes on a large board; on a small board half as many."""
 NUM_VALIDATION_ROWS = 1024
-"""Rows by which a turn of learning is judged, where games are kept from it."""
+"""Validation rows that a turn of the learner computes the loss on."""
 
 
 class ShufflingStopped(Exception):
-    """Somebody wanted an end before a turn was whole: none of it counts."""
+    """A stop came before a turn was complete; nothing of the turn counts."""
 
 
 class Shuffler:
-    """Publishes what the learner would draw from the window, batch by batch.
+    """Publishes the batches that the learner would draw from the window.
 
-    Each folder holds all that the rate limiter allows at its time; the next is made
-    once the learner has begun with it. So the disk holds at most four buckets of rows
-    while three checkpoints are kept, and memory the games of the window and, a thread,
-    a shard two to three times. A killed turn leaves nothing, and is drawn again: to the
-    same bytes, unless more games have come.
+    Each turn publishes a folder with all samples that the rate limiter allows at that
+    time. The next turn begins once the learner has begun to use this folder. So the
+    disk holds at most four buckets of rows while three checkpoints are kept. Memory
+    holds the games of the window, and for each thread two to three times a shard. A
+    killed turn leaves nothing and is drawn again: to the same bytes, unless more games
+    have arrived.
 
     Args:
         folder: ``RUN/shuffled``; this process is its only writer.
-        open_window: Returns the window at a state, None for a new one.
-        batch_size: Rows of a batch: the unit of draws, as of the learner's own.
-        first_turn: The number of the first turn, where none is published: a learner
-            may have seen some that were removed.
-        num_threads: That derive rows; a game in Python has the use of one.
+        open_window: Returns the window for a state, None for a new one.
+        batch_size: Rows of a batch, the unit of draws, as for the learner's own.
+        first_turn: The number of the first turn where none is published, because a
+            learner may have read some that were removed since.
+        num_threads: Threads that derive rows; a game in Python uses one.
 
     Raises:
-        RunError: The newest turn is damaged, or a segment is.
+        RunError: The newest turn or a segment is damaged.
     """
 
     def __init__(
@@ -79,25 +80,25 @@ class Shuffler:
         state = None if newest is None else read_window_state(folder, newest)
         self.window = open_window(state)
         self._num_threads = num_threads
-        # Rows that came since the newest turn.
+        # Rows that arrived since the newest turn.
         self._num_new = 0
 
     @property
     def newest(self) -> int:
-        """The newest turn that is published, one less than the first before it."""
+        """The newest turn that is published; ``first_turn`` - 1 before the first."""
         return self._number
 
     def turn(self, stop: threading.Event) -> ShuffledTurn | None:
-        """Draws all that may be drawn. Blocks until it is durable.
+        """Draws all samples that may be drawn. Blocks until they are durable.
 
-        After an error this object is of no use any more: what it counted as drawn is
-        not on the disk.
+        After an error this object must not be used any more, because samples that it
+        counted as drawn are not on the disk.
 
         Args:
-            stop: Ends the turn.
+            stop: Ends the turn once it is set.
 
         Returns:
-            What was published; None where nothing may be drawn yet.
+            The turn that was published; None where nothing may be drawn yet.
 
         Raises:
             ShufflingStopped: ``stop`` was set.
@@ -152,7 +153,7 @@ class Shuffler:
         return turn
 
     def close(self) -> None:
-        """Frees the games."""
+        """Frees the games that are held."""
         self.window.close()
 
     def _check_room(self, num_rows: int) -> None:

@@ -1,7 +1,7 @@
-"""Games that are kept from learning, to see what it is worth on others.
+"""Validation games, which are kept from learning to measure the loss on unseen games.
 
-A game is one of them by a hash of its generation and its number: so the split is the
-same for everyone who reads the run, whenever and in whatever order.
+A hash of a game's generation and number decides whether it is a validation game. So
+the split is the same for every process that reads the run, in whatever order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_GAMES = (
     "num_plies",
     "num_switches",
 )
-# How many entries of the other columns a game has, and which columns these are.
+# Columns that count a game's entries in other columns, with these other columns.
 _BY_COUNT = {
     "num_variant_bytes": ("variant",),
     "num_opening_plies": ("opening",),
@@ -44,14 +44,14 @@ _OF_ENTRIES = ("policy_action", "policy_mass")
 def is_validation(
     generation: int, game_index: NDArray[np.uint32], share: float
 ) -> NDArray[np.bool_]:
-    """Returns ``[games]``, which are kept from learning.
+    """Returns ``[games]`` bool, which games are validation games.
 
     The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014).
 
     Args:
-        generation: Of the games.
-        game_index: ``[games]``, their numbers in it.
-        share: Of all games, in [0, 1).
+        generation: The games' generation.
+        game_index: ``[games]``, the games' numbers in the generation.
+        share: Share of all games, in [0, 1).
     """
     bits = game_index.astype(np.uint64) + (np.uint64(generation) << np.uint64(32))
     with np.errstate(over="ignore"):
@@ -66,11 +66,11 @@ def is_validation(
 def select_games(
     columns: Mapping[str, NDArray[Any]], chosen: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """Returns the columns of the chosen games alone.
+    """Returns the columns of only the chosen games.
 
     Args:
-        columns: As ``SegmentReader.game_columns``.
-        chosen: ``[games]``.
+        columns: As ``SegmentReader.game_columns`` returns them.
+        chosen: ``[games]`` bool.
     """
     selected = {name: columns[name][chosen] for name in _OF_GAMES}
     for count, names in _BY_COUNT.items():

@@ -39,18 +39,18 @@ class GameWindow:
         game: The name, as `tengen.games.open_game` takes it.
         experience: ``RUN/experience``.
         config: Size of the window and rate of use.
-        seed: Of the draws.
+        seed: Seed of the draws.
         state: What ``state`` returned, to continue from; None to start anew.
         auxiliary: Whether batches have the targets of auxiliary heads too.
 
     Attributes:
         game: As given.
         config: As given.
-        rows: What is drawn from.
-        validation_rows: Those of games that are kept from learning.
+        rows: The rows to learn from.
+        validation_rows: The rows of validation games.
 
     Raises:
-        UsageError: The game is unknown, or an own game breaks the protocol.
+        UsageError: The game is unknown, or a game in Python breaks the protocol.
         RunError: A segment that the window needs is missing or damaged.
     """
 
@@ -67,9 +67,9 @@ class GameWindow:
         self.config = config
         self._seed = seed
         self._leases: Leases[WindowDraw] = Leases()
-        # The pass that goes on, where rows are drawn without replacement.
+        # The current pass, where rows are drawn without replacement.
         self._pass: WindowPass | None = None
-        # Segments that the learners know which draw their parts of a batch.
+        # Number of segments that the following learners know of.
         self._num_shared = 0
         met = MetSegments(Manifest(experience), [], [])
         level = 0.0
@@ -77,7 +77,7 @@ class GameWindow:
             try:
                 met = self._take_back(experience, state)
                 level = float(state["limiter_level"])
-            # Another version, or another program, wrote the state.
+            # Raised where another version or another program wrote the state.
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "
@@ -87,12 +87,12 @@ class GameWindow:
         self._manifest = self._segments.manifest
         self.rows = self._segments.rows
         self.validation_rows = self._segments.validation_rows
-        # What is held already has filled the bucket once before.
+        # Made after the rows were loaded, which have filled the bucket once already.
         self._limiter = SamplesPerInsert(config.limiter, level)
 
     @property
     def num_rows(self) -> int:
-        """Rows to learn from of all segments so far, also of those that left."""
+        """Rows to learn from in all segments so far, also those the window dropped."""
         return self.rows.num_rows
 
     @property
@@ -102,12 +102,12 @@ class GameWindow:
 
     @property
     def generation(self) -> int:
-        """The newest generation taken in, 0 before the first."""
+        """The newest generation that was taken in, 0 before the first."""
         return max((entry.generation for entry in self._manifest), default=0)
 
     @property
     def window_rows(self) -> int:
-        """Rows that are sampled now, the newest."""
+        """Number of the newest rows, which are sampled now."""
         return self.config.window_rows(self.num_rows)
 
     def refresh(self) -> int:
@@ -162,7 +162,7 @@ class GameWindow:
             (`tengen.agents.alphazero_update`) where they were asked for.
 
         Raises:
-            RunError: There are not enough rows, or they were used often enough.
+            RunError: Too few rows, or the rate limiter allows no more samples.
         """
         draw = self.lend(num_samples)
         keys, columns = self.derive(draw)
@@ -172,7 +172,7 @@ class GameWindow:
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: all learners make the draw, and derive their rows.
+        """See ``Divisible.divide``: each learner draws all, and derives its own rows.
 
         Raises:
             RunError: As ``sample``.
@@ -194,9 +194,9 @@ class GameWindow:
 
         Args:
             draw: The batch.
-            first: The first row.
-            last: The one behind the last.
-            ack: Takes the batch back.
+            first: The first row of the part.
+            last: One past the last row of the part.
+            ack: Called when the batch is acknowledged.
         """
         keys, symmetries = self.rows.draw(self._seed, draw)
         keys, symmetries = keys[first:last], symmetries[first:last]
@@ -211,13 +211,13 @@ class GameWindow:
         return self.state()
 
     def follow(self, manifest: Mapping[str, Any]) -> bool:
-        """Takes in what another learner's manifest has more than this one.
+        """Takes in the segments that another learner's manifest has beyond this one's.
 
         Args:
-            manifest: Of the other's state.
+            manifest: The manifest in the other's state.
 
         Returns:
-            Whether the other went on from what this one has; nothing is done if not.
+            Whether the other's manifest begins with this one; if not, nothing is done.
         """
         own = self._manifest.to_dict()["segments"]
         if manifest["segments"][: len(own)] != own:
@@ -229,7 +229,7 @@ class GameWindow:
         """Takes in segments that another learner met, in its order.
 
         Args:
-            segments: As they are in its state.
+            segments: The entries of the other learner's state.
 
         Raises:
             RunError: As ``refresh``.
@@ -241,10 +241,10 @@ class GameWindow:
             self._load(entry)
 
     def lend(self, num_samples: int) -> WindowDraw:
-        """Draws a batch whose rows are not asked for yet.
+        """Draws a batch without deriving its rows yet.
 
         Raises:
-            RunError: There are not enough rows, or they were used often enough.
+            RunError: Too few rows, or the rate limiter allows no more samples.
         """
         if num_samples > self.available():
             raise RunError(
@@ -268,7 +268,7 @@ class GameWindow:
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last refresh.
 
-        From any thread, while no other adds games.
+        Callable from any thread, while no other thread adds games.
         """
         keys, symmetries = self.rows.draw(self._seed, draw)
         return keys, self.rows.derive(keys, symmetries)
@@ -284,12 +284,12 @@ class GameWindow:
         self._leases.take_back(lease)
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
-        """Returns columns of rows that are never learned from, as ``sample`` does.
+        """Returns columns of validation rows, as ``sample`` returns them.
 
-        They are drawn from the games of the window; None while it has none.
+        They are drawn from the validation games of the window; None while it has none.
 
         Args:
-            num_rows: B; fewer come where there are fewer.
+            num_rows: The most rows B; fewer where there are fewer.
         """
         size = self.validation_rows.num_rows - self.validation_rows.oldest_row
         if size == 0:
@@ -328,10 +328,10 @@ class GameWindow:
         self._segments.close()
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
-        """Where so many rows come next: in the pass that goes on, or in a new one.
+        """Returns the place of the next rows: in the current pass, or in a new one.
 
         Raises:
-            UsageError: No pass has so many.
+            UsageError: A batch has more rows than a pass.
         """
         check(
             num_samples <= size,
@@ -349,9 +349,9 @@ class GameWindow:
         return WindowPass(self._leases.next, first_row, size, 0)
 
     def _take_back(self, experience: Path, state: Mapping[str, Any]) -> MetSegments:
-        """Takes a state, but for the rows; returns the segments that it has."""
+        """Restores a state except its rows; returns the segments that it has."""
         self._leases = Leases(state["num_batches"])
-        # Older states have none.
+        # States of earlier versions have no pass.
         if (place := state.get("pass")) is not None:
             self._pass = WindowPass(*map(int, place))
         return segments_of_state(experience, self.config, state)

@@ -1,4 +1,4 @@
-"""Which rows a batch of the window has, before they are derived."""
+"""The draw of a batch from the window, before its rows are derived."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ __all__ = ["WindowDraw", "WindowPass"]
 
 
 class WindowPass(NamedTuple):
-    """A random order of the rows of a window, and how far it was drawn."""
+    """A random order of a window's rows, and how far it was drawn."""
 
     number: int
-    """That of the batch which began it."""
+    """The number of the batch that began the pass."""
     first_row: int
     """The window's oldest row."""
     size: int
     """The window's rows."""
     offset: int
-    """Rows that were drawn."""
+    """Rows of the pass already drawn."""
 
 
 class WindowDraw(NamedTuple):
-    """A batch: with the games, all that its columns are derived from."""
+    """A batch: together with the games, it determines the batch's columns."""
 
     lease: int
     """The number of the batch in the run."""
     num_rows: int
-    """B."""
+    """Number B of rows in the batch."""
     first_row: int
     """The window's oldest row."""
     size: int
     """The window's rows."""
     place: WindowPass | None
-    """Where it begins in a pass; None where rows are drawn with replacement."""
+    """Where the batch begins in a pass; None where rows are drawn with replacement."""

@@ -1,4 +1,4 @@
-"""What the games of a window take in memory, told before they are loaded."""
+"""Predicts how much memory the games of a window take, before they are loaded."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["check_window_memory", "predicted_window_bytes"]
 def predicted_window_bytes(
     game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
 ) -> int:
-    """Returns about how much memory the window takes, by its newest segment.
+    """Returns about how many bytes the window takes, estimated from its newest segment.
 
     Args:
-        game: Its name.
+        game: The game's name.
         experience: ``RUN/experience``.
         config: The window.
-        state: What ``GameWindow.state`` returned, None for a new window; either takes
-            what was sealed since too.
+        state: What ``GameWindow.state`` returned, None for a new window. Segments
+            sealed since then count too.
 
     Raises:
-        RunError: That segment is missing or damaged.
+        RunError: The newest segment is missing or damaged.
     """
     manifest = _manifest(experience, state)
     entries = [entry for entry in manifest if entry.num_rows > 0]
@@ -46,7 +46,7 @@ def check_window_memory(
     """Refuses a window that does not fit the memory; see ``predicted_window_bytes``.
 
     Raises:
-        RunError: It does not fit, or its newest segment is damaged.
+        RunError: The window does not fit, or its newest segment is damaged.
     """
     needed = predicted_window_bytes(game, experience, config, state)
     free = available_memory_bytes()

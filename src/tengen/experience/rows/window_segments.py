@@ -1,4 +1,4 @@
-"""The segments that a self-play window has met, and the rows of those that it holds."""
+"""The segments that a self-play window has read, and the rows that it still holds."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["MetSegments", "WindowSegments", "segments_of_state"]
 
 
 class MetSegments(NamedTuple):
-    """The segments that a window met before it began in this process."""
+    """The segments that a window had read before this process began."""
 
     manifest: Manifest
-    """All of them, in order."""
+    """All of these segments, in order."""
     left: list[tuple[SegmentEntry, int]]
-    """Those that it does not reach any more, with their rows that are learned from."""
+    """Segments that the window has dropped, each with how many rows it had to learn."""
     held: list[SegmentEntry]
-    """The others, which come behind."""
+    """The segments after these, which the window holds."""
 
 
 def segments_of_state(
     experience: Path, config: WindowConfig, state: Mapping[str, Any]
 ) -> MetSegments:
-    """Returns the segments that a window's state has; reads none of them.
+    """Returns the segments of a window's state, without reading them.
 
     Args:
         experience: ``RUN/experience``.
@@ -41,7 +41,7 @@ def segments_of_state(
             read.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: It is no such state.
+        LookupError, TypeError, ValueError, AttributeError: The state has a wrong form.
     """
     manifest = Manifest.from_dict(experience, state["manifest"])
     aside = manifest.set_aside()
@@ -63,24 +63,24 @@ def segments_of_state(
 
 
 class WindowSegments:
-    """Segments as they come, each with its rows until the window has left it behind.
+    """All segments, with the rows of those that the window has not dropped.
 
-    Not thread-safe, but for ``DerivedRows.derive``.
+    Not thread-safe, except ``DerivedRows.derive``.
 
     Args:
         game: The name, as `tengen.games.open_game` takes it.
         config: Size of the window.
         auxiliary: Whether rows have the targets of auxiliary heads too.
-        met: Those that came before; the window holds what it reaches of them.
+        met: The segments read before; those that the window reaches are loaded.
 
     Attributes:
         manifest: All segments, in order.
-        num_learned: Rows of each segment that are learned from.
-        rows: What is drawn from.
-        validation_rows: Those of games that are kept from learning.
+        num_learned: Number of rows to learn from in each segment.
+        rows: The rows to learn from.
+        validation_rows: The rows of validation games.
 
     Raises:
-        UsageError: The game is unknown, or an own game breaks the protocol.
+        UsageError: The game is unknown, or a game in Python breaks the protocol.
         RunError: A segment that is held is missing or damaged.
     """
 
@@ -92,7 +92,7 @@ class WindowSegments:
         self.manifest = met.manifest
         self.num_learned = [num_learned for _, num_learned in met.left]
         self._known = {_key(entry) for entry, _ in met.left}
-        # Where the segments that are held end, in rows and in validation rows.
+        # The ends of the held segments, counted in rows and in validation rows.
         self._ends: deque[tuple[int, int]] = deque()
         num_validation = sum(
             entry.num_rows - num_learned for entry, num_learned in met.left
@@ -104,21 +104,21 @@ class WindowSegments:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the games that are held."""
+        """Bytes of memory for the games that are held."""
         return self.rows.num_bytes + self.validation_rows.num_bytes
 
     def load(self, entry: SegmentEntry) -> int | None:
-        """Reads a segment, and drops those that the window leaves behind for it.
+        """Reads a segment, and drops those that the window no longer reaches.
 
         Args:
-            entry: The segment, which the manifest has.
+            entry: The segment, which is in the manifest.
 
         Returns:
             How many rows to learn from it has; None where it was read before.
 
         Raises:
-            UsageError: It is of a newer schema or of another game.
-            RunError: It is damaged.
+            UsageError: The segment is of a newer schema or of another game.
+            RunError: The segment is damaged.
         """
         with entry.open(self.manifest.experience) as reader:
             if reader.meta["game"] != self._game:
@@ -141,14 +141,15 @@ class WindowSegments:
     def _insert(
         self, entry: SegmentEntry, columns: Mapping[str, NDArray[Any]]
     ) -> int | None:
-        """Adds the games of a segment, as ``load`` says.
+        """Adds the games of a segment; see ``load``.
 
         Args:
             entry: The segment.
-            columns: As ``SegmentReader.game_columns``.
+            columns: As ``SegmentReader.game_columns`` returns them.
 
         Raises:
-            RunError: A move is illegal or a result wrong: not games of this game.
+            RunError: A move is illegal or a result is wrong, so the games are not of
+                this game.
         """
         if _key(entry) in self._known:
             return None
@@ -166,7 +167,7 @@ class WindowSegments:
         return num_new
 
     def _drop_old(self) -> None:
-        """Frees what the window has left behind, of both kinds of rows."""
+        """Frees the segments, with both kinds of rows, that the window dropped."""
         num_rows = self.rows.num_rows
         first = num_rows - self._config.window_rows(num_rows)
         while self._ends and self._ends[0][0] <= first:
@@ -176,5 +177,5 @@ class WindowSegments:
 
 
 def _key(entry: SegmentEntry) -> tuple[str, int]:
-    """Returns whose segment it is, and its number among those."""
+    """Returns a segment's key."""
     return f"{entry.writer}/{entry.incarnation}", entry.generation

@@ -1,4 +1,4 @@
-"""The steps of actors in other processes: they write into the learner's table."""
+"""The client by which actors in other processes write into the learner's table."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from tengen.transport import NoAnswer, is_net
 __all__ = ["StepClient"]
 
 _PRIORITY_S = 1.0
-# As core/store/engine/engine.h says that a writer's name is another session's.
+# Part of the error of core/store/engine/engine.h where another session has the name.
 _TAKEN = "is open in another client"
-# Above the time after which a connection to a host that is gone ends.
+# Longer than the time after which the store ends a connection to a host that is gone.
 _TAKEN_S = 60.0
 _RETRY_S = 0.5
 
 
 class StepClient:
-    """A ``StepTable`` of another process, to add to.
+    """A client that adds steps to a ``StepTable`` of another process.
 
-    Where that process is killed, writers of its host wait for the next one, which goes
-    on with every item that was acknowledged; those that came by ``tcp`` raise, and what
-    they were writing is lost with their sessions.
+    Where that process is killed, writers on its host wait for the next process, which
+    has every item that was acknowledged. Writers connected by ``tcp`` raise, and the
+    items that they were writing are lost.
 
     Args:
         address: The folder of the table's store, or ``tcp://HOST:PORT``.
-        layout: Of the items, as the table has it.
-        config: The table's.
-        patience_s: How long a table of this host that was lost is waited for.
-        token: For ``tcp``, what the store wants to be told.
-        fingerprint: For ``tcp``, SHA-256 in hex of its certificate; None: without TLS.
+        layout: Layout of the items, the same as the table's.
+        config: The table's config.
+        patience_s: Seconds to wait for a lost table of this host to come back.
+        token: For ``tcp``, the store's token.
+        fingerprint: For ``tcp``, SHA-256 in hex of the store's certificate; None:
+            without TLS.
 
     Raises:
-        RunError: Nobody answers there.
-        UsageError: It is of another version, or refuses the token.
+        RunError: Nobody answers at the address.
+        UsageError: The store is of another version, or refuses the token.
     """
 
     def __init__(
@@ -73,9 +74,9 @@ class StepClient:
     ) -> SlotWriter:
         """Returns the writer of an actor's slots; see ``StepTable.writer``.
 
-        Where a session of before still has a slot's name, as that of an actor whose
-        host was cut off for some seconds, this waits until the store knows that it is
-        gone. Nobody else has the name: an actor has a lock.
+        Where an earlier session of the actor still has a slot's name, for example after
+        its host was cut off for some seconds, this waits until the store notices that
+        the session is gone. No other actor can have the name: each actor holds a lock.
         """
         return SlotWriter(
             self, [self._writer(f"{name}/{slot}") for slot in range(num_slots)], first
@@ -95,7 +96,7 @@ class StepClient:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority in the table, as it was a second ago at most."""
+        """The greatest priority in the table, at most a second old."""
         if self.config.sampler != "prioritized":
             return self._max_priority
         now_s = time.monotonic()
@@ -106,13 +107,13 @@ class StepClient:
         return self._max_priority
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Adds to ``num_rows`` and ``num_episodes``, which a report tells."""
+        """Adds to ``num_rows`` and ``num_episodes``, which reports contain."""
         self.num_rows += num_rows
         self.num_episodes += num_episodes
 
     @staticmethod
     def is_lost(error: Exception) -> bool:
-        """Returns whether an error says that the table is gone, and not full."""
+        """Returns whether an error means that the table is gone, not just full."""
         return isinstance(error, NoAnswer) or isinstance(
             error.__cause__, _core.GoneError
         )

@@ -1,4 +1,4 @@
-"""The priorities that items get when they are made, from what acting knew of them."""
+"""The priorities of new items, computed from the answers that the actor acted by."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _STORED = ("reward", "terminated", "is_reset")
 
 @dataclass(frozen=True)
 class FirstPriorities:
-    """How an agent knows an item's priority without asking its network once more."""
+    """How an agent computes a new item's priority without another evaluation."""
 
     columns: tuple[str, ...]
-    """Of a step, that are for this alone and not stored."""
+    """Columns of a step that only this needs, and that are not stored."""
     of: Callable[[dict[str, NDArray[Any]]], NDArray[np.float64]]
-    """From ``[B, num_steps, ...]`` of ``columns``, reward, terminated and is_reset to
-    ``[B]``, at least 0."""
+    """Returns priorities ``[B]``, at least 0, from ``columns``, reward, terminated and
+    is_reset, ``[B, num_steps, ...]`` each."""
 
 
 class PriorityWindow:
-    """Keeps of every slot the steps that an item which ends later may have.
+    """Keeps the last steps of every slot that items ending later may have.
 
     Legend: N slots, K steps of a block.
     """
@@ -37,8 +37,8 @@ class PriorityWindow:
         """Begins without steps.
 
         Args:
-            first: The agent's.
-            layout: Of its items.
+            first: How the agent computes priorities.
+            layout: Layout of the agent's items.
         """
         self._first = first
         self._layout = layout
@@ -51,7 +51,7 @@ class PriorityWindow:
 
         Args:
             columns: ``[N, K, ...]`` each, the next steps of every slot.
-            ends: ``[N, K]``, which steps are an item's last; others have priority 0.
+            ends: ``[N, K]``, which steps are an item's last; the others get priority 0.
         """
         reach = self._layout.num_stored - 1
         priorities = np.zeros(ends.shape)
@@ -64,7 +64,7 @@ class PriorityWindow:
             steps = np.concatenate([before, column], axis=1)
             self._before[name] = steps[:, column.shape[1] :]
             windows = np.lib.stride_tricks.sliding_window_view(steps, reach + 1, axis=1)
-            # [items, ..., num_stored], of which the first are for their inputs alone.
+            # [items, ..., num_stored], where the first steps only give their inputs.
             chosen = np.moveaxis(windows[ends], -1, 1)
             items[name] = chosen[:, self._layout.num_before :]
         if ends.any():

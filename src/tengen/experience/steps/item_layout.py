@@ -1,14 +1,14 @@
-"""How the steps of a slot are cut into items, and where recurrent state lies in them.
+"""How a slot's steps are cut into items, and where items store the recurrent state.
 
-An item begins every ``period`` steps and has ``num_steps`` of them, so that items
-overlap where ``num_steps`` is greater than ``period``; a step lies in the store once.
+An item begins every ``period`` steps and has ``num_steps`` steps, so that items overlap
+where ``num_steps`` is greater than ``period``. Each step is stored once.
 
-The recurrent state that a network had before an item's first step is stored with the
-item: in ``period`` pieces of equal size, one a step. Each item so has exactly one
-state, that of its own first step, at the cost of one state an item and not one a step.
+The recurrent state before an item's first step is stored with the item, in ``period``
+pieces of equal size, one in each step. This takes the room of one state per item, not
+of one per step.
 
-What a network keeps of past inputs is not stored: an item begins as many steps earlier,
-which give the inputs again. An image so lies in the store once.
+The past inputs in a network's state are not stored. Instead an item begins as many
+steps earlier, and these steps give the past inputs. So each image is stored once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tengen.tensors import FRAMES, TensorSpec
 __all__ = ["STATE", "ItemLayout"]
 
 STATE = "state/"
-"""What the names of state columns begin with."""
+"""Prefix of the names of state columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,23 +38,24 @@ class ItemLayout:
     """
 
     num_steps: int
-    """Steps T of an item, at least 2: a transition and what follows it."""
+    """Number T of steps in an item, at least 2: a transition and the step after it."""
     period: int
-    """Steps from an item's first to the next one's, 1 to ``num_steps``."""
+    """Steps from an item's first step to the next item's, 1 to ``num_steps``."""
     is_closed: bool = False
-    """Whether an item's last step stands there for its observation alone, and is the
-    next item's first step once more: the item is complete without waiting for what is
-    done in it, as learning on the newest policy needs it. ``num_steps`` is then
-    ``period + 1``."""
+    """Whether an item's last step is only there for its observation, and is repeated as
+    the next item's first step. The item is then complete before the action in that step
+    is known, as learning from the newest policy needs. ``num_steps`` is then ``period +
+    1``."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
-    """The state of a network before an item's first step, by name. Of those that begin
-    with ``FRAMES`` the inputs of the steps before tell, ``num_before`` of them."""
+    """The network's state before an item's first step, by name. States whose name
+    begins with ``FRAMES`` are computed from the inputs of ``num_before`` earlier
+    steps."""
 
     def __post_init__(self) -> None:
         """Checks the fields against each other.
 
         Raises:
-            UsageError: They do not fit.
+            UsageError: The fields contradict each other.
         """
         check_range("num_steps", self.num_steps, 2, 2**31)
         check(
@@ -72,12 +73,12 @@ class ItemLayout:
 
     @property
     def num_before(self) -> int:
-        """Steps before an item's first that lie in it for their inputs alone."""
+        """Steps before an item's first step that it has only for their inputs."""
         return max((spec.shape[0] for spec in self.frames.values()), default=0)
 
     @property
     def num_stored(self) -> int:
-        """Steps of the store that an item has, those before its first included."""
+        """Stored steps of an item, ``num_before`` included."""
         return self.num_before + self.num_steps
 
     @property
@@ -102,15 +103,15 @@ class ItemLayout:
         }
 
     def block_steps(self, turn_steps: int) -> int:
-        """Returns the steps K of a block, of which each slot has one after another.
+        """Returns the number K of steps in a block.
 
-        A block has the steps of one period, as a state is known where a block begins
-        and a closing step where it ends, and nowhere else; where every step begins an
-        item that has neither, it has as many as an actor likes. A closing step comes on
-        top.
+        A block has the steps of one period, because the state is only known at the
+        start of a block and a closing step only at its end. Where every step begins an
+        item and items have neither a state nor a closing step, a block has
+        ``turn_steps`` steps. A closing step is not counted.
 
         Args:
-            turn_steps: What the actor likes, at least 1.
+            turn_steps: Steps of an actor's turn, at least 1.
         """
         is_single = self.period == 1 and not self.is_closed and not self.memory
         return turn_steps if is_single else self.period
@@ -122,7 +123,7 @@ class ItemLayout:
 
         Args:
             state: ``[N, ...]`` each, before the first step of a block.
-            num_rows: Steps of the block, a closing one included; its piece is zero.
+            num_rows: Steps of the block; the piece of a closing step is zero.
         """
         pieces: dict[str, NDArray[Any]] = {}
         for name, spec in self.memory.items():
@@ -133,18 +134,18 @@ class ItemLayout:
         return pieces
 
     def join(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Returns the columns of B items with their states in one piece.
+        """Returns the columns of B items, with the pieces of their states joined.
 
         Args:
             columns: ``[B, num_stored, ...]`` each, by flat names.
 
         Returns:
-            The same ``[B, num_steps, ...]``, and the states ``[B, ...]``.
+            The same columns ``[B, num_steps, ...]``, and the states ``[B, ...]``.
         """
         first = self.num_before
         joined = {name: column[:, first:] for name, column in columns.items()}
         if first:
-            # An image is of this episode where no step from it on resets.
+            # An image belongs to this episode if no step from it on resets.
             is_reset = columns["is_reset"][:, :first] != 0
             is_old = np.logical_or.accumulate(is_reset[:, ::-1], axis=1)[:, ::-1]
         for name, spec in self.frames.items():
@@ -160,13 +161,13 @@ class ItemLayout:
     def ends(self, first_step: int, is_reset: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Returns which steps of a block are an item's last.
 
-        An item of period 1 is one transition and what follows it, so none begins with a
-        step that is a reset.
+        An item of period 1 is one transition and the steps after it, so it never begins
+        with a step that resets.
 
         Args:
-            first_step: The number of the block's first step, of its slot, from 0.
-            is_reset: ``[num_stored - 1 + K]``, of the steps before the block and of
-                the block, False where there were none.
+            first_step: The number of the block's first step in its slot, from 0.
+            is_reset: ``[num_stored - 1 + K]``, for the steps before the block and in
+                the block; False where there were no steps.
 
         Returns:
             ``[K]``.
@@ -186,5 +187,5 @@ class ItemLayout:
         return np.asarray(ends, np.bool_)
 
     def _piece(self, spec: TensorSpec) -> int:
-        """Entries of a state that one step holds."""
+        """Returns how many entries of a state one step holds."""
         return -(-spec.num_entries // self.period)

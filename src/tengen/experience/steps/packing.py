@@ -1,7 +1,7 @@
-"""Planes of bools lie in the table eight to a byte; nobody outside the table knows.
+"""Packing of bool planes: a table stores eight bools in a byte, invisibly to users.
 
-What writes steps packs them, and a draw unpacks the steps of its batch, which costs
-about as much as the copies that are saved (`benchmarks/results/packing.md`).
+Writers pack steps, and a draw unpacks the steps of its batch. Unpacking takes about as
+long as the copying that it saves (`benchmarks/results/packing.md`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tengen.store import Column
 
 __all__ = ["pack_steps", "packed_columns", "unpack", "unpack_batch"]
 
-# Of fewer bools there is nothing to gain.
+# Columns with fewer bools are not packed, since little would be gained.
 _LEAST = 64
 
 
@@ -27,8 +27,8 @@ def packed_columns(
     """Returns the columns as a table stores them.
 
     Args:
-        columns: Of a step.
-        whole: Names of those that are not to be packed.
+        columns: Columns of a step.
+        whole: Names of columns that must not be packed.
     """
     return {
         name: Column(dtype="uint8", shape=(-(-math.prod(column.shape) // 8),))
@@ -65,8 +65,8 @@ def unpack_batch(
     """Returns the columns of a batch by flat name, as they were before ``pack_steps``.
 
     Args:
-        drawn: As the table gives them, nested.
-        columns: Of a step, by flat name.
+        drawn: The table's columns, nested.
+        columns: Columns of a step, by flat name.
         stored: The table's columns.
     """
     flat = dict(_flat(drawn))
@@ -90,7 +90,7 @@ def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool
 
     Args:
         packed: ``[B, T, num_bytes]``.
-        shape: Of one step.
+        shape: Shape of one step.
 
     Returns:
         ``[B, T, *shape]``.

@@ -23,14 +23,14 @@ __all__ = ["StepPart"]
 class StepPart:
     """Items of a table of steps in another process; an ``ExperiencePart``.
 
-    It draws its items as a client of the table, and gives their priorities back by
-    itself. What it drew and did not acknowledge when it ends was never drawn.
+    It draws its items as a client of the table, and writes their priorities back by
+    itself. Items that it has not acknowledged when it ends count as never drawn.
 
     Args:
         connect: Returns a client of the table's store; see ``Store.connect``.
-        columns: Of a step, by flat name, without the state.
-        layout: Of the items.
-        config: The table's.
+        columns: Columns of a step, by flat name, without the state.
+        layout: Layout of the items.
+        config: The table's config.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class StepPart:
         self._config = config
         self._store: Store | None = None
         self._table: Table | None = None
-        # A sampler is for one thread at a time.
+        # A sampler may be used by only one thread at a time.
         self._lock = threading.Lock()
 
     def catch_up(self, shared: Mapping[str, Any]) -> None:
-        """See ``ExperiencePart.catch_up``: connects, where it has not yet."""
+        """See ``ExperiencePart.catch_up``: connects at the first call."""
         if self._store is None:
             self._store = self._connect()
             self._table = self._store.table(TABLE)

@@ -1,4 +1,4 @@
-"""The store's table that a run's steps are in, and its room, before it is made."""
+"""Plans the store table of a run's steps, and the room it needs, before it is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StepPlan", "plan_steps"]
 
 
 class StepPlan(NamedTuple):
-    """What a ``StepTable`` is made of."""
+    """The table, the sizes and the room of a ``StepTable``."""
 
     table: TableConfig
     budget: StepBudget
@@ -35,15 +35,15 @@ def plan_steps(
     batch_size: int,
     directory: Path | None = None,
 ) -> StepPlan:
-    """Returns the plan of a ``StepTable``, whose arguments these are.
+    """Returns the plan of a ``StepTable`` with these arguments.
 
     Raises:
-        UsageError: It does not fit the memory or the disk.
+        UsageError: The table does not fit the memory or the disk.
     """
-    # The items of a batch are the oldest of the queue: others that come meanwhile must
-    # not take their place, as the next learner needs them where one dies.
+    # A queue keeps the items of batches that are out, beyond max_items: if the learner
+    # dies, the next one needs them, so new items must not take their place.
     num_lent = NUM_LENT * batch_size if config.is_queue else 0
-    # A run of before it packed bools goes on as it was.
+    # A run begun before bools were packed goes on without packing.
     whole = {
         name
         for place in (folder, directory)

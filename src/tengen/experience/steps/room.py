@@ -1,8 +1,8 @@
-"""Where a table's steps are to be, in memory or on disk too, and whether they fit.
+"""Decides where a table's steps will be, and checks that they fit memory and disk.
 
-A replay is in memory where that is half of what this process may use; where it is not,
-memory has the steps that were used last, and all of them are on the disk. On the disk a
-replay lies in any case, as of its last checkpoint.
+A replay is wholly in memory if it fits in half of the memory that this process may use.
+Otherwise memory holds the steps used last, and the disk holds all steps. In both cases
+the disk has the replay as of its last checkpoint.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tengen.run import available_memory_bytes, memory_limit_bytes
 
 __all__ = ["StepRoom", "step_room"]
 
-# What the store keeps of an item beside its steps: docs/howto/train/replay_size.md,
-# Speed.
+# Bytes that the store keeps for an item beside its steps: see
+# docs/howto/train/replay_size.md, Speed.
 _ITEM_BYTES = 110
-# Of a memory file system, for steps; the rest is for what writers and samplers send.
+# Share of a memory file system for steps; the rest is for messages with clients.
 _SHARED_PART = 7 / 8
 
 
 class StepRoom(NamedTuple):
-    """What a table of steps may take."""
+    """The memory and disk that a table of steps may take."""
 
     memory_bytes: int
     disk_bytes: int
-    """0 for a queue, which has no disk."""
+    """0 for a queue, which uses no disk."""
     line: str
-    """For people: how large a replay is, and where; empty for a queue."""
+    """A line for the user: how large a replay is, and where; empty for a queue."""
 
 
 def step_room(
@@ -43,21 +43,22 @@ def step_room(
     folder: Path,
     directory: Path | None,
 ) -> StepRoom:
-    """Returns what a table takes where; refuses one that does not fit.
+    """Returns the memory and disk for a table; refuses a table that does not fit.
 
-    What a process that was killed left of the same table is used again, and counts as
-    free. Nothing is written.
+    Space that a killed process used for the same table will be used again, and counts
+    as free. Nothing is written.
 
     Args:
-        config: The table's.
-        budget: What its steps need.
-        num_steps: Of all items, each once.
-        step_bytes: Of one step.
-        folder: Where a replay is on the disk.
-        directory: Where its memory is shared with other processes; None: it is not.
+        config: The table's config.
+        budget: What the table's steps need.
+        num_steps: Steps of all items, each counted once.
+        step_bytes: Bytes of one step.
+        folder: Folder of a replay on the disk.
+        directory: Folder by which the memory is shared with other processes; None: it
+            is not shared.
 
     Raises:
-        UsageError: It does not fit the memory, the disk, or what is free of them.
+        UsageError: The table does not fit the memory or the disk that is free.
     """
     memory_bytes = budget.memory_bytes
     line = ""
@@ -84,10 +85,10 @@ def step_room(
 
 
 def _default_bytes(directory: Path | None) -> int:
-    """Half of the memory, and no more than there is to be shared.
+    """Returns half of the memory, but at most what the shared file system holds.
 
-    It does not depend on what is free: a store that goes on in memory after a kill must
-    have as much as before.
+    The result does not depend on how much is free, because a store that goes on in
+    memory after a kill must have the same size as before.
     """
     half = memory_limit_bytes() // 2
     if directory is None:
@@ -115,7 +116,7 @@ def _check_memory(
             )
         )
     for free, which, otherwise in places:
-        # What is kept of items is in memory wherever their steps are.
+        # The store's own data about items is in memory wherever their steps are.
         may_shrink = (
             not config.is_queue and budget.least_memory_bytes + of_items <= free
         )
@@ -142,7 +143,7 @@ def _check_disk(config: ReplayConfig, num_bytes: int, folder: Path) -> None:
 
 
 def _existing(path: Path) -> Path:
-    """Returns the folder that is there, of a path and those above it."""
+    """Returns the path itself, or the nearest folder above it that exists."""
     path = path.absolute()
     return next(one for one in (path, *path.parents) if one.is_dir())
 
@@ -158,7 +159,7 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _left_bytes(folder: Path) -> int:
-    """Returns what the files of a folder take; 0 where it is not there."""
+    """Returns the bytes of the files in a folder; 0 where it does not exist."""
     if not folder.is_dir():
         return 0
     return sum(512 * path.stat().st_blocks for path in folder.iterdir())

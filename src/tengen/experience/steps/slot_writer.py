@@ -1,4 +1,4 @@
-"""Writes what the slots of an actor did into a table of steps, as steps and items."""
+"""Writes the steps of an actor's slots into a table, and makes items of them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class StepSink(Protocol):
 
     @property
     def stored(self) -> Mapping[str, Column]:
-        """The columns of a step as they lie in the table, by flat name."""
+        """The columns of a step as the table stores them, by flat name."""
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, for new items of which nothing is known."""
+        """The greatest priority so far, for new items of unknown priority."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Takes how many frames and ends of episodes were written."""
+        """Adds to the counts of frames and of ends of episodes."""
 
 
 class SlotWriter:
     """Writes the steps of an actor's slots, and makes items of them.
 
-    For one thread; blocks while the table has no room. What it is given is in the
-    table when it returns: a table of another process takes inserts that come later,
-    thousands of them, and an actor that did not wait for these would run ahead of the
-    learner, whatever the limits of the table say.
+    For one thread; blocks while the table has no room. ``append`` returns only once all
+    its items are in the table. A table of another process buffers thousands of inserts,
+    so that an actor that did not wait for them would run ahead of the learner, whatever
+    the limits of the table.
 
     Args:
-        table: Where they go.
-        writers: One a slot.
-        first: What priorities new items get; None: the greatest so far.
+        table: The table to write into.
+        writers: One writer for each slot.
+        first: How priorities of new items are computed; None: the greatest so far.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SlotWriter:
             self._window = PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
-        # Of the steps before a block, as many as an item that ends in it may have.
+        # The last steps before a block, as many as an item that ends in it may have.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
         self._versions = np.zeros((len(writers), reach), np.int64)
 
@@ -79,14 +79,14 @@ class SlotWriter:
         """Appends a block of every slot.
 
         Args:
-            columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; or
-                ``[N, num_before + K + 1, ...]`` where items are closed, the last the
-                closing step and the first those before the block once more. With those
-                of ``FirstPriorities``.
+            columns: ``[N, K, ...]`` each, K as ``ItemLayout.block_steps``; where items
+                are closed ``[N, num_before + K + 1, ...]``: first the steps before the
+                block once more, last the closing step. The columns of
+                ``FirstPriorities`` are included.
             state: ``[N, ...]`` each, the recurrent state before the block's first step.
 
         Returns:
-            How many items that made.
+            How many items were made.
 
         Raises:
             RunError: The table stayed full for ``timeout_s``, or the disk is full.
@@ -127,8 +127,8 @@ class SlotWriter:
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
-        # An episode has ended where the next one begins: a life may end before it. A
-        # reset that is truncated is where another inference server took over.
+        # Ends of episodes are counted by resets, because ``terminated`` may only mark a
+        # lost life. A truncated reset marks that another inference server took over.
         is_reset = columns["is_reset"][:, live] != 0
         is_end = is_reset & (columns["truncated"][:, live] == 0)
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))
@@ -142,10 +142,10 @@ class SlotWriter:
         versions: NDArray[np.int64],
         priorities: NDArray[np.float64],
     ) -> int:
-        """Appends one slot's rows, and makes an item of each that ends one.
+        """Appends one slot's rows, and makes an item for each row that ends one.
 
-        An item's version is that of its first step, the oldest: models only grow. Those
-        of a run have that of the first of them.
+        An item's version is the model version of its first step, which is its oldest.
+        All items inserted together get the version of the first of them.
         """
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
@@ -166,7 +166,7 @@ class SlotWriter:
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Returns first and one past the last of each run of True."""
+    """Returns the first index and one past the last of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 

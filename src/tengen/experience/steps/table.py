@@ -7,13 +7,13 @@
     )
     writer = steps.writer("actor-0", 16)
     writer.append(columns, state)               # [N, K, ...], a block of every slot
-    steps.flush()                               # what a replay has outlives a kill
+    steps.flush()                               # a replay then survives a kill
     while steps.available() >= 32:
         batch = steps.sample(32)                # [32, T, ...]
         batch.ack(priorities)
 
-Source: items as slices of steps that lie in a store once, Cassirer et al. 2021,
-"Reverb: a framework for experience replay", section 3.
+Source: items as slices of steps that are stored once, Cassirer et al. 2021, "Reverb: a
+framework for experience replay", section 3.
 """
 
 from __future__ import annotations
@@ -51,28 +51,29 @@ class StepTable:
     """A table of steps as ``Experience``. One thread draws at a time, others may write.
 
     Args:
-        folder: For the steps of a replay, on a disk; a queue is in memory alone, as
-            what it had at a kill was made for weights that have changed.
-        columns: Of a step, by flat name, without the state.
-        layout: Of the items.
-        config: What is drawn, and how often.
-        seed: Of the draws.
+        folder: Folder on a disk for the steps of a replay. A queue is in memory only:
+            after a kill its items would be of outdated policies.
+        columns: Columns of a step, by flat name, without the state.
+        layout: Layout of the items.
+        config: How items are drawn, and how often.
+        seed: Seed of the draws.
         state: What ``state`` returned, to go on counting from.
-        num_slots: Of all writers, for the memory.
-        batch_size: The most items of a sample, for the memory.
-        directory: A folder in a memory file system in which actors of other processes
-            of the host join in, by ``StepClient``; where this process is killed, the
-            next one goes on with all that was inserted, a queue too. None: nobody does.
-        net: Where actors of other hosts join in too; None: nobody does.
+        num_slots: Slots of all writers, to plan the memory.
+        batch_size: The most items of a sample, to plan the memory.
+        directory: A folder in a memory file system, by which actors in other processes
+            of this host connect with ``StepClient``. If this process is killed, the
+            next one has all that was inserted, for a queue too. None: no other process
+            connects.
+        net: Where actors on other hosts connect; None: no other host connects.
 
     Raises:
-        UsageError: Another process is this table now, its steps have other columns, or
+        UsageError: Another process has the table open, its steps have other columns, or
             it does not fit the memory or the disk.
         RunError: The disk is full or fails.
 
     Attributes:
-        room: What it takes, and where.
-        stored: The columns as they lie in it, by flat name.
+        room: The room that the table takes, and where.
+        stored: The columns as the table stores them, by flat name.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class StepTable:
         self._max_priority = float(state.get("max_priority", 1.0))
         self._slots_left = num_slots
         self._count_lock = threading.Lock()
-        # Draws wait for writers, and an acknowledgement may come from another thread.
+        # Draws may wait for writers, and another thread may acknowledge meanwhile.
         self._draw_lock = threading.Lock()
         plan = plan_steps(
             folder,
@@ -137,12 +138,12 @@ class StepTable:
 
     @property
     def generation(self) -> int:
-        """Turns of the actors: calls of ``refresh`` that found something new."""
+        """Turns of the actors, counted by calls of ``refresh`` that found new items."""
         return self._num_turns
 
     @property
     def address(self) -> str | None:
-        """``tcp://HOST:PORT`` where actors of other hosts join in; None: nowhere."""
+        """``tcp://HOST:PORT`` for actors on other hosts; None: they cannot connect."""
         return self._store.address
 
     def writer(
@@ -151,9 +152,9 @@ class StepTable:
         """Returns the writer of an actor's slots; see ``SlotWriter``.
 
         Args:
-            name: The actor's, its own.
-            num_slots: N.
-            first: What priorities new items get; None: the greatest so far.
+            name: The actor's name, which no other writer has.
+            num_slots: Number N of the actor's slots.
+            first: How priorities of new items are computed; None: the greatest so far.
 
         Raises:
             UsageError: Another writer has the name, or there are too many slots.
@@ -208,14 +209,14 @@ class StepTable:
         """Draws items; waits until there are enough.
 
         Args:
-            num_samples: B.
+            num_samples: Number B of items.
 
         Returns:
             The batch: columns by flat name ``[B, T, ...]``, and the states of the
             first steps, ``state/NAME`` ``[B, ...]``.
 
         Raises:
-            RunError: Too few came within ``timeout_s``.
+            RunError: Too few items came within ``timeout_s``.
         """
         try:
             with self._draw_lock:
@@ -234,21 +235,21 @@ class StepTable:
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: each learner draws so many items of its own."""
+        """See ``Divisible.divide``: each learner draws its items from the table."""
         return Divided({}, lambda: self.sample(last - first))
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Divisible.shared``: nothing, as the table is asked itself."""
+        """See ``Divisible.shared``: nothing, because followers connect to the table."""
         return {}
 
     def validation(self, num_samples: int) -> None:
         """Returns None: every item is learned from."""
 
     def state(self) -> dict[str, Any]:
-        """Returns JSON values that go on counting; what a replay has is its own.
+        """Returns the counters as JSON values; a replay's items are saved by the store.
 
-        Blocks until that is durable, so that after a kill it is no older than what a
-        learner saved beside these values: what was drawn stays drawn.
+        Blocks until the replay is durable, so that after a kill it is no older than the
+        learner's checkpoint that has these values: items drawn count as drawn.
 
         Raises:
             RunError: The disk is full or fails.
@@ -262,9 +263,9 @@ class StepTable:
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns ``num_items`` that may be drawn, and what was counted so far.
+        """Returns counts: ``num_items`` in the table, and totals so far.
 
-        ``num_rows`` are frames, ``num_episodes`` ends of episodes.
+        ``num_rows`` counts frames, ``num_episodes`` ends of episodes.
         """
         return {
             "num_items": int(self._table.describe()["num_eligible"]),
@@ -289,14 +290,14 @@ class StepTable:
         self._store.close()
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Adds to what ``describe`` tells."""
+        """Adds to the totals of ``describe``."""
         with self._count_lock:
             self._counts["num_rows"] += num_rows
             self._counts["num_episodes"] += num_episodes
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, for new items of which nothing is known.
+        """The greatest priority so far, for new items of unknown priority.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
         """

@@ -1,7 +1,7 @@
-"""Central inference: one process has the network, and answers actors of any other.
+"""Central inference: one process has the network and answers actors in other processes.
 
-An actor's rows lie in memory that both processes share where they are on one host, and
-travel on the stream of the session where not; small messages travel on it in any case::
+On one host an actor's rows are in memory that both processes share; between hosts they
+are sent on the session's stream. Small messages are always sent on the stream::
 
     server = InferenceServer(signature, ...)           # role ``inference``
     server.set_model(backend, version, number)

@@ -1,4 +1,4 @@
-"""The side of an actor: its rows are answered by central inference."""
+"""The actor's side of central inference: a client whose rows a server answers."""
 
 from __future__ import annotations
 
@@ -39,29 +39,30 @@ class Interrupted(Exception):
 class InferenceClient:
     """A ``tengen.inference.Runner`` whose network is in another process.
 
-    For one thread. Where the server is lost, or hangs and there are others, ``run``
-    asks another one, or waits for the next one; the recurrent state of the rows is lost
-    with the server and begins as zeros, and ``arrays.num_moves`` says so. It does too
-    where the rows go back to the server that is their home.
+    For one thread. Where the server is lost, ``run`` asks another server, or waits for
+    the next one; it also leaves a server that hangs, if there are others. The recurrent
+    state of the rows is lost with the server and begins as zeros, and
+    ``arrays.num_moves`` counts this. The same happens where the rows go back to their
+    home server.
 
     Args:
         places: The servers, whose sessions are for N rows.
-        signature: Of the network, its state included; the server has the same.
-        num_rows: N.
+        signature: The network's signature, its state included; the server has the same.
+        num_rows: Number N of rows.
         stop: Once it is set, a ``run`` that waits raises ``Interrupted``.
-        patience_s: The longest wait for an answer, and for a server.
+        patience_s: Seconds of the longest wait for an answer, and for a server.
 
     Raises:
         RunError: No server answered in time.
-        UsageError: It refused the session.
+        UsageError: The server refused the session.
         Interrupted: ``stop`` is set.
 
     Attributes:
-        arrays: The rows; where the server is on this host they lie in memory that it
-            shares, so that nobody copies them. Their state is what it was when the
-            rows last wanted it.
+        arrays: The rows; where the server is on this host, they are in memory shared
+            with it, so that they are not copied. Their state is current only where
+            ``arrays.wants_state`` asked for it.
         model: The number of the model that answered last; -1 before.
-        num_lost: Servers that were lost, or left as they hung.
+        num_lost: Servers that were lost, or left because they hung.
     """
 
     def __init__(
@@ -85,10 +86,10 @@ class InferenceClient:
         self.arrays = self._open(time.monotonic() + patience_s, None)
 
     def run(self, num_rows: int) -> None:
-        """Has the rows answered. Blocks.
+        """Gets the answers to the rows. Blocks.
 
         Args:
-            num_rows: N.
+            num_rows: N, the number of all rows.
 
         Raises:
             RunError: There was no answer in time, or the network failed.
@@ -98,9 +99,9 @@ class InferenceClient:
         self.wait()
 
     def ask(self) -> None:
-        """Asks for the answers to all rows, which must stay as they are till ``wait``.
+        """Requests the answers to all rows, which must not change until ``wait``.
 
-        Blocks where the stream has no room, and for a look at a server that was lost.
+        Blocks where the stream has no room, and for a look at a lost home server.
 
         Raises:
             RunError: As ``wait``.
@@ -171,7 +172,7 @@ class InferenceClient:
             text = bytearray(min(reply.num_bytes, _MAX_TEXT_BYTES))
             self._receive(memoryview(text), until)
             told = text.decode(errors="replace")
-            # A device that has failed is one server's alone.
+            # A device that has failed concerns only one server: another may answer.
             if self._places.has_others:
                 raise ConnectionResetError(told)
             raise RunError(told)
@@ -203,15 +204,15 @@ class InferenceClient:
     def _enter(
         self, stream: Stream, until: float, known: RowArrays | None
     ) -> RowArrays:
-        """Goes on with a session, in which the rows have no state yet."""
+        """Takes up a new session, in which the rows have no state yet."""
         self._connection, self._is_shared = stream
         self._connection.settimeout(_SLICE_S)
         self._places.hears()
         arrays = self._begin(until, known)
         if known is not None:
             known.num_moves += 1
-            # The step may be the last before one of which the state is stored: by the
-            # step that tells of the move, a block has one less than was thought.
+            # The step that records the move shortens the block by one, so that this may
+            # be the step whose state must be stored.
             known.wants_state = True
         return arrays
 

@@ -1,4 +1,4 @@
-"""How central inference is found and asked: its part of the transport."""
+"""Central inference's dialect of the transport: opening sessions, asking the model."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MODEL = "model"
 def connect_rows(
     client: Client, signature: Signature, num_rows: int
 ) -> Callable[[], Stream]:
-    """Returns what opens a session of N rows; see ``InferenceClient``."""
-    # The socket does not tell: one that is encrypted leads to a thread of this process.
+    """Returns a function that opens a session of N rows; see ``InferenceClient``."""
+    # Told by the name: an encrypted connection's socket leads to a local thread.
     is_shared = not is_net(client.name)
     message = {
         "ask": _ROWS,
@@ -38,14 +38,14 @@ def connect_rows(
 def ask_model(client: Client, patience_s: float) -> int | None:
     """Returns which model is served, -1 for none yet; None where nobody answers.
 
-    A server answers by a thread of its own, whatever its batch takes.
+    A server answers on its own thread, however long its batch takes.
 
     Args:
-        client: Of the server.
-        patience_s: How long an answer is waited for; 2 s are the least.
+        client: The client of the server.
+        patience_s: Seconds to wait for an answer, at least 2.
 
     Raises:
-        UsageError: It is of another version, or refuses the token.
+        UsageError: The server is of another version, or refuses the token.
     """
     try:
         connection, model = client.open_now({"ask": _MODEL}, patience_s)
@@ -56,7 +56,7 @@ def ask_model(client: Client, patience_s: float) -> int | None:
 
 
 def serve_rows(server: InferenceServer, signature: Signature) -> Service:
-    """Returns the service by which actors get sessions of a server."""
+    """Returns the service by which actors open sessions with a server."""
 
     def open_rows(connection: socket.socket, message: Message) -> dict[str, Any]:
         num_rows = message["num_rows"]
@@ -73,7 +73,7 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
             mine, theirs = getattr(signature, part), getattr(asked, part)
-            # The order too, as arrays follow one another in it.
+            # The order must be equal too, because arrays are sent in this order.
             if list(mine.items()) != list(theirs.items()):
                 raise UsageError(
                     f"signature ({part} {', '.join(theirs) or 'none'}) must be the "

@@ -1,9 +1,9 @@
-"""What an actor and central inference say to each other on a session's stream.
+"""The messages of an actor and central inference on a session's stream.
 
-A request is ``REQUEST``; where the rows do not lie in shared memory, ``is_first`` and
-the inputs follow, in the order of the signature. A reply is ``REPLY``; where they do
-not, the outputs follow, and the state where the request asked for it. An error is
-``REPLY`` and a text. Numbers are little-endian.
+A request is ``REQUEST``. Where the rows are not in shared memory, ``is_first`` and the
+inputs follow it, in the order of the signature. A reply is ``REPLY``. Where the rows
+are not in shared memory, the outputs follow it, and then the state if the request asked
+for it. An error is ``REPLY`` and a text. Numbers are little-endian.
 
 On one host the first request of a session is ``OPEN``, whose reply is the descriptor
 of the shared memory. The server's side is ``core/inference/row_session.cc``.
@@ -38,17 +38,17 @@ REPLY = struct.Struct("<IIQqq")
 OPEN, EVALUATE = 1, 2
 ANSWERS, ERROR = 1, 2
 MAX_ROWS = 4096
-"""Rows of one session."""
+"""The most rows of one session."""
 
 
 class Stream(NamedTuple):
-    """The stream of a session, and what its rows go by."""
+    """The stream of a session, and how its rows are passed."""
 
     connection: socket.socket
-    """To the other process."""
+    """The connection to the other process."""
     is_shared: bool
-    """Whether the rows lie in memory that both processes share. The actor says so to
-    the server: it knows whether it connected by a folder of its host."""
+    """Whether the rows are in memory that both processes share. The actor tells the
+    server, because the actor knows whether it connected by a folder of its host."""
 
 
 class Request(NamedTuple):
@@ -57,9 +57,9 @@ class Request(NamedTuple):
     kind: int
     """``OPEN`` or ``EVALUATE``."""
     wants_state: int
-    """1 where the reply is to have the state, else 0."""
+    """1 where the reply must have the state, else 0."""
     number: int
-    """Of the request, in its session; the reply has the same."""
+    """The request's number in its session; the reply has the same number."""
 
 
 class Reply(NamedTuple):
@@ -68,13 +68,13 @@ class Reply(NamedTuple):
     kind: int
     """``ANSWERS`` or ``ERROR``."""
     num_bytes: int
-    """Of an error's text, else 0."""
+    """Length of an error's text, else 0."""
     number: int
-    """Of the request."""
+    """The request's number."""
     version: int
-    """Learner steps behind the model that answered."""
+    """The version of the model that answered: its learner steps."""
     model: int
-    """The number of that model."""
+    """The number of the model that answered."""
 
 
 def request_parts(arrays: RowArrays) -> Iterator[memoryview]:

@@ -1,8 +1,8 @@
-"""Which of several servers of central inference answers an actor's rows.
+"""Chooses which of several central inference servers answers an actor's rows.
 
-Every group of an actor's copies has a number, and by that a home among the servers.
-Where its home is lost it goes to another server, and comes back when the home answers
-again, but the less soon the more often it was lost.
+Every group of an actor's copies has a number, which gives it a home server. When the
+home is lost, the group goes to another server, and comes back once the home answers
+again. The more often the home was lost, the longer the group waits before coming back.
 """
 
 from __future__ import annotations
@@ -17,28 +17,31 @@ from tengen.inference.central.messages import Stream
 __all__ = ["Place", "Places", "servers_in_order"]
 
 _QUIET_S = 2.0
-"""Without an answer for so long, a server is asked whether it is alive."""
+"""Seconds without an answer after which a server is asked whether it is alive."""
 _ALIVE_S = 3.0
-"""It says so within that, or is left; twice as long after each that was left so."""
+"""Seconds in which a server must say that it is alive, or the group leaves it; doubled
+each time that a server was left so."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
-"""How long an actor that begins waits for its home alone, which may be starting."""
+"""Seconds that a new actor waits only for its home, which may still be starting."""
 _PAUSE_S = 10.0
-"""From the loss of a home to the first look for it; twice as long after each look that
-was in vain and each further loss."""
+"""Seconds from the loss of a home to the first check for it; doubled after each check
+that failed and each further loss."""
 _MOST_PAUSE_S = 320.0
-"""The longest pause; a home that was not lost for so long has the first one again."""
+"""The longest such pause in seconds; after so long without a loss the pause begins at
+``_PAUSE_S`` again."""
 
 
 def servers_in_order(number: int, count: int) -> list[int]:
     """Returns the servers in the order in which a group asks them, its home first.
 
-    Groups 0 to n - 1 are spread evenly over the servers, and those of a server that is
-    lost evenly over the others: each count is the same, or one more.
+    Groups 0 to n - 1 are spread evenly over the servers, so that their numbers of
+    groups differ by at most one. The groups of a lost server are spread over the others
+    in the same way.
 
     Args:
-        number: The group's, of all actors' groups, from 0.
-        count: Servers, at least 1.
+        number: The group's number among all actors' groups, from 0.
+        count: Number of servers, at least 1.
     """
     turn, home = divmod(number, count)
     others = [(home + place) % count for place in range(1, count)]
@@ -47,25 +50,25 @@ def servers_in_order(number: int, count: int) -> list[int]:
 
 
 class Place(NamedTuple):
-    """One server, as a group of an actor reaches it."""
+    """How a group of an actor reaches one server."""
 
     connect: Callable[[], Stream]
-    """Opens a session. Raises RunError where nobody answers, UsageError where it is
-    refused."""
+    """Opens a session. Raises RunError where nobody answers, UsageError where the
+    session is refused."""
     model: Callable[[float], int | None]
-    """Asks, for so many seconds at most, which model is served: its number, -1 for
-    none yet; None where nobody answers."""
+    """Returns the number of the model that is served, -1 for none yet, None where
+    nobody answers within the given seconds."""
 
 
 class Places:
     """The servers that a group may go to. Used by one thread.
 
-    Where there is one server only, nobody is asked anything: it is waited for.
+    A single server is never checked: the group just waits for it.
 
     Args:
-        places: In the order of ``servers_in_order``.
-        waits: Called when none of them lets the group in.
-        clock: Returns seconds that never go back.
+        places: The servers, in the order of ``servers_in_order``.
+        waits: Called when no server lets the group in.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(
@@ -79,13 +82,13 @@ class Places:
         self._clock = clock
         self._begun_s: float | None = None
         self._at: Place | None = None
-        # The one that was lost last, which is asked behind the others.
+        # The server that was lost last, which is asked after the others.
         self._lost: Place | None = None
         self._alive_s = _ALIVE_S
         self._heard_s = clock()
         self._pause_s = _PAUSE_S
         self._look_s = 0.0
-        # When the session with the present one began.
+        # When the session with the current server began.
         self._entered_s = clock()
 
     @property
@@ -121,7 +124,7 @@ class Places:
         raise error
 
     def lose(self) -> None:
-        """Takes that the session has ended."""
+        """Records that the session has ended."""
         self._lost = self._at
         if self._at is self._places[0]:
             if self._clock() - self._entered_s >= _MOST_PAUSE_S:
@@ -129,9 +132,9 @@ class Places:
             self._pause()
 
     def return_home(self) -> Stream | None:
-        """Opens a session with the home where it has a model again; None: stay.
+        """Opens a session with the home if it has a model again; None: stay.
 
-        Blocks for some seconds where the home hangs, and hardly else.
+        Blocks for some seconds where the home hangs; otherwise hardly.
         """
         home = self._places[0]
         if self._at is home or self._clock() < self._look_s:
@@ -148,20 +151,20 @@ class Places:
         return stream
 
     def hears(self) -> None:
-        """Takes that something was asked now, or answered."""
+        """Records that a request was just sent or answered."""
         self._heard_s = self._clock()
 
     def is_silent(self) -> bool:
-        """Returns whether the server hangs, for whoever waits for its answer. Blocks.
+        """Returns whether the server hangs while an answer is awaited. Blocks.
 
-        A batch that takes long is no reason: the server's other threads say so.
+        A server whose batch takes long does not hang: another of its threads answers.
         """
         if not self.has_others or self._at is None:
             return False
         if self._clock() - self._heard_s < _QUIET_S:
             return False
         if self._at.model(self._alive_s) is None:
-            # Where all are slow, nobody is to go to and fro between them.
+            # Doubled, so that groups do not go to and fro where all servers are slow.
             self._alive_s = min(_MOST_ALIVE_S, 2 * self._alive_s)
             return True
         self.hears()

@@ -1,9 +1,9 @@
-"""Central inference: the rows of many actors in one batch, on one model at a time.
+"""The central inference server: the rows of many actors in one batch, by one model.
 
-A batch is fired when the device is idle and ``min_rows`` rows wait, or the oldest
-request has waited ``max_wait_s``. An actor that dies takes its rows with it, and nobody
-waits for it. Sessions are the core's (``core/inference/row_server.h``): what is done
-here is done once a batch, however many actors are in it.
+A batch is evaluated when the device is idle and ``min_rows`` rows wait, or the oldest
+request has waited ``max_wait_s``. The rows of an actor that dies are dropped, and no
+batch waits for them. The core handles sessions (``core/inference/row_server.h``); the
+code here runs once a batch, however many actors are in it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["InferenceServer", "ServerStats"]
 
-# Sessions of actors that died are open until their end is seen.
+# Open sessions may have the rows of so many batches, because sessions of dead actors
+# stay open until their end is noticed.
 _MOST_BATCHES = 8
-# To copy fewer bytes costs less than arrays of their own, and what a backend keeps for
-# them.
+# Rows with fewer bytes are copied, which costs less than separate arrays and what a
+# backend keeps for them.
 _LEAST_IN_PLACE_BYTES = 65536
-# Sessions that rows were evaluated in place of, which come again in other batches.
+# The most sessions for which runners over their own rows are kept.
 _MOST_IN_PLACE = 64
 
 
 @dataclass(frozen=True)
 class ServerStats:
-    """What a server did until now."""
+    """Counters of a server since its start."""
 
     num_batches: int
     """Batches evaluated."""
@@ -44,9 +45,9 @@ class ServerStats:
     inference_s: float
     """Seconds inside the network."""
     copy_s: float
-    """Seconds of gathering rows of several actors and of handing out their answers."""
+    """Seconds spent gathering rows of several actors and distributing their answers."""
     wait_s: float
-    """Seconds in which no request waited."""
+    """Seconds in which no request was waiting."""
     num_lost: int
     """Sessions that ended before the server did."""
 
@@ -59,10 +60,10 @@ class _Model:
 
 
 class InferenceServer:
-    """Answers sessions. ``run`` is one thread's; the other methods are for any thread.
+    """Answers sessions. One thread calls ``run``; any thread the other methods.
 
     Args:
-        signature: Of the network, its state included.
+        signature: The network's signature, its state included.
         max_rows: The largest batch, at least the rows of any session.
         min_rows: Rows that a batch waits for, 1 to ``max_rows``.
         max_wait_s: The longest that a request waits for ``min_rows``, 0 or more.
@@ -93,15 +94,15 @@ class InferenceServer:
             least_bytes=_LEAST_IN_PLACE_BYTES,
         )
         self._model: _Model | None = None
-        # Of the serving thread alone: by the number of a session, 0 for the batch.
+        # Used only by the serving thread: by a session's number, 0 for the batch.
         self._runners: dict[int, tuple[Backend, Runner]] = {}
 
     def add(self, stream: Stream, num_rows: int) -> None:
-        """Takes a session.
+        """Adds a session.
 
         Args:
-            stream: To the actor; the server's from here on.
-            num_rows: N of the actor, 1 to ``max_rows``.
+            stream: The stream to the actor; from here on it belongs to the server.
+            num_rows: Number N of the actor's rows, 1 to ``max_rows``.
 
         Raises:
             RunError: There is no memory for its rows, or the server has ended.
@@ -116,12 +117,12 @@ class InferenceServer:
                 raise RunError(str(error)) from error
 
     def set_model(self, backend: Backend, version: int, number: int) -> None:
-        """Has later batches evaluated by a model.
+        """Evaluates later batches by another model.
 
         Args:
             backend: The model, opened with the outputs of the signature.
-            version: Learner steps behind it.
-            number: Its number.
+            version: The model's version: its learner steps.
+            number: The model's number.
         """
         self._model = _Model(backend, version, number)
         self._rows.start()
@@ -151,7 +152,7 @@ class InferenceServer:
         )
 
     def stop(self) -> None:
-        """Ends ``run`` after the batch that is going on."""
+        """Ends ``run`` after the current batch."""
         self._rows.stop()
 
     def run(self) -> None:
@@ -174,7 +175,7 @@ class InferenceServer:
             self._rows.close()
 
     def _runner(self, backend: Backend) -> Runner:
-        """Returns a runner over the rows of the batch where they lie."""
+        """Returns a runner over the rows of the batch, where they are in memory."""
         session = self._rows.alone
         bound = self._runners.get(session)
         if bound is None or bound[0] is not backend:

@@ -1,7 +1,7 @@
-"""Memory that an actor and central inference share, which no file names.
+"""Memory that an actor and central inference share, without a name in a file system.
 
-It ends with the last process that has it, however that one ended. The server makes it,
-and the core passes its descriptor over the session's socket.
+The memory is freed when the last process that has it ends, in whatever way. The server
+makes it, and the core passes its descriptor over the session's socket.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tengen.errors import RunError, os_reason
 
 __all__ = ["make_shared", "receive_shared"]
 
-# As core/inference/row_session.cc sends it.
+# The byte that core/inference/row_session.cc sends with the descriptor.
 _BELL = b"m"
 
 
 def make_shared(num_bytes: int) -> int:
-    """Returns a descriptor of new memory of zeros, all of it there.
+    """Returns a descriptor of new memory of zeros, all of it allocated.
 
-    Nobody who gets the descriptor can cut the memory short where Linux seals it.
+    On Linux the memory is sealed, so that no process that has it can shrink it.
 
     Raises:
-        RunError: There is no room.
+        RunError: There is not enough memory.
     """
     descriptor = _unnamed()
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Or a write to a page for which there is no room would end the process.
+            # Otherwise a write to a page that has no memory would kill the process.
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
             with contextlib.suppress(OSError):  # a file has no seals
@@ -52,11 +52,11 @@ def make_shared(num_bytes: int) -> int:
 
 
 def receive_shared(connection: socket.socket, num_bytes: int) -> mmap.mmap:
-    """Maps the memory whose descriptor comes next.
+    """Receives a descriptor and maps its memory.
 
     Args:
-        connection: Where from.
-        num_bytes: Of the memory.
+        connection: The connection that the descriptor comes on.
+        num_bytes: Size of the memory.
 
     Raises:
         OSError: The other side is gone, or passed something else.

@@ -1,4 +1,4 @@
-"""Several ports of one thread, in turns: one steps while the others are answered."""
+"""Drives several ports by one thread: one steps while the others are answered."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class TurnPort(Batches, Protocol):
 
     @property
     def is_stepping(self) -> bool:
-        """Whether it steps by itself, so that ``next`` waits for it."""
+        """Whether it is stepping by itself now, so that ``next`` would wait."""
 
 
 class Asker(NamedTuple):
     """A port, and the session that answers it."""
 
     port: TurnPort
-    """Where batches come from."""
+    """The port, which hands out batches."""
     client: InferenceClient
-    """Its arrays are the port's."""
+    """The client, whose arrays are the port's."""
     begin: Callable[[], None]
     """Begins a turn of the port."""
 
@@ -35,24 +35,24 @@ class Asker(NamedTuple):
 def drive_in_turns(
     askers: Sequence[Asker], is_over: Callable[[], bool], stats: DriveStats
 ) -> None:
-    """Evaluates what ports ask for. Blocks until all turns have ended.
+    """Evaluates the batches of ports. Blocks until all turns have ended.
 
-    Each port has a request under way while the others take their answers, draw and
-    step. So the environments and the network work at the same time where the ports are
-    two, and where there is one they wait for each other.
+    Each port has a request under way while the others take their answers, draw actions
+    and step. So with two ports the environments and the network work at the same time;
+    with one port they wait for each other.
 
-    Of two ports that step by themselves one always does, while the other is answered;
-    the one that steps when the other's last turn ends is left stepping, for the next
-    call.
+    Of two ports that step by themselves, one always steps while the other is answered.
+    The one that is stepping when the other's last turn ends goes on stepping into the
+    next call.
 
     Source: Petrenko et al. 2020, "Sample Factory" (arXiv:2006.11751), section 3.2,
     double-buffered sampling.
 
     Args:
-        askers: At least one. Each begins turn after turn, so that none waits for
-            another's turn to end. The same ones in each call.
-        is_over: Asked when a turn of a port has ended; whether that was its last one.
-        stats: Added to after every batch; ``inference_s`` is what was waited for.
+        askers: At least one, the same in each call. Each begins turn after turn, so
+            that none waits for another's turn to end.
+        is_over: Called when a port's turn has ended; returns whether it was the last.
+        stats: Added to after every batch; ``inference_s`` is the time of waiting.
 
     Raises:
         Exception: What a port or a client raised.
@@ -60,7 +60,7 @@ def drive_in_turns(
     clock = time.perf_counter
     start_s = clock()
     asked: deque[tuple[Asker, int]] = deque()
-    # In the order in which they were sent.
+    # The askers that step, in the order in which their actions were sent.
     stepping: deque[Asker] = deque()
     is_left = False
 

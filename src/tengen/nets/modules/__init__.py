@@ -1,1 +1,1 @@
-"""The torch side of the networks; what imports a module of it imports torch."""
+"""The networks themselves; importing a module of this package imports torch."""

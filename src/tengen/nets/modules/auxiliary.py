@@ -1,10 +1,10 @@
-"""Heads that only training reads: they teach the trunk what a result alone does not.
+"""Auxiliary heads, used only in training: they teach the trunk more than the result.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
 opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
-several horizons and the lead. Differs from the latter: a value at a horizon is one
-logit and not three, the distribution of the score is a plain layer of one logit a
-point, and no head estimates its own error.
+several horizons and the lead. Differs from KataGo: a value at a horizon is one logit
+and not three, the distribution of the score is a linear layer of one logit a point, and
+no head estimates its own error.
 
 Legend: B batch, C channels, H W board, A actions, S points of the score.
 """
@@ -23,17 +23,17 @@ from tengen.tensors import BoardSpec
 __all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "score_moments"]
 
 SCORE_SCALE = 20.0
-"""Points that one unit of the layers of mean score and lead stands for."""
+"""Points per unit of the outputs of the layers for mean score and lead."""
 
 
 class Auxiliary(NamedTuple):
-    """What the heads answer, for the side to move."""
+    """The answers of the auxiliary heads, for the side to move."""
 
     reply: Tensor
-    """``[B, A]`` float32 logits of the opponent's policy after the move played; those
-    beyond the board unspecified."""
+    """``[B, A]`` float32 logits of the opponent's policy after the move played; logits
+    of cells off the board are unspecified."""
     horizons: Tensor
-    """``[B, NUM_HORIZONS]`` float32 logits of winning as the value soon is."""
+    """``[B, NUM_HORIZONS]`` float32 logits of the values some plies ahead."""
     ownership: Tensor | None
     """``[B, H, W]`` float32 logits of owning a cell at the end; None in games without a
     score."""
@@ -43,11 +43,11 @@ class Auxiliary(NamedTuple):
     """``[B]`` float32 expected final score in points."""
     lead: Tensor | None
     """``[B]`` float32 points that the side to move could give away until the position
-    is even; None where it is not asked for."""
+    is even; None where there is no head for the lead."""
 
 
 class AuxiliaryHeads(nn.Module):
-    """One layer each on top of what the policy and the value head see."""
+    """One layer for each target, on the activations of the policy and value heads."""
 
     def __init__(
         self, board: BoardSpec, num_channels: int, asks_for_lead: bool
@@ -57,7 +57,7 @@ class AuxiliaryHeads(nn.Module):
         Args:
             board: Gives the layout of the policy and the points of the score.
             num_channels: Channels inside the policy and the value head.
-            asks_for_lead: Whether there is a head for it, in games with a score.
+            asks_for_lead: Whether there is a head for the lead, in games with a score.
         """
         super().__init__()
         self.reply = PolicyLogits(board, num_channels)
@@ -74,8 +74,9 @@ class AuxiliaryHeads(nn.Module):
     def estimate_score(self, hidden: Tensor) -> Tensor:
         """Returns ``[B, 2]`` float32, mean and standard deviation of the final score.
 
-        In points of the side to move, both of the distribution: it is bounded and
-        agrees with itself, which two layers need not.
+        In points, for the side to move. Both are computed from the score's
+        distribution, so that they are bounded and consistent; two separate layers need
+        not be.
 
         Args:
             hidden: ``[B, NUM_VALUE_UNITS]``, what ``ValueHead.see`` returns last; the
@@ -86,11 +87,11 @@ class AuxiliaryHeads(nn.Module):
     def forward(
         self, policy: tuple[Tensor, Tensor], value: tuple[Tensor, Tensor]
     ) -> Auxiliary:
-        """Returns the answers.
+        """Returns the answers of all heads.
 
         Args:
-            policy: As ``PolicyHead.see``.
-            value: As ``ValueHead.see``.
+            policy: What ``PolicyHead.see`` returned.
+            value: What ``ValueHead.see`` returned.
         """
         cells, hidden = value
         scored = self.has_score
@@ -121,6 +122,6 @@ def score_moments(logits: Tensor) -> Tensor:
     share = logits.softmax(1)
     mean = (share * points).sum(1, keepdim=True)
     offset = points - mean
-    # Around the mean, so that nothing cancels where the network is sure.
+    # Computed around the mean, so that digits do not cancel where the network is sure.
     stdev = (share * (offset * offset)).sum(1, keepdim=True).sqrt()
     return torch.cat([mean, stdev], dim=1)

@@ -1,4 +1,4 @@
-"""What every network for boards is to search, and to the loss of self-play.
+"""The interface of every network for boards, to search and to the loss of self-play.
 
 Legend: B batch, C planes, H W board, A actions.
 """
@@ -18,10 +18,10 @@ __all__ = ["BoardNet"]
 
 
 class BoardNet(Net):
-    """Policy and outcome of a position; a subclass has at least ``forward``.
+    """Base of networks for boards; a subclass must define at least ``forward``.
 
     Attributes:
-        board: What is known of positions and actions.
+        board: The shapes of positions and actions.
     """
 
     board: BoardSpec
@@ -30,8 +30,8 @@ class BoardNet(Net):
         """Begins a network.
 
         Raises:
-            UsageError: It is no board game, or something else than policy and value
-                is wanted of it.
+            UsageError: The task is no board game, or other outputs than policy and
+                value are wanted.
         """
         super().__init__(wanted, config)
         assert wanted.board is not None  # the config refuses the rest
@@ -50,38 +50,38 @@ class BoardNet(Net):
         raise NotImplementedError
 
     def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
-        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
+        """Returns the answers of ``forward`` and those of the auxiliary heads."""
         return *self(planes), None
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what ``forward`` does, and ``[B, 2]`` float32, the score.
+        """Returns the answers of ``forward`` and the score ``[B, 2]`` float32.
 
-        Mean and standard deviation in points, for the side to move; of a network whose
-        signature has it.
+        The score is its mean and standard deviation in points, for the side to move.
+        Only for networks whose signature has the score.
         """
         raise NotImplementedError
 
     def expect(self, planes: Tensor) -> Tensors:
         """Returns how the network expects games to end, for the side to move.
 
-        Of a network whose signature has the score: ``ownership`` ``[B, H, W]`` in
-        [-1, 1], 1 where a cell will surely be the side to move's; ``score`` as
-        ``estimate``; and ``lead`` ``[B]`` in points, where it has a head for it. All
-        are float32.
+        Only for networks whose signature has the score. The result has ``ownership``
+        ``[B, H, W]`` in [-1, 1], 1 where a cell will surely belong to the side to move;
+        ``score`` as in ``estimate``; and, where there is a head for it, ``lead``
+        ``[B]`` in points. All are float32.
         """
         raise NotImplementedError
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns policy logits, the value to play and perhaps the score.
+        """Returns policy logits, the value and perhaps the score; see ``Net.answer``.
 
-        The value is p(win) - p(loss) in [-1, 1]. See ``Net.answer``.
+        The value is p(win) - p(loss) of the side to move, in [-1, 1].
         """
         return self.answer_some(inputs, state, self.signature.outputs)
 
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Returns what ``answer`` does; the score only where it is named."""
+        """Returns the outputs of ``answer``; the score only where it is named."""
         planes = inputs["planes"]
         answers: Tensors = {}
         if "score" in outputs:

@@ -1,4 +1,4 @@
-"""Pictures without what they all have in common.
+"""Subtraction of the mean picture from pictures.
 
 Legend: B batch, C channels, H W image.
 """
@@ -23,12 +23,12 @@ _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 
 def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns what weights of before networks had a mean lack, by name.
+    """Returns the tensors that weights lack which are older than mean pictures.
 
-    With it they answer as they did, and go on so.
+    With these tensors, which stand for a mean of 0, old weights answer as before.
 
     Args:
-        state: Of a network of now, or of several.
+        state: The state of one or several networks of today.
     """
     return {
         name: torch.full_like(tensor, _MAX_ROWS if found[2] == "num_rows" else 0.0)
@@ -40,17 +40,18 @@ def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Centre(nn.Module):
     """Subtracts from pictures of bytes the mean picture, rounded to whole numbers.
 
-    Screens of a game differ by a few objects on a background that fills the rest. What
-    layers answer to the background is then far larger than what they answer to the
-    objects (in Pong 13 times, by the norm of the 512 features of the untrained Nature
-    network; less the grey of Pong's background 3 times), and a step of the optimizer
-    moves the answers to all screens alike more than it tells screens apart: with the
-    grey subtracted, PPO's values explained half of Pong's returns after 28,000 steps
-    and not 58,000 (one seed).
+    Screens of a game differ only by a few objects on a background. A layer's response
+    to the background is then far larger than its response to the objects. In Pong it is
+    13 times as large, by the norm of the 512 features of the untrained Nature network;
+    with the background's grey subtracted, 3 times. An optimizer step then changes the
+    answers to all screens alike more than it tells screens apart. With the grey
+    subtracted, PPO's values explained half of Pong's returns after 28,000 steps instead
+    of 58,000 (one seed).
 
-    The mean is of the pictures that the network was trained on, each as often as it
-    was, up to a million for each part of a batch (``LearnerConfig.num_shards``); then
-    it stays. Whole numbers, so that differences of bytes are exact in bfloat16 too.
+    The mean is over the pictures that the network was trained on, each counted as often
+    as it was used, up to a million for each part of a batch
+    (``LearnerConfig.num_shards``); then the mean stays. It has whole numbers, so that
+    differences of bytes are exact in bfloat16 too.
 
     Source: the means of observations that are subtracted before networks of vectors
     see them, as in Engstrom et al. 2020, "Implementation Matters in Deep Policy
@@ -64,7 +65,7 @@ class Centre(nn.Module):
     def __init__(self, num_channels: int, height: int, width: int) -> None:
         """Begins with a mean of 0, which changes nothing."""
         super().__init__()
-        # A sum, so that the mean over several copies is one over all their rows.
+        # A sum, so that averaging several copies gives the mean over all their rows.
         self.register_buffer("total", torch.zeros(1, num_channels, height, width))
         self.register_buffer("num_rows", torch.zeros(()))
 
@@ -74,17 +75,17 @@ class Centre(nn.Module):
         return self.total / self.num_rows.clamp(min=1.0)
 
     def forward(self, pictures: Tensor, dtype: torch.dtype) -> Tensor:
-        """Returns the pictures less the mean; in training the mean has them in it.
+        """Returns the pictures minus the mean; in training they are added to the mean.
 
         Args:
             pictures: ``[B, C, H, W]`` uint8.
-            dtype: Of the answer, float32 or bfloat16.
+            dtype: Dtype of the result, float32 or bfloat16.
 
         Returns:
-            ``[B, C, H, W]`` of whole numbers, its channels beside each other in memory,
-            as convolutions on CPUs are faster, and on GPUs in fewer digits.
+            ``[B, C, H, W]`` of whole numbers, channels last in memory, by which
+            convolutions are faster on CPUs, and on GPUs in bfloat16.
         """
-        # Bytes are moved before they are numbers of two or four.
+        # Reordered as bytes, before they take two or four bytes each.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
         in_core = _is_for_the_core(pictures, dtype)
         if self.training and len(pictures):
@@ -112,7 +113,7 @@ class Centre(nn.Module):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any
     ) -> None:
-        """Takes weights of before, which had no mean."""
+        """Also loads older weights, which have no mean."""
         own = {prefix + name: buffer for name, buffer in self.named_buffers()}
         for name, tensor in without_mean(own).items():
             state_dict.setdefault(name, tensor)
@@ -120,10 +121,10 @@ class Centre(nn.Module):
 
 
 def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
-    """Returns whether the core's kernels take the pictures.
+    """Returns whether the core's kernels can process the pictures.
 
-    They pass over them once for the sum and once for the difference; torch copies them
-    besides.
+    The kernels pass over the pictures once for the sum and once for the difference;
+    torch makes copies too.
     """
     return (
         pictures.device.type == "cpu"
@@ -145,7 +146,7 @@ def _centred_in_core(pictures: Tensor, mean: Tensor, dtype: torch.dtype) -> Tens
 
 
 def _beside(pictures: Tensor) -> Tensor:
-    """Returns ``[B, H, W, C]``, where the channels lie beside each other."""
+    """Returns ``[B, H, W, C]``, with channels last in memory."""
     return pictures.permute(0, 2, 3, 1)
 
 

@@ -1,4 +1,4 @@
-"""The critics of SAC: networks of the actor's kind that are shown the action too."""
+"""The critics of SAC: networks of the actor's kind, with the action as an input."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ACTION = "critic_action"
 
 
 class _Followed(NamedTuple):
-    """A network whose statistics the critics take over."""
+    """A network whose statistics of observations the critics copy."""
 
     net: Net
     modules: list[tuple[nn.Module, nn.Module]]
-    """Modules with statistics: a critic's, and the network's of the same name."""
+    """Pairs of modules with statistics: a critic's and the network's of that name."""
 
 
 class _Frozen(NamedTuple):
-    """Holds critics for a module that they are to be no part of.
+    """Holds critics without making them a part of a module.
 
-    A module that is itself assigned to another becomes a part of it, and of its
+    A module assigned directly to another module would become a part of it, and of its
     checkpoints.
     """
 
@@ -39,8 +39,9 @@ class _Frozen(NamedTuple):
 class Critics(nn.Module):
     """C networks that value actions.
 
-    Of real numbers they are shown the action, scaled to [-1, 1]; of choices they value
-    each. Legend: C critics, B batch, A choices, K numbers of an action.
+    A real action is an input of the critics, scaled to [-1, 1]. For discrete actions
+    the critics answer a value for each. Legend: C critics, B batch, A discrete actions,
+    K numbers of an action.
     """
 
     def __init__(
@@ -56,10 +57,10 @@ class Critics(nn.Module):
 
         Args:
             net: The actor's network.
-            num_critics: C.
-            num_choices: A; 0 of real numbers.
-            low: Least of each of K numbers.
-            high: Greatest of each.
+            num_critics: Number C of critics.
+            num_choices: Number A of discrete actions; 0 for real actions.
+            low: Lower bound of each of the K numbers.
+            high: Upper bound of each of the K numbers.
         """
         super().__init__()
         self._is_discrete = num_choices > 0
@@ -69,9 +70,9 @@ class Critics(nn.Module):
         else:
             inputs[_ACTION] = TensorSpec(shape=(len(low),))
             least, most = torch.tensor(low), torch.tensor(high)
-            # No buffers: a checkpoint need not have what the environment says.
+            # No buffers: the environment gives the bounds, so no checkpoint needs them.
             self._middle, half = (least + most) / 2, (most - least) / 2
-            # A number whose bounds are the same is shown as 0, whatever was drawn.
+            # A number with equal bounds is always shown to the critics as 0.
             self._moves = half > 0
             self._half = torch.where(self._moves, half, 1.0)
         wanted = Signature(inputs=inputs, outputs=outputs)
@@ -80,7 +81,7 @@ class Critics(nn.Module):
         self._frozen: _Frozen | None = None
 
     def compute_in(self, dtype: torch.dtype) -> None:
-        """Sets ``Net.compute_dtype`` of all."""
+        """Sets ``Net.compute_dtype`` of all critics."""
         for net in self.nets:
             assert isinstance(net, Net)
             net.compute_dtype = dtype
@@ -88,11 +89,11 @@ class Critics(nn.Module):
 
     @torch.no_grad()
     def see_as(self, net: Net) -> None:
-        """Takes over the statistics of what the actor's network has seen.
+        """Copies the statistics of observations from the actor's network.
 
         Args:
-            net: The actor's network. It is not shown the action, which a critic sees in
-                units of the environment's bounds, after all that the actor sees.
+            net: The actor's network. Its inputs lack the action, which is a critic's
+                last input and is scaled by the environment's bounds instead.
         """
         if self._followed is None or self._followed.net is not net:
             self._followed = self._pairs(net)
@@ -105,7 +106,7 @@ class Critics(nn.Module):
                 own.get_buffer(name).copy_(statistic)
 
     def _pairs(self, net: Net) -> _Followed:
-        # Listed once: to look for them takes as long as all that is done with them.
+        # Listed once: finding them takes as long as copying the statistics.
         have_statistics = [
             (name, module)
             for name, module in net.named_modules()
@@ -119,12 +120,12 @@ class Critics(nn.Module):
         return _Followed(net, pairs)
 
     def forward(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Returns ``[C, B]`` of drawn actions, or ``[C, B, A]``.
+        """Returns the values of drawn actions ``[C, B]``, or of all, ``[C, B, A]``.
 
         Args:
-            inputs: ``[B, ...]`` each, as of the actor's network.
-            state: ``[B, ...]`` each, the images before.
-            action: ``[B, K]`` in [-1, 1]; None of choices.
+            inputs: ``[B, ...]`` each, the actor's inputs.
+            state: ``[B, ...]`` each, the past images.
+            action: ``[B, K]`` in [-1, 1]; None for discrete actions.
         """
         if action is not None:
             inputs = {**inputs, _ACTION: action * self._moves.to(action)}
@@ -132,7 +133,7 @@ class Critics(nn.Module):
         return torch.stack(answers)
 
     def of_taken(self, inputs: Tensors, state: Tensors, action: Tensor) -> Tensor:
-        """Returns ``[C, B]`` of the actions that were taken.
+        """Returns the values ``[C, B]`` of the actions that were taken.
 
         Args:
             inputs: As ``forward``.
@@ -147,19 +148,19 @@ class Critics(nn.Module):
         return self.forward(inputs, state, scaled)
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Returns what ``forward`` does; gradients reach the action alone."""
+        """Does ``forward``, with gradients for the action but not for the weights."""
         if self._frozen is None:
             self._frozen = _Frozen(self._without_gradients())
         q: Tensor = self._frozen.critics(inputs, state, action)
         return q
 
     def _without_gradients(self) -> Critics:
-        """Returns critics in the same memory, whose weights no gradient reaches.
+        """Returns critics that share these weights' memory but need no gradient.
 
-        They are kept: to call these critics with other weights by
-        ``torch.func.functional_call`` takes about as long as a layer.
+        They are kept, because ``torch.func.functional_call`` on these critics would
+        take about as long as a layer at each call.
         """
-        # What the copy shares with these critics, and what it is not to have.
+        # What the copy shares with these critics, and, as None, what it must not have.
         memo: dict[int, Any] = {id(buffer): buffer for buffer in self.buffers()}
         memo |= {id(m): m for m in self.modules() if isinstance(m, Standard)}
         memo |= {id(kept): None for kept in (self._followed, self._frozen)}

@@ -1,4 +1,4 @@
-"""The images before the newest, which a network sees beside it.
+"""Stacks of past images, which a network sees beside the newest image.
 
 Legend: T time, B batch, S images seen at once.
 """
@@ -23,17 +23,17 @@ class FrameStack:
     """
 
     def __init__(self, wanted: Signature, num_frames: int) -> None:
-        """Takes note of the images.
+        """Finds the images among the inputs.
 
         Args:
-            wanted: What the network is asked for.
-            num_frames: S, at least 1.
+            wanted: The signature wanted of the network.
+            num_frames: Number S of images, at least 1.
         """
         self._num_frames = num_frames
         self._images = images_of(wanted) if num_frames > 1 else {}
 
     def seen(self, wanted: Signature) -> dict[str, TensorSpec]:
-        """Returns what the layers see of the inputs."""
+        """Returns the inputs as the layers see them, with stacked images."""
         seen = dict(wanted.inputs)
         for name, image in self._images.items():
             channels = image.num_channels * self._num_frames
@@ -44,11 +44,11 @@ class FrameStack:
         return seen
 
     def push(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Returns the inputs with their stacks, and the images to keep.
+        """Returns the inputs with stacked images, and the next state.
 
         Args:
             inputs: ``[B, ...]`` each.
-            state: ``[B, S - 1, ...]`` of each image.
+            state: ``[B, S - 1, ...]`` for each image, the past images.
         """
         seen, kept = dict(inputs), {}
         for name in self._images:
@@ -60,11 +60,11 @@ class FrameStack:
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
-        """Returns the inputs of consecutive steps with their stacks; what to keep.
+        """Returns consecutive steps' inputs with stacked images, and the next state.
 
         Args:
             inputs: ``[T, B, ...]`` each.
-            state: ``[B, S - 1, ...]`` of each image, before the first step.
+            state: ``[B, S - 1, ...]`` for each image, before the first step.
             is_first: ``[T, B]`` bool, steps before which all images are black.
         """
         seen, kept = dict(inputs), {}
@@ -112,7 +112,7 @@ class FrameStack:
     def _stacked(self, name: str, frames: list[Tensor]) -> Tensor:
         """Returns S images ``[B, ...]``, oldest first, as one of S times the channels.
 
-        Its channels lie beside each other, as convolutions on CPUs read them.
+        Channels are last in memory, as convolutions on CPUs read them.
         """
         if not self._images[name].is_channel_first:
             return torch.cat(frames, dim=3)

@@ -1,15 +1,15 @@
 """Growing a trained residual network without changing what it computes.
 
 Source: Chen et al. 2016, "Net2Net", which copies units; here, as in Wei et al. 2016,
-"Network Morphism", new units are random and nothing reads them yet.
+"Network Morphism", new units are random and their outputs are not used at first.
 
 Differs from the papers: a new unit has random incoming and zero outgoing weights, so
-the outgoing ones learn at the first step and the incoming ones from the second. A new
-block ends in a zero convolution and starts as the identity.
+that the outgoing weights learn from the first step and the incoming ones from the
+second. A new block ends in a zero convolution and so starts as the identity.
 
-What else must grow: nothing is carried over. The moving average of the weights is
-restarted from the grown network, and the optimizer starts with empty state, for the
-old momenta have the old shapes and are out of date within some tens of steps. Its
+Average and optimizer state are not carried over. The average of the weights restarts
+from the grown network. The optimizer starts with empty state, because the old momenta
+have the old shapes and would be out of date within some tens of steps. The optimizer's
 warm-up makes the restart harmless.
 """
 
@@ -28,14 +28,14 @@ __all__ = ["grow_net"]
 def grow_net(net: ResNet, config: NetConfig) -> ResNet:
     """Returns a larger network with the same outputs, in evaluation mode exactly.
 
-    In training mode the outputs are equal too: new channels have their own statistics
-    and nothing reads them. The larger network is on the CPU.
+    In training mode the outputs are equal too: new channels have their own statistics,
+    and their outputs are not used. The larger network is on the CPU.
 
     Args:
         net: The network to grow; it is not changed.
-        config: At least as deep, as wide and with heads as wide as ``net.config``,
-            and equal otherwise; it may have auxiliary heads and one for the lead, which
-            are random, where that has none.
+        config: At least as deep and as wide as ``net.config``, its heads included, and
+            equal otherwise. It may also have auxiliary heads or a head for the lead
+            that ``net`` does not have; these start random.
 
     Raises:
         UsageError: ``config`` is smaller or differs in another field.
@@ -57,13 +57,13 @@ def grow_net(net: ResNet, config: NetConfig) -> ResNet:
 
 
 class _AxisMaps:
-    """Where the old indices of each axis of each tensor lie in the new tensor."""
+    """For each axis of each tensor, the new indices of the old entries."""
 
     def __init__(self, net: ResNet, config: ResNetConfig) -> None:
         self._trunk = torch.arange(net.config.num_channels)
         self._head = torch.arange(net.config.head_channels)
         old, new = net.config.num_pool_channels, config.num_pool_channels
-        # New pooled channels go behind the old pooled ones, so the rest moves up.
+        # New pooled channels follow the old pooled ones, so the rest moves up.
         rest = self._trunk[: net.config.num_channels - old] + new
         self._inner_pool = torch.cat([torch.arange(old), rest])
         self._pooled = _three_sections(torch.arange(old), new)
@@ -75,7 +75,7 @@ class _AxisMaps:
         self._pools = config.pools
 
     def of(self, name: str) -> tuple[Tensor | None, Tensor | None]:
-        """Maps of axis 0 (outputs) and axis 1 (inputs); None: the axis is as it was."""
+        """Returns the maps of axis 0 (outputs) and axis 1 (inputs); None: unchanged."""
         parts = name.split(".")
         if parts[0] == "stem":
             return self._trunk, None
@@ -92,7 +92,7 @@ class _AxisMaps:
                 "pool": (inner, self._pooled),
             }[parts[2]]
         if parts[0] == "auxiliary_heads":
-            # What they read is laid out as in the heads that see it.
+            # Their inputs are laid out as in the heads that they belong to.
             if parts[1] != "reply":
                 return None, self._head if parts[1] == "ownership" else None
             parts = ["policy_head", *parts[2:]]
@@ -110,12 +110,12 @@ class _AxisMaps:
 
 
 def _three_sections(index: Tensor, size: int) -> Tensor:
-    """The map of a pooled axis: mean, scaled mean and maximum, ``size`` each."""
+    """Returns a pooled axis's map: mean, scaled mean and maximum, ``size`` each."""
     return torch.cat([index + section * size for section in range(3)])
 
 
 def _embed(old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None]) -> None:
-    """Copies ``old`` into ``new`` in place; old units read nothing from new ones."""
+    """Copies ``old`` into ``new`` in place; weights from new to old units become 0."""
     rows = torch.arange(old.shape[0]) if axes[0] is None else axes[0]
     if old.dim() == 1:
         new[rows] = old

@@ -27,8 +27,8 @@ class GlobalPool(nn.Module):
         """Returns ``[B, 3C]`` float32.
 
         Args:
-            x: ``[B, C, H, W]`` not negative and zero beyond the board, so that
-                neither the sum nor the maximum needs the mask.
+            x: ``[B, C, H, W]``, not negative and zero off the board, so that neither
+                the sum nor the maximum needs the mask.
             area: ``[B, 1]`` float32, cells on each board.
         """
         wide = x.float()
@@ -42,8 +42,8 @@ class GlobalPool(nn.Module):
 def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
     """Returns the maximum over the board ``[B, C]``, or over each column ``[B, C, W]``.
 
-    In training the same numbers by an operation whose backward knows which cell each
-    came from; that of ``amax`` compares every cell again, at six times the cost.
+    In training an operation is used whose backward pass knows the cell of each maximum.
+    The backward pass of ``amax`` compares every cell again, at six times the cost.
     """
     if not training:
         return x.amax(2) if of_columns else x.amax((2, 3))
@@ -53,7 +53,7 @@ def _largest(x: Tensor, training: bool, *, of_columns: bool = False) -> Tensor:
 
 
 class PolicyLogits(nn.Module):
-    """From what a policy head sees to logits in one of ``BoardSpec``'s layouts."""
+    """From a policy head's activations to logits in one of ``BoardSpec``'s layouts."""
 
     def __init__(self, board: BoardSpec, num_channels: int) -> None:
         """Makes the last layer.
@@ -79,7 +79,7 @@ class PolicyLogits(nn.Module):
             self.out_pass = nn.Linear(3 * num_channels, 1)
 
     def forward(self, local: Tensor, context: Tensor) -> Tensor:
-        """Returns ``[B, A]`` float32 logits; actions beyond the board unspecified.
+        """Returns ``[B, A]`` float32 logits; those off the board are unspecified.
 
         Args:
             local: ``[B, C, H, W]`` float32 of each cell, zero beyond the board.
@@ -88,7 +88,7 @@ class PolicyLogits(nn.Module):
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # A drop depends on the whole column: every row of it is pooled.
+            # A drop's logit depends on the whole column, so each column is pooled.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)
@@ -115,7 +115,7 @@ class PolicyHead(PolicyLogits):
         self.pooled = nn.Conv2d(num_inputs, num_channels, 1)
         self.pool = GlobalPool()
         self.bias = nn.Linear(3 * num_channels, num_channels, bias=False)
-        # Last, so that weights are drawn in the order in which they are used.
+        # Made last, so that weights are drawn in the order in which they are used.
         self._make_layers(board, num_channels)
 
     def see(
@@ -158,7 +158,7 @@ class ValueHead(nn.Module):
     def see(
         self, x: Tensor, mask: Tensor | None, area: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Returns ``[B, C, H, W]`` of each cell, and ``[B, NUM_VALUE_UNITS]`` of all.
+        """Returns activations of cells ``[B, C, H, W]`` and ``[B, NUM_VALUE_UNITS]``.
 
         Arguments as in ``PolicyHead.see``.
         """

@@ -1,4 +1,4 @@
-"""From images and whatever else there is to one vector.
+"""The torso that turns images and other inputs into one vector.
 
 Legend: B batch, C channels, H W image, N units.
 """
@@ -26,10 +26,10 @@ __all__ = ["ImageTorso"]
 
 
 class ImageTorso(Torso):
-    """Convolutions of each image, and one dense layer behind all of them.
+    """Convolutions of each image, followed by one dense layer for all images.
 
-    Pictures of bytes are without their mean (``Centre``). Inputs that are no images
-    stand beside what the dense layer answers.
+    The mean picture is subtracted from pictures of bytes (``Centre``). Inputs that are
+    no images are appended to the output of the dense layer.
     """
 
     def __init__(
@@ -41,17 +41,17 @@ class ImageTorso(Torso):
         """Makes the layers with random weights.
 
         Args:
-            wanted: Has an image at least.
-            make_layers: From the channels of an image to the layers that read
-                ``[B, C, H, W]`` float32 of it.
-            num_units: Of the dense layer.
+            wanted: The wanted signature, with at least one image.
+            make_layers: Returns the layers for an image with a number of channels,
+                which read it as ``[B, C, H, W]`` float32.
+            num_units: Units of the dense layer.
         """
         images = images_of(wanted)
         others = tuple(name for name in wanted.inputs if name not in images)
         super().__init__(num_units + num_flat(wanted, others))
         self._images = images
         self._others = others
-        # Of bytes, which are numbers in [0, 1] to the network.
+        # Bytes are scaled to numbers in [0, 1].
         self._scales = [
             1.0 / MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else 1.0
             for name in images
@@ -78,7 +78,7 @@ class ImageTorso(Torso):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
 
-        The weights are in ``dtype`` then, and not made so with every batch.
+        The weights are then stored in ``dtype``, and not cast at every batch.
         """
         for layers, scale in zip(self.layers, self._scales, strict=True):
             _first(layers).weight.data.mul_(scale)
@@ -93,7 +93,7 @@ class ImageTorso(Torso):
                 )
 
     def forward(self, inputs: Tensors) -> Tensor:
-        """Returns what they make of the inputs; see ``Torso``."""
+        """Returns the torso's output for the inputs; see ``Torso``."""
         seen = [
             _convolved(_seen(centre, inputs[name], image), layers, scale).flatten(1)
             for (name, image), centre, layers, scale in zip(
@@ -116,10 +116,10 @@ def _first(layers: nn.Module) -> nn.Conv2d:
 
 
 def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
-    """Returns what layers answer to planes times a scale.
+    """Returns the output of layers for planes multiplied by a scale.
 
-    The scale is given to the weights that read the planes: these are thousands, and the
-    numbers of a batch of images are millions.
+    The first weights are scaled in place of the planes, because there are thousands of
+    weights but millions of numbers in a batch of images.
     """
     assert isinstance(layers, nn.Sequential)
     if scale == 1.0:
@@ -135,14 +135,14 @@ def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
 
 
 class _Numbers(nn.Module):
-    """Images that are no bytes, in the arithmetic that is asked for."""
+    """Casts images that are no bytes to the dtype that is asked for."""
 
     def forward(self, images: Tensor, dtype: torch.dtype) -> Tensor:
         return images.contiguous(memory_format=torch.channels_last).to(dtype)
 
 
 def _seen(centre: nn.Module, tensor: Tensor, image: Image) -> Tensor:
-    """Returns an image as ``[B, C, H, W]`` of the arithmetic that is asked for."""
+    """Returns an image as ``[B, C, H, W]`` in the dtype that is asked for."""
     kind = tensor.device.type
     dtype = torch.float32
     if torch.is_autocast_enabled(kind):

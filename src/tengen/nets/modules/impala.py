@@ -16,7 +16,7 @@ _NUM_BLOCKS = 2
 
 
 class _Block(nn.Module):
-    """Two convolutions beside an identity."""
+    """Two convolutions with a residual path."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class _Block(nn.Module):
         self.conv2 = nn.Conv2d(num_channels, num_channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Not in place: the identity is read again.
+        # Not in place, because the residual path needs x again.
         y = self.conv1(functional.relu(x))
         out: Tensor = x + self.conv2(functional.relu(y))
         return out

@@ -1,4 +1,4 @@
-"""A network as inference runs it: tensors in the order of its signature."""
+"""A network as inference runs it, with tensors in the order of its signature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class InferenceHead(nn.Module):
 
     Attributes:
         net: The network.
-        outputs: Names of what it answers, before the state.
+        outputs: Names of its outputs, which come before the state.
     """
 
     def __init__(self, net: Net, outputs: Sequence[str] | None = None) -> None:
@@ -27,11 +27,11 @@ class InferenceHead(nn.Module):
 
         Args:
             net: The network.
-            outputs: What to answer, in this order; None for all of the signature's, in
-                its order.
+            outputs: Names of the outputs, in this order; None for all outputs in the
+                signature's order.
 
         Raises:
-            UsageError: The network does not answer one of them.
+            UsageError: The network does not have one of the outputs.
         """
         super().__init__()
         self.net = net

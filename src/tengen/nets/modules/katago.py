@@ -3,10 +3,10 @@
 Source: KataGo (lightvector/KataGo), versions 8 to 17 of its networks; Wu 2019,
 "Accelerating Self-Play Learning in Go", for the layers.
 
-Differs from it in what is left out: the policy for optimists, the outputs about a
-variance and about errors, and batch statistics, which a norm has as scale and shift,
-folded into the convolution before it where there is one. Such a network is played and
-not trained.
+Differs from KataGo's: the optimistic policy and the outputs for variances and errors
+are left out. There are no batch statistics: a norm is a scale and a shift, folded into
+the convolution before it where there is one. Such a network is only played, not
+trained.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -29,12 +29,12 @@ from tengen.tensors import Signature
 
 __all__ = ["KatagoNet"]
 
-# One of the constant planes: ones under a superko rule, where no game is without a
+# One of the constant planes: ones under a superko rule, by which every game has a
 # result.
 _SUPERKO_PLANE = 24
-# Beside other logits a softmax in float32 has 0 for it.
+# A logit whose probability is 0 in a float32 softmax with usual logits.
 _IMPOSSIBLE = -10000.0
-# Mean pooled channels are also given scaled by the board's side: 0 at 14.
+# Pooled means are also given scaled by the board's side; the scale is 0 at this side.
 _MIDDLE_SIDE = 14.0
 
 
@@ -57,7 +57,7 @@ class _Conv(nn.Module):
 
 
 class _Affine(nn.Module):
-    """A scale and a shift a channel."""
+    """A scale and a shift for each channel."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Affine(nn.Module):
 
 
 class _Board:
-    """What layers know of the boards of a batch, which fill their planes."""
+    """What layers need to know of a batch's boards, which fill their planes."""
 
     def __init__(self, planes: Tensor, config: KatagoConfig) -> None:
         self.area = planes[:, :1].sum((2, 3))
@@ -161,7 +161,7 @@ class _PolicyHead(nn.Module):
 
 
 class _ValueHead(nn.Module):
-    """The outcome, the score, the lead and who owns what."""
+    """The outcome, the score, the lead and the ownership."""
 
     score_scale: Tensor
 
@@ -174,7 +174,7 @@ class _ValueHead(nn.Module):
         self.score = nn.Linear(num_units, 2)
         self.lead = nn.Linear(num_units, 1)
         self.ownership = _Conv(num_channels, 1, 1)
-        # Points that one unit of the score's standard deviation stands for.
+        # Points per unit of the output for the score's standard deviation.
         self.register_buffer("score_scale", torch.full((1,), 20.0))
 
     def see(self, x: Tensor, board: _Board) -> tuple[Tensor, Tensor]:
@@ -217,7 +217,7 @@ class KatagoNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
 
-        The weights of its convolutions are cast once and not at every call.
+        The weights of its convolutions are then cast once instead of at every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, *self.blocks.modules()):
@@ -230,7 +230,7 @@ class KatagoNet(BoardNet):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``.
 
-        A draw is a game without a result, which no superko rule allows.
+        A draw stands for a game without a result, which a superko rule excludes.
         """
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)
@@ -258,7 +258,7 @@ class KatagoNet(BoardNet):
     def _trunk(self, planes: Tensor) -> tuple[Tensor, _Board]:
         board = _Board(planes, self.config)
         points = planes[:, :NUM_KATAGO_POINT_PLANES]
-        # They are the same all over the board, and its corner is always on it.
+        # Constant planes are equal on all points, so the corner's values suffice.
         constants = planes[:, NUM_KATAGO_POINT_PLANES:, 0, 0]
         x = points.to(self.compute_dtype, memory_format=torch.channels_last)
         x = self.stem(x)

@@ -1,4 +1,4 @@
-"""What networks of any inputs and outputs have in common.
+"""Helpers that networks of any inputs and outputs share.
 
 Legend: B batch.
 """
@@ -31,8 +31,8 @@ def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Returns floats; uint8, which images are, as numbers in [0, 1].
 
     Args:
-        tensor: Of any dtype.
-        dtype: float32, or bfloat16, which has every uint8 and 255 exactly.
+        tensor: A tensor of any dtype.
+        dtype: float32, or bfloat16, which represents every uint8 exactly.
     """
     if tensor.dtype == torch.uint8:
         return tensor.to(dtype).div_(MAX_UINT8)
@@ -62,9 +62,10 @@ def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
 
 
 def make_small(layer: nn.Linear) -> None:
-    """Makes a last layer answer nearly 0.
+    """Draws small weights for a last layer, so that it answers nearly 0.
 
-    A nearly uniform first policy explores; a nearly zero value is unbiased.
+    The first policy is then nearly uniform, which explores, and first values have no
+    bias.
     """
     with torch.no_grad():
         layer.weight.mul_(0.01)

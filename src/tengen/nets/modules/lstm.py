@@ -1,7 +1,7 @@
 """The memory of a network for environments.
 
-Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as torch has it, but
-for the forget gate's first bias: Gers et al. 2000, "Learning to Forget".
+Source: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory", as in torch, except
+the forget gate's initial bias: Gers et al. 2000, "Learning to Forget".
 
 Legend: B batch, T time, N inputs, U units.
 """
@@ -29,9 +29,9 @@ class Lstm(nn.Module):
         """Makes the layer with random weights.
 
         Args:
-            num_inputs: N.
-            num_units: U.
-            forget_bias: Added to the bias of the forget gate, which torch draws.
+            num_inputs: Number N of inputs.
+            num_units: Number U of units.
+            forget_bias: Added to the forget gate's initial bias, which torch draws.
         """
         super().__init__()
         self.layer = nn.LSTM(num_inputs, num_units)
@@ -41,8 +41,8 @@ class Lstm(nn.Module):
             bias[num_units : 2 * num_units] += forget_bias
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
-        """Returns ``[B, U]`` of ``[B, N]``, and the next state, ``[B, U]`` each."""
-        # The layer's arithmetic without what a call of the layer costs.
+        """Returns outputs ``[B, U]`` for inputs ``[B, N]``, and the next state."""
+        # The layer's arithmetic without the overhead of calling the layer.
         (weights,) = self.layer.all_weights
         before = [state[_HIDDEN], state[_CELL]]
         hidden, cell = torch.lstm_cell(x, before, *weights)
@@ -67,12 +67,12 @@ class Lstm(nn.Module):
 
 
 class _Steps(torch.autograd.Function):
-    """All steps of a layer behind what its inputs give.
+    """All steps of a layer, given the part of the gates that depends on the inputs.
 
-    Episodes begin at other steps in each row, so that torch's layer would have to be
-    called anew at nearly every step. Here a beginning costs a mask. What does not
-    depend on the step before, which is most of the gradient, is computed for all steps
-    at once.
+    Episodes begin at different steps in each row, so that torch's layer would have to
+    be called anew at nearly every step. Here the beginning of an episode costs only a
+    mask. All that does not depend on the step before, which is most of the gradient, is
+    computed for all steps at once.
     """
 
     @staticmethod
@@ -87,11 +87,11 @@ class _Steps(torch.autograd.Function):
         """Returns ``[T, B, U]``, and the cell after the last step ``[B, U]``.
 
         Args:
-            ctx: Torch's.
-            gates: ``[T, B, 4 U]``, what the inputs and the biases give.
+            ctx: torch's context.
+            gates: ``[T, B, 4 U]``, the contribution of inputs and biases to the gates.
             hidden: ``[B, U]`` before the first step.
             cell: ``[B, U]`` before the first step.
-            weight: ``[4 U, U]``, of the hidden state.
+            weight: ``[4 U, U]``, the weights of the hidden state.
             is_first: ``[T, B]`` bool.
         """
         num_units = cell.shape[-1]
@@ -102,7 +102,7 @@ class _Steps(torch.autograd.Function):
         cells, squashed = torch.empty_like(seen), torch.empty_like(seen)
         for t, begin in enumerate(begins):
             if begin:
-                # Not by a product: what an old state holds may not be finite.
+                # Not multiplied by 0, since an old state may have infinite numbers.
                 before_h = before_h.masked_fill(is_first[t, :, None], 0)
                 before_c = before_c.masked_fill(is_first[t, :, None], 0)
             now = gates[t].addmm_(before_h, weight.t())
@@ -131,7 +131,7 @@ class _Steps(torch.autograd.Function):
         begun = is_first[..., None]
         before_h = torch.cat([hidden[None], seen[:-1]]).masked_fill_(begun, 0)
         before_c = torch.cat([cell[None], cells[:-1]]).masked_fill_(begun, 0)
-        # How the cell changes with the first three gates, and with the hidden state.
+        # Derivatives of the cell by the first three gates, and of the hidden state.
         by_cell = torch.stack(
             [
                 new * into * (1.0 - into),

@@ -4,9 +4,9 @@ Source: MLPerf training v2.1, minigo, ``dual_net.py``. The layers, their initial
 weights (Glorot and Bengio 2010, uniform; biases 0) and the norms' constants are the
 benchmark's.
 
-Differs from it: the on-board mask is not read; the benchmark's value is Black's, this
-one the side to move's; and it is given as logits of win, draw and loss, whose
-p(win) - p(loss) is the benchmark's tanh.
+Differs from the benchmark: the on-board mask is not read; the value is that of the side
+to move, while the benchmark's is Black's; the value is given as logits of win, draw and
+loss, whose p(win) - p(loss) is the benchmark's tanh.
 
 Legend: B batch, C channels, H W board, A actions.
 """
@@ -24,12 +24,13 @@ from tengen.tensors import Signature
 
 __all__ = ["MinigoNet"]
 
-# The benchmark keeps 0.95 of the running statistics at a step.
+# Share of a batch's statistics per step: the benchmark keeps 0.95 of the running ones.
 _MOMENTUM = 0.05
 _EPSILON = 1e-5
-# All ones where Black is to move, else zeros.
+# The plane that is all ones where Black is to move, else zeros.
 _BLACK_PLANE = 9
-# Beside a logit of 0 a softmax in float32 has 0 for it, and its gradient is finite.
+# A logit whose probability is 0 in a float32 softmax with a logit of 0, and whose
+# gradient is finite.
 _NO_DRAW = -128.0
 
 
@@ -80,7 +81,7 @@ def _norm(num_channels: int) -> BoardNorm:
 
 
 class _Block(nn.Module):
-    """Two convolutions, each with its norm, beside an identity."""
+    """Two convolutions, each with its norm, with a residual path."""
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
@@ -97,7 +98,7 @@ class _Block(nn.Module):
 
 
 class _Head(nn.Module):
-    """What a head sees: some channels of the trunk, flattened channel after channel."""
+    """The first layer of a head: channels from the trunk, flattened one by one."""
 
     def __init__(self, num_inputs: int, num_channels: int) -> None:
         super().__init__()
@@ -150,7 +151,7 @@ class MinigoNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
 
-        The weights of its convolutions are cast once and not at every call.
+        The weights of its convolutions are then cast once instead of at every call.
         """
         self.compute_dtype = dtype
         for module in (self.stem, *self.blocks.modules()):

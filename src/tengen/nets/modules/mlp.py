@@ -16,10 +16,10 @@ from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 __all__ = ["Mlp"]
 
 _TOWERS = {"value": "baseline"}
-"""Where a tower has another name in the weights than its output."""
-# A layer and its activation.
+"""Outputs whose tower has another name in the weights."""
+# Modules of the first hidden layer: the layer and its activation.
 _FIRST = 2
-# Smaller layers gain nothing from fewer digits.
+# Smaller layers are not faster in lower precision.
 _LEAST_UNITS = 128
 
 
@@ -59,14 +59,14 @@ class MlpTorso(Torso):
         self.layers = nn.Sequential(*_hidden(num_inputs, config))
 
     def forward(self, inputs: Tensors) -> Tensor:
-        """Returns what they make of the inputs; see ``Torso``."""
+        """Returns the torso's output for the inputs; see ``Torso``."""
         rows = self.standard(flat_inputs(inputs, self._names))
         hidden: Tensor = self.layers(rows)
         return hidden
 
 
 class Mlp(Net):
-    """Any outputs of any inputs, which are flattened; each output has its own layers.
+    """A tower of layers for each output, over all inputs flattened.
 
     Attributes:
         config: Its size.
@@ -102,10 +102,10 @@ class Mlp(Net):
         return tower
 
     def _climbed(self, hidden: list[nn.Module], rows: Tensor) -> Tensor:
-        """Returns what the hidden layers of a tower make of the inputs, float32.
+        """Returns the output of a tower's hidden layers, float32.
 
-        Only the layers between hidden units compute in ``compute_dtype``: what is
-        observed and what is answered may need more digits.
+        Only layers between hidden units compute in ``compute_dtype``, because inputs
+        and outputs may need more digits.
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
             return _through(hidden, rows)
@@ -116,7 +116,7 @@ class Mlp(Net):
 
 
 def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:
-    # An nn.Sequential of some of them takes as long to make as a small layer.
+    # Making an nn.Sequential of some layers takes as long as a small layer.
     for layer in layers:
         rows = layer(rows)
     return rows

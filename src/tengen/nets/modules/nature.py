@@ -11,7 +11,7 @@ __all__ = ["nature_layers"]
 
 
 def nature_layers(num_channels: int, config: NatureConfig) -> nn.Sequential:
-    """Returns the convolutions over an image of so many channels."""
+    """Returns the convolutions for an image with ``num_channels`` channels."""
     layers: list[nn.Module] = []
     for num_outputs, kernel, stride in zip(
         config.channels, config.kernels, config.strides, strict=True

@@ -1,4 +1,4 @@
-"""What every network is to those who train it and to those who ask it.
+"""The interface of every network, for training and for inference.
 
 Legend: B batch, T time.
 """
@@ -22,21 +22,21 @@ Tensors = dict[str, Tensor]
 
 
 class Net(nn.Module):
-    """A network over named tensors; a subclass has at least ``answer``.
+    """A network over named tensors; a subclass must define at least ``answer``.
 
     Attributes:
-        config: Which network, and its size.
-        wanted: What it was asked for.
-        signature: What it reads, answers and keeps.
-        compute_dtype: Arithmetic of a trunk that can compute in less than float32,
-            which is faster on some devices; other networks compute in float32.
+        config: The kind of network, and its size.
+        wanted: The signature that was wanted of it.
+        signature: Its inputs, outputs and state.
+        compute_dtype: Dtype of a trunk that can compute in lower precision than
+            float32, which is faster on some devices; other networks use float32.
     """
 
     def __init__(self, wanted: Signature, config: NetConfig) -> None:
         """Begins a network.
 
         Raises:
-            UsageError: The network does not read or answer that.
+            UsageError: The network cannot have these inputs or outputs.
         """
         super().__init__()
         self.config = config
@@ -48,12 +48,12 @@ class Net(nn.Module):
         """Returns the outputs of one step, and the next state.
 
         Args:
-            inputs: ``[B, ...]`` each, under the names of ``signature.inputs``.
-            state: ``[B, ...]`` each, under those of ``signature.state``; zeros where an
-                episode begins.
+            inputs: ``[B, ...]`` each, by the names in ``signature.inputs``.
+            state: ``[B, ...]`` each, by the names in ``signature.state``; zeros where
+                an episode begins.
 
         Returns:
-            ``[B, ...]`` each, under the names of ``signature.outputs``, and of
+            ``[B, ...]`` each, by the names in ``signature.outputs``, and by those in
             ``signature.state``.
         """
         raise NotImplementedError
@@ -61,7 +61,7 @@ class Net(nn.Module):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Returns what ``answer`` does; outputs that are not named may be left out."""
+        """Returns the result of ``answer``; outputs not named may be left out."""
         return self.answer(inputs, state)
 
     def unroll(
@@ -69,8 +69,8 @@ class Net(nn.Module):
     ) -> tuple[Tensors, Tensors]:
         """Returns the outputs of consecutive steps, and the state after the last.
 
-        Here by one answer for all steps of a network without state, and by an answer a
-        step of another.
+        By default a network without state answers all steps at once, and a network with
+        state answers step by step.
 
         Args:
             inputs: ``[T, B, ...]`` each.
@@ -95,7 +95,7 @@ class Net(nn.Module):
     def states_of_inputs(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> Tensors:
-        """Returns those states that past inputs tell, before each step.
+        """Returns the states before each step that are made of past inputs.
 
         Args:
             inputs: ``[T, B, ...]`` each.
@@ -103,7 +103,7 @@ class Net(nn.Module):
             is_first: ``[T, B]`` bool: the state is zeroed before this step.
 
         Returns:
-            ``[T, B, ...]`` each, of the names in ``signature.state`` that begin with
+            ``[T, B, ...]`` each, for the names in ``signature.state`` that begin with
             ``FRAMES``.
         """
         return {}
@@ -112,7 +112,7 @@ class Net(nn.Module):
         """Returns a larger network that computes the same; this one stays as it is.
 
         Raises:
-            UsageError: The network cannot grow, or not to ``config``.
+            UsageError: The network cannot grow, or not into ``config``.
         """
         self.config.check_grows(config)
         raise NotImplementedError
@@ -121,7 +121,7 @@ class Net(nn.Module):
         """Returns the context in which layers compute in ``compute_dtype``.
 
         Args:
-            rows: What they compute with, which says on which device.
+            rows: The layers' input, whose device counts.
         """
         if self.compute_dtype == torch.float32:
             return contextlib.nullcontext()
@@ -138,9 +138,9 @@ def unflat(rows: Tensor, steps: torch.Size) -> Tensor:
 
 
 def zeroed(state: Tensors, begun: Tensor) -> Tensors:
-    """Returns the state ``[B, ...]`` with zeros in the rows where ``begun`` ``[B]``."""
+    """Returns the state ``[B, ...]`` with zeros in the rows where ``begun`` is true."""
     return {
-        # Not by a product: what an old state holds may not be finite.
+        # Not multiplied by 0, since an old state may have infinite numbers.
         name: tensor.masked_fill(begun.reshape(-1, *[1] * (tensor.ndim - 1)), 0)
         for name, tensor in state.items()
     }

@@ -3,7 +3,7 @@
 Source: Ioffe and Szegedy 2015, "Batch Normalization". Chosen by measurement: at equal
 CPU time it learns better here than scaled residual branches without a norm.
 
-Differs from the paper: statistics leave out cells beyond the board's edge.
+Differs from the paper: statistics leave out cells off the board.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class BoardNorm(nn.Module):
         """Makes a norm that starts as the identity on standard input.
 
         Args:
-            num_channels: C.
-            momentum: Share of a batch's statistics in the next running ones.
+            num_channels: Number C of channels.
+            momentum: Share of a batch's statistics in the next running statistics.
             epsilon: Added to the variance.
         """
         super().__init__()
@@ -55,7 +55,7 @@ class BoardNorm(nn.Module):
         Args:
             x: ``[B, C, H, W]`` float32 or bfloat16.
             mask: ``[B, 1, H, W]`` float32, 1 on the board; None when all is board.
-                Cells beyond the board come out unspecified: mask them afterwards.
+                Values of cells off the board are unspecified: mask them afterwards.
         """
         if mask is None or not self.training:
             return functional.batch_norm(

@@ -2,11 +2,12 @@
 
 Source: Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement
 Learning" (arXiv:1806.06923), section 3.1.
-Differs from the paper: the fractions meet what the torso answers behind its dense
-layer, not before it, and a layer of the same size follows; the cosines are of pi to 64
-pi, not of 0, which is 1 at every fraction, to 63 pi.
+Differs from the paper: the fractions' embedding is multiplied with the torso's output
+after its dense layer, not before it, and a layer of the same size follows; the
+frequencies of the cosines are pi to 64 pi, not 0 to 63 pi, because a cosine of
+frequency 0 is 1 at every fraction.
 
-Legend: B batch, N numbers that are seen, M fractions, A actions.
+Legend: B batch, N numbers of the torso's output, M fractions, A actions.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _NUM_COSINES = 64
 
 
 class QuantileHead(nn.Module):
-    """Quantiles at fractions that are given, or in the middle of K equal parts."""
+    """Quantiles at given fractions, or at the middles of K equal parts of (0, 1)."""
 
     def __init__(self, num_seen: int, shape: tuple[int, ...]) -> None:
         """Makes the layers with random weights.
 
         Args:
-            num_seen: N.
-            shape: Of the output, K and A.
+            num_seen: Number N of inputs.
+            shape: Shape of the output: K and A.
         """
         super().__init__()
         num_quantiles, num_actions = shape

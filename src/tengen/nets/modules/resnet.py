@@ -3,8 +3,8 @@
 Source: He et al. 2016, "Identity Mappings in Deep Residual Networks" (pre-activation);
 Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3 (global pooling).
 
-Differs from the latter: the pooled channels of a block are also kept as ordinary
-channels, so every convolution is as wide as the trunk.
+Differs from Wu: the pooled channels of a block are also kept as ordinary channels, so
+that every convolution is as wide as the trunk.
 
 Legend: B batch, C planes, H W board, A actions.
 """
@@ -48,7 +48,7 @@ class _Conv3x3(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two convolutions beside an identity; with ``num_pool_channels`` they see all."""
+    """Two convolutions with a residual path, perhaps with global pooling."""
 
     def __init__(self, num_channels: int, num_pool_channels: int) -> None:
         super().__init__()
@@ -112,8 +112,8 @@ class ResNet(BoardNet):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
 
-        The weights of its convolutions are cast once and not at every call, and lie as
-        the convolutions read them; the answers are those of ``compute_dtype``.
+        The weights of its convolutions are then cast once instead of at every call, and
+        laid out as the convolutions read them. Answers are those of ``compute_dtype``.
         """
         self.compute_dtype = dtype
         for module in self.modules():
@@ -129,14 +129,14 @@ class ResNet(BoardNet):
         return self.policy_head(*policy), self.value_head(value[1])
 
     def learn(self, planes: Tensor) -> tuple[Tensor, Tensor, Auxiliary | None]:
-        """Returns what ``forward`` does, and the answers of the auxiliary heads."""
+        """Returns the answers of ``forward`` and those of the auxiliary heads."""
         policy, value = self._see(planes)
         heads = self.auxiliary_heads
         auxiliary = None if heads is None else heads(policy, value)
         return self.policy_head(*policy), self.value_head(value[1]), auxiliary
 
     def estimate(self, planes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what ``forward`` does, and ``AuxiliaryHeads.estimate_score``."""
+        """Returns the answers of ``forward``, and ``AuxiliaryHeads.estimate_score``."""
         policy, value = self._see(planes)
         assert self.auxiliary_heads is not None
         score = self.auxiliary_heads.estimate_score(value[1])
@@ -149,7 +149,7 @@ class ResNet(BoardNet):
         assert auxiliary.ownership is not None
         assert auxiliary.score is not None
         found = {
-            # The target of the logits is the chance to own a cell.
+            # The logits are those of the probability to own a cell.
             "ownership": torch.tanh(auxiliary.ownership / 2),
             "score": score_moments(auxiliary.score),
         }
@@ -164,7 +164,7 @@ class ResNet(BoardNet):
     def _see(
         self, planes: Tensor
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Returns what the policy head and the value head see."""
+        """Returns the activations of the policy head and of the value head."""
         board = planes[:, :1]
         area = board.sum((2, 3))
         mask = board if self.config.mixed_sizes else None

@@ -1,6 +1,6 @@
-"""The network for environments: a torso, perhaps an LSTM, and a layer an output.
+"""The network for environments: a torso, perhaps an LSTM, and a layer for each output.
 
-Legend: B batch, T time, N numbers that a torso answers.
+Legend: B batch, T time, N numbers of a torso's output.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["Torso", "TorsoNet"]
 
 
 class Torso(nn.Module):
-    """From named inputs ``[B, ...]`` to ``[B, N]`` float32.
+    """Base of torsos, which turn named inputs ``[B, ...]`` into ``[B, N]`` float32.
 
     Attributes:
-        num_outputs: N.
+        num_outputs: Number N of outputs.
     """
 
     def __init__(self, num_outputs: int) -> None:
@@ -35,11 +35,11 @@ class Torso(nn.Module):
         self.num_outputs = num_outputs
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Keeps the weights as the arithmetic wants them; see ``Net.fix_dtype``."""
+        """Stores the weights as inference needs them; see ``Net.fix_dtype``."""
 
 
 class TorsoNet(Net):
-    """Any outputs, float32 and unbounded, of what a torso sees."""
+    """Linear layers for any outputs, float32 and unbounded, on top of a torso."""
 
     def __init__(
         self,
@@ -50,13 +50,12 @@ class TorsoNet(Net):
         """Makes a network with random weights from torch's generator.
 
         Args:
-            wanted: What the network is asked for.
-            config: Which network, and its size.
-            make_torso: Makes what sees the inputs, which it is given with the images
-                before them, after they were checked.
+            wanted: The wanted signature.
+            config: The kind of network, and its size.
+            make_torso: Makes the torso for checked inputs, with stacked images.
 
         Raises:
-            UsageError: The network does not read or answer that.
+            UsageError: The network cannot have these inputs or outputs.
         """
         super().__init__(wanted, config)
         self.frames = FrameStack(wanted, config.num_frames)
@@ -89,7 +88,7 @@ class TorsoNet(Net):
     def unroll(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> tuple[Tensors, Tensors]:
-        """Returns outputs and the state after the last; see ``Net.unroll``."""
+        """Returns outputs, and the state after the last step; see ``Net.unroll``."""
         steps = is_first.shape
         inputs, kept = self.frames.unroll(inputs, state, is_first)
         rows = {name: tensor.flatten(0, 1) for name, tensor in inputs.items()}
@@ -104,7 +103,7 @@ class TorsoNet(Net):
     def states_of_inputs(
         self, inputs: Tensors, state: Tensors, is_first: Tensor
     ) -> Tensors:
-        """Returns the images before each step; see ``Net.states_of_inputs``."""
+        """Returns the past images before each step; see ``Net.states_of_inputs``."""
         return self.frames.before(inputs, state, is_first)
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
