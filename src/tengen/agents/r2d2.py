@@ -48,7 +48,7 @@ class R2d2(QAgent):
     """R2D2; see the module docstring."""
 
     kind: Literal["r2d2"] = "r2d2"
-    """Tells this agent from the others."""
+    """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (
         *QAgent.fixed,
         "unroll_length",
