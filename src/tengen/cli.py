@@ -1,11 +1,11 @@
 """The command line: a table of commands, each imported when it is called.
 
-A command is a function ``(args) -> report``. It prints for people unless
-``args.json``; then its report is printed as one JSON object, the last line of stdout.
-With ``--quiet`` what it prints goes nowhere, but for that object; stderr has errors and
-warnings as ever.
-A report's ``exit_code``, 0 where there is none, is the command's. The module's
-``add_arguments(parser)`` declares the arguments of its commands.
+A command is a function ``(args) -> report``. It prints text for people, unless
+``args.json`` is set; then the report is printed as one JSON object, the last line of
+stdout. With ``--quiet`` nothing is printed on stdout but that object; errors and
+warnings still go to stderr. The report's ``exit_code`` is the command's, 0 where the
+report has none. The module's ``add_arguments(parser)`` declares the arguments of its
+commands.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or config, 130 interrupted.
 """
@@ -51,14 +51,14 @@ class Command:
     """One row of the table."""
 
     name: str
-    """As typed, one word or two."""
+    """The command as it is typed, one word or two."""
     target: str
     """``module:function``; the module has ``add_arguments(parser)`` too."""
     help: str
-    """One phrase."""
+    """One phrase, for the list of commands."""
     talks: bool = False
-    """Whether --quiet leaves its stdout: one side of a conversation, or where to have
-    one."""
+    """Whether the command prints even with --quiet, because its stdout is one side of a
+    conversation or says where to connect."""
 
 
 COMMANDS = (
@@ -73,22 +73,33 @@ COMMANDS = (
         talks=True,
     ),
     Command(
-        "gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers", True
+        "gtp",
+        "tengen.play.gtp.command:gtp",
+        "play Go by a model, for GTP controllers",
+        True,
     ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
-        "a model of gomoku for Gomocup managers",
+        "play gomoku by a model, for Gomocup managers",
         talks=True,
     ),
-    Command("match", "tengen.evaluation.command:match", "play two agents"),
+    Command(
+        "match", "tengen.evaluation.command:match", "play a match between two players"
+    ),
     Command(
         "book", "tengen.play.book_command:book", "find balanced openings for games"
     ),
     Command(
-        "eval", "tengen.play.eval_command:evaluate", "score an agent of an environment"
+        "eval",
+        "tengen.play.eval_command:evaluate",
+        "measure an agent's return in its environment",
     ),
-    Command("status", "tengen.observe.status:status", "say where a run is"),
+    Command(
+        "status",
+        "tengen.observe.status:status",
+        "show a run's progress and what limits it",
+    ),
     Command(
         "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
     ),
@@ -101,24 +112,24 @@ COMMANDS = (
     Command(
         "scale",
         "tengen.launch.scale_command:scale",
-        "more or fewer processes that act",
+        "change how many processes act in a run",
     ),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
         "game new",
         "tengen.starters.command:game_new",
-        "write a game of your own to begin with",
+        "write a starter file for a game of your own",
     ),
     Command(
         "game check",
         "tengen.games.check.command:game_check",
-        "check your own game, or one of OpenSpiel",
+        "check a game of your own, or one of OpenSpiel",
     ),
     Command(
         "env new",
         "tengen.starters.command:env_new",
-        "write an environment of your own to begin with",
+        "write a starter file for an environment of your own",
     ),
     Command(
         "env check",
@@ -131,7 +142,9 @@ COMMANDS = (
         "list the trained players that are part of tengen",
     ),
     Command(
-        "doctor", "tengen.doctor.command:doctor", "what will be used here, and why"
+        "doctor",
+        "tengen.doctor.command:doctor",
+        "show what tengen will use on this machine, and why",
     ),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
@@ -140,7 +153,7 @@ COMMANDS = (
     Command(
         "inference",
         "tengen.roles.serving.command:inference",
-        "one role: answer the actors",
+        "one role: evaluate the network for actors",
     ),
     Command(
         "shuffle", "tengen.roles.alone.command:shuffle", "one role: draw batches ahead"
@@ -157,27 +170,31 @@ COMMANDS = (
         "gate", "tengen.roles.alone.command:gate", "one role: accept or reject models"
     ),
     Command("store", "tengen.roles.store.command:store", "serve a store of experience"),
-    Command("store top", "tengen.roles.store.top:store_top", "say what a store does"),
+    Command(
+        "store top",
+        "tengen.roles.store.top:store_top",
+        "show what a store holds and what waits for it",
+    ),
     Command(
         "store replicate",
         "tengen.roles.store.replicate:store_replicate",
-        "keep a store of another host in a folder of this one",
+        "copy a store on another host to a folder here, continuously",
     ),
     Command(
         "data import-minigo",
         "tengen.models.minigo_command:import_minigo",
-        "models and examples of MLPerf's minigo",
+        "import models and examples of MLPerf's minigo",
     ),
     Command(
         "data export-onnx",
         "tengen.models.onnx_command:export_onnx",
-        "a model as a graph for other programs",
+        "export a model to ONNX for other programs",
     ),
-    Command("bench", "tengen.bench.command:bench", "measure a part"),
+    Command("bench", "tengen.bench.command:bench", "measure the speed of one part"),
     Command(
         "completion",
         "tengen.completion.command:completion",
-        "print what completes words in a shell",
+        "print a script that completes commands in a shell",
         talks=True,
     ),
 )
@@ -190,7 +207,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError, for what argparse does not understand."""
+        """Raises UsageError: argparse does not understand the arguments."""
         raise UsageError(
             f"arguments ({message}) are not understood; try {self.prog} -h"
         )
@@ -213,7 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader left. Python would complain once more when it flushes at exit.
+        # The reader closed the pipe. Python would report it again when it flushes at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
     except Exception as error:
@@ -224,13 +242,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """Returns the command that is typed, and its arguments; runs nothing.
+    """Returns the command that was typed, and its arguments; runs nothing.
 
     Args:
         argv: What follows ``tengen``.
 
     Raises:
-        UsageError: The command or an argument is not known, or lacks something.
+        UsageError: The command or an argument is not known, or an argument is missing.
     """
     command = find_command(argv)
     words = list(argv[len(command.name.split()) :])
@@ -238,7 +256,7 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def command_parser(command: Command) -> CommandParser:
-    """Returns the parser of a command's arguments; its help is the command's.
+    """Returns the parser of a command's arguments, with the command's help.
 
     Imports the command's module.
     """
@@ -251,13 +269,13 @@ def command_parser(command: Command) -> CommandParser:
     parser.add_argument(
         "--quiet",
         action="store_true",
-        help="print nothing but that object, errors and warnings",
+        help="print only errors, warnings and the JSON object",
     )
     return parser
 
 
 def _prepare_streams() -> None:
-    """Lets no stream fail: a closed one is empty, bytes of no character are shown."""
+    """Keeps the streams from failing when they are closed or hold undecodable bytes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -286,7 +304,7 @@ def _run(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def _quietly(command: Command) -> Iterator[None]:
-    """Within it nothing is shown, but for what a command says to its partner."""
+    """Context in which nothing is printed, except by a command with ``talks``."""
     from tengen.observe.progress_line import silenced
 
     with silenced(), open(os.devnull, "w") as nowhere:
@@ -298,13 +316,13 @@ def _quietly(command: Command) -> Iterator[None]:
 
 
 def find_command(argv: Sequence[str]) -> Command:
-    """Returns the command that words begin with.
+    """Returns the command that the words begin with.
 
     Args:
         argv: What follows ``tengen``.
 
     Raises:
-        UsageError: There is none.
+        UsageError: The words begin with no command.
     """
     known = {command.name: command for command in COMMANDS}
     name = " ".join(argv[:2])
@@ -323,7 +341,7 @@ def _unknown(name: str, argv: Sequence[str], known: Mapping[str, Command]) -> st
         return f"command ({name}) is not known; {did_you_mean(name, known)}"
     if len(argv) < 2 or argv[1].startswith("-"):
         ways = " or ".join(f"tengen {name} {word}" for word in rest)
-        return f"command ({name}) needs one word more; try {ways}"
+        return f"command ({name}) needs one more word; try {ways}"
     typed = f"{name} {argv[1]}"
     return f"command ({typed}) is not known; {did_you_mean(argv[1], rest)}"
 
@@ -332,7 +350,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # A command of several sets the parser of the one that was chosen.
+    # A command with subcommands sets the parser of the chosen one.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
@@ -353,7 +371,7 @@ def _overview() -> str:
             "",
             *rows,
             "",
-            "tengen COMMAND -h tells more.",
+            "tengen COMMAND -h shows a command's arguments.",
         ]
     )
 
@@ -364,9 +382,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    # One line whatever the message holds: scripts read it.
+    # One line, whatever the message holds, because scripts read it.
     text = f"tengen: {' '.join(message.split())}"
-    # A command that has not imported it, which takes a while, draws no line.
+    # Importing the progress line is slow; a command that has not imported it draws
+    # none.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

@@ -20,7 +20,10 @@ __all__ = ["add_arguments", "players"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``players``."""
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="show the levels of one, as go/9"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="show the levels of one player, such as go/9",
     )
 
 

@@ -15,7 +15,7 @@ _MARK = "    @TABLE@\n"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the argument of ``completion``."""
-    parser.add_argument("shell", choices=SHELLS, help="whose script to print")
+    parser.add_argument("shell", choices=SHELLS, help="the shell whose script to print")
 
 
 def completion(args: argparse.Namespace) -> dict[str, Any]:

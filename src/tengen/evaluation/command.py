@@ -1,4 +1,4 @@
-"""``tengen match``: two players, and who is stronger."""
+"""``tengen match``: a match between two players, to see which is stronger."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["add_arguments", "match"]
 
 @dataclass(frozen=True, kw_only=True)
 class MatchSettings:
-    """What ``--set`` changes of a match."""
+    """The settings of a match that ``--set`` changes."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """How A plays; its own settings where it is a model."""
+    """How A plays; by default the model's own settings."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """How B plays; likewise."""
+    """How B plays; by default the model's own settings."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,41 +56,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=100,
         metavar="N",
-        help="how many (100); colours alternate, A begins once more if N is odd",
+        help="number of games (100); colours alternate, and A begins one game "
+        "more if N is odd",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=64,
         metavar="N",
-        help="simulations a move of a model (64)",
+        help="simulations a move, for players that are models (64)",
     )
     parser.add_argument(
         "--level",
         metavar="L[,L]",
-        help="how strong a bundled player is, A's and B's: 3, or 3,beginner, or of B "
-        "alone ,rating:1200; see tengen players NAME",
+        help="levels of bundled players: 3 for both, 3,beginner for A and B, or "
+        ",rating:1200 for B alone; see tengen players NAME",
     )
     parser.add_argument(
         "--task",
         "--game",
         dest="task",
         metavar="NAME",
-        help="the game, where no player is a model, models were trained for several, "
-        "or it is one in Python, module:Class",
+        help="the game; needed if neither player is a model, if models were trained "
+        "for several games, or for a game in Python, module:Class",
     )
     parser.add_argument(
         "--opening-plies",
         type=int,
         metavar="N",
-        help="random plies that each game begins with (2, with a book 0); 0 without a "
-        "book is the empty board",
+        help="random plies at the start of each game (2, with --book 0); with 0 and "
+        "no book all games begin on the empty board",
     )
     parser.add_argument(
         "--book",
         type=Path,
         metavar="FILE",
-        help="openings that games begin with, as tengen book makes them",
+        help="a file of openings that games begin with, made by tengen book",
     )
     parser.add_argument(
         "--answer-seconds",
@@ -104,23 +105,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="S",
-        help="what a Gomocup engine is told that it has for a move (1)",
+        help="time for a move that a Gomocup engine is told (1)",
     )
     parser.add_argument(
-        "--sgf", type=Path, metavar="FOLDER", help="keep games of Go there, as SGF"
+        "--sgf",
+        type=Path,
+        metavar="FOLDER",
+        help="folder to write the games of Go to, as SGF files",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the openings (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the openings (0)")
     parser.add_argument(
-        "--threads", type=int, default=None, metavar="N", help="all cores by default"
+        "--threads",
+        type=int,
+        default=None,
+        metavar="N",
+        help="threads of the whole match (all cores)",
     )
     parser.add_argument(
-        "--devices", metavar="D", help="that models compute on: cpu or cuda:0 (cpu)"
+        "--devices",
+        metavar="D",
+        help="device that models compute on: cpu or cuda:0 (cpu)",
     )
     parser.add_argument(
         "--tree-threads",
         default="1",
         metavar="N[,N]",
-        help="of the threads, those that search one tree of A and of B (1)",
+        help="how many of the threads search one tree, for A and for B (1)",
     )
     parser.add_argument(
         "--set",
@@ -128,8 +138,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="a.FIELD=v",
-        help="change how A plays, or B by b.FIELD: a.search.lcb_stdevs=5, "
-        "b.precision=fp32; fields as those of agent.play in tengen recipes TASK",
+        help="change how A or B plays, such as a.search.lcb_stdevs=5 or "
+        "b.precision=fp32; the fields are those of agent.play in tengen recipes TASK",
     )
 
 

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _allowed: set[str] = set()
-"""Programs that were typed, for as long as this process lives."""
+"""Tasks in Python that the user typed, for as long as this process lives."""
 
 
 def is_program(task: str) -> bool:
@@ -38,24 +38,24 @@ def allow(task: str) -> None:
     """Lets this process import a task. Only for what the user typed, never for data.
 
     Args:
-        task: Any task; without effect where it is no program.
+        task: Any task; without effect unless it is ``module:Class``.
     """
     if is_program(task):
         _allowed.add(task)
 
 
 def check_allowed(task: str) -> None:
-    """Refuses a program that nobody typed; imports nothing.
+    """Refuses a task in Python that the user did not type; imports nothing.
 
     Raises:
-        UsageError: It is one.
+        UsageError: The task is in Python and was not typed.
     """
     if is_program(task) and task not in _allowed:
         raise UsageError(_refusal(task))
 
 
 def check_typed(task: str, typed: str | None, source: object) -> None:
-    """Compares the task that a file names with what was typed, and allows it then.
+    """Compares the task that a file names with the typed one, and allows it if equal.
 
     What an earlier call of this process allowed does not count.
 
@@ -65,7 +65,7 @@ def check_typed(task: str, typed: str | None, source: object) -> None:
         source: The run or the model, for the message.
 
     Raises:
-        UsageError: They differ, or the task is a program and nothing was typed.
+        UsageError: They differ, or the task is in Python and nothing was typed.
     """
     if typed is None:
         if is_program(task):
@@ -77,20 +77,20 @@ def check_typed(task: str, typed: str | None, source: object) -> None:
 
 
 def task_words(task: str) -> str:
-    """Returns what a command on a run of the task needs besides: `` --task m:C``.
+    """Returns the option that a command on a run of the task needs: `` --task m:C``.
 
-    Empty where the task is no program.
+    Empty where the task is not in Python.
     """
     return f" --task {shlex.quote(task)}" if is_program(task) else ""
 
 
 def add_task_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares ``--task`` of a command that opens a run or a model."""
+    """Declares ``--task``, for a command that opens a run or a model."""
     parser.add_argument(
         "--task",
         metavar="module:Class",
-        help="the task of the run; needed where it is a game or an environment in "
-        "Python, since nothing that a file names is imported",
+        help="the run's task, needed if it is a game or an environment in Python: a "
+        "module is imported only if it is named here, never because a file names it",
     )
 
 

@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("run", metavar="RUN", type=Path, help="the run directory")
     parser.add_argument(
-        "count", metavar="ROLE=N", help="as actors=32, or selfplay=4 of games"
+        "count",
+        metavar="ROLE=N",
+        help="the role and its number of processes: actors=32, or for games selfplay=4",
     )
 
 

@@ -42,20 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         type=Path,
         metavar="FOLDER",
-        help="self-play: a folder a generation, six digits, of .tfrecord.zz files",
+        help="examples of self-play: one folder of .tfrecord.zz files for each "
+        "generation, named by six digits",
     )
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="the model's folder, which is made; of examples where their files go",
+        help="the model's folder, which is made; with --examples the folder for "
+        "their files",
     )
     parser.add_argument(
         "--layout",
         choices=("nchw", "nhwc"),
         default="nchw",
-        help="how planes lie in examples; before minigo 0.7 it was nhwc (nchw)",
+        help="order of the planes' axes in examples; nhwc before minigo 0.7 (nchw)",
     )
 
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="RUN (its newest model), RUN@17, its folder or bundled:go/9",
+        help="RUN (its newest model), RUN@17, a model directory or bundled:go/9",
     )
     parser.add_argument("onnx", metavar="FILE", help="the file to write")
 

@@ -30,38 +30,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
     parser.add_argument(
-        "--openings", type=int, default=100, metavar="N", help="how many (100)"
+        "--openings",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of openings (100)",
     )
     parser.add_argument(
-        "--plies", type=int, default=4, metavar="N", help="moves of each (4)"
+        "--plies", type=int, default=4, metavar="N", help="moves of each opening (4)"
     )
     parser.add_argument(
         "--within",
         type=float,
         default=0.2,
         metavar="V",
-        help="greatest distance of an opening's value from 0, of 1 (0.2)",
+        help="greatest distance of an opening's value from 0, between 0 and 1 (0.2)",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=1600,
         metavar="N",
-        help="of the search that judges an opening; a quarter for each move (1600)",
+        help="simulations of the search that judges an opening; the search for "
+        "each move has a quarter of them (1600)",
     )
     parser.add_argument(
         "--temperature",
         type=float,
         default=1.0,
         metavar="T",
-        help="above 1 draws moves that the search likes less, too (1)",
+        help="temperature of the moves' draw; above 1 it also draws moves that "
+        "the search likes less (1)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (0)")
     parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="that search one tree (1, by which the same seed gives the same book)",
+        help="threads that search one tree (1; only with 1 does the same seed "
+        "give the same book)",
     )
     add_task_argument(parser)
 
@@ -73,8 +80,8 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
         ``out``, ``task``, ``openings`` (how many) and ``book`` (its digest).
 
     Raises:
-        UsageError: The model cannot be used, or a number is refused.
-        RunError: There are not so many openings, or the disk refuses.
+        UsageError: The model cannot be used, or a number is out of its range.
+        RunError: Fewer openings than asked for were found, or the disk refuses.
     """
     check_range("openings", args.openings, 1, MAX_OPENINGS)
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
@@ -82,7 +89,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
     check(0 <= args.within <= 1, "within", args.within, "must be in [0, 1]; use 0.2")
     rule = "must be above 0 and at most 100; use 1"
     check(0 < args.temperature <= 100, "temperature", args.temperature, rule)
-    rule = "must be in a folder that is there; make it first"
+    rule = "must be in a folder that exists; make it first"
     check(args.out.absolute().parent.is_dir(), "out", str(args.out), rule)
     model = resolve_model(args.model)
     with load_player(args.model, [], task=args.task, is_fresh=True) as player:
@@ -122,7 +129,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _text(task: str, made_by: dict[str, Any], found: list[Opening]) -> str:
-    """Returns the file: JSON, an opening a line."""
+    """Returns the file's text: JSON, one opening a line."""
     openings = ",\n".join(
         json.dumps({"moves": one.moves, "value_to_play": round(one.value_to_play, 4)})
         for one in found

@@ -35,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--simulations",
         type=int,
         metavar="N",
-        help=f"how long it thinks, simulations a move ({_SIMULATIONS})",
+        help=f"simulations a move, how long the agent thinks ({_SIMULATIONS})",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
     add_task_argument(parser)
     side = parser.add_mutually_exclusive_group()
     side.add_argument(
-        "--first", action="store_true", help="you have the first move (default)"
+        "--first", action="store_true", help="you make the first move (default)"
     )
     side.add_argument(
-        "--second", action="store_true", help="it has the first move, you the second"
+        "--second", action="store_true", help="the agent makes the first move"
     )
 
 

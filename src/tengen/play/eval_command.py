@@ -31,7 +31,7 @@ from tengen.play.target_command import evaluate_models, has_target
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# A batch that a processor is quick at. Another number would play other episodes.
+# A batch that a CPU evaluates fast. Another number would play other episodes.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -49,49 +49,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``eval``."""
     parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
     parser.add_argument(
-        "--episodes", type=int, default=100, metavar="N", help="how many (100)"
+        "--episodes",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of episodes (100)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the environment (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the environment (0)"
+    )
     parser.add_argument(
         "--step-timeout",
         type=float,
         default=120.0,
         metavar="SECONDS",
-        help="how long the copies may take for a step before they count as hung (120)",
+        help="how long one step of all copies may take before they count as hung (120)",
     )
     parser.add_argument(
         "--max-steps",
         type=int,
         default=MAX_STEPS,
         metavar="N",
-        help=f"an episode that has so many steps is cut ({MAX_STEPS:,})",
+        help=f"cut an episode after so many steps ({MAX_STEPS:,})",
     )
     parser.add_argument(
         "--protocol",
         metavar="P",
-        help="of Atari: v5, classic or r2d2 (that of the task)",
+        help="rules of evaluation for Atari: v5, classic or r2d2 (the task's)",
     )
     parser.add_argument(
         "--act",
         choices=get_args(ActingMode),
-        help="what is done with the network's answers (as the task's protocol says)",
+        help="how an action is chosen from the network's answers (as the task's "
+        "protocol says)",
     )
     parser.add_argument(
         "--epsilon",
         type=float,
         default=Acting.epsilon,
-        help=f"of --act epsilon, how often the action is any ({Acting.epsilon})",
+        help=f"with --act epsilon, the share of random actions ({Acting.epsilon})",
     )
     parser.add_argument(
         "--video",
         metavar="DIR",
-        help=f"a folder for films of the first {MAX_FILMS} episodes",
+        help=f"folder for films of the first {MAX_FILMS} episodes",
     )
     parser.add_argument(
         "--threads",
         type=int,
-        help="cores to use (all), for a run whose models meet a target, agent.target: "
-        "they are played in order until one passes, and no other option applies",
+        help="only for a run with a target (agent.target), whose models play it in "
+        "order until one passes: cores to use (all); no other option applies there",
     )
     add_task_argument(parser)
 
@@ -99,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """Plays whole episodes and prints their mean return with its interval.
 
-    Of a run whose models meet a target see ``evaluate_models``.
+    For a run whose models meet a target see ``evaluate_models``.
 
     Returns:
         ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
@@ -113,10 +120,10 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
             cannot be written.
     """
     if has_target(args.model):
-        rule = "is of episodes, and models meet a target here; leave it out"
+        rule = "is for runs without a target, and this run has one; leave it out"
         _check_left_out(args, _OF_EPISODES, rule)
         return evaluate_models(args)
-    _check_left_out(args, ("threads",), "is of runs with a target; leave it out")
+    _check_left_out(args, ("threads",), "is for runs with a target; leave it out")
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
     check_range("max-steps", args.max_steps, 1, 2**31)

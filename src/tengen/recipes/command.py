@@ -23,13 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         nargs="?",
-        help="show every field for this task, as for ten minutes on two cores",
+        help="show every field of this task's config, with the values for ten "
+        "minutes on two cores",
     )
-    parser.add_argument("--recipe", help="another recipe than the task's own")
+    parser.add_argument("--recipe", help="a recipe other than the task's own")
     parser.add_argument(
         "--openspiel",
         action="store_true",
-        help="list OpenSpiel's games, and which of them can be trained",
+        help="list OpenSpiel's games, and say which of them can be trained",
     )
 
 
@@ -37,14 +38,15 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
     """Lists the recipes, or the fields of one task's config with their meaning.
 
     Raises:
-        UsageError: The task or the recipe is unknown, or the words do not go together.
+        UsageError: The task or the recipe is unknown, or arguments exclude each other.
     """
     for name, given in (("task", args.task), ("recipe", args.recipe)):
         check(
             given is None or not args.openspiel,
             name,
             given,
-            "does not go with --openspiel, which lists all; leave one of them out",
+            "does not go with --openspiel, which lists all games; leave one "
+            "of them out",
         )
     check(
         args.recipe is None or args.task is not None,
@@ -67,7 +69,7 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
         if not args.json:
             for recipe in known:
                 print(f"{recipe.name:16} {recipe.agent:10} {recipe.tasks}")
-            print("\ntengen recipes TASK shows every field, for --set.")
+            print("\ntengen recipes TASK shows every field that --set can change.")
         return {"recipes": rows}
     allow(args.task)
     config = make_config(args.task, None, args.recipe)

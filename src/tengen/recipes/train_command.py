@@ -16,42 +16,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen train``."""
     parser.add_argument(
         "task",
-        help="gomoku/9, connect4, openspiel/hex, CartPole-v1, module:Class of a game "
-        "or an environment of your own, ...",
+        help="what to train: gomoku/9, connect4, openspiel/hex, CartPole-v1, ..., or "
+        "module:Class for a game or an environment of your own",
     )
     parser.add_argument(
-        "--agent", help="any that fits the task; see tengen recipes (the task's)"
+        "--agent", help="the algorithm; see tengen recipes (default: the task's)"
     )
-    parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
+    parser.add_argument(
+        "--recipe",
+        help="where the settings come from; see tengen recipes (default: the task's)",
+    )
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns; local: all at once, as where there is a GPU, "
-        "with --actors or with launch.listen; ray: on a Ray cluster; mpi: by the ranks "
-        "of mpirun -n N, which share the run directory",
+        help="inline: roles take turns in one process; local: all roles at once, in "
+        "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of "
+        "mpirun -n N, which share the run directory (local with a GPU, --actors, "
+        "several actors in the run or launch.listen, else inline)",
     )
     parser.add_argument(
         "--actors",
         type=int,
-        help="processes that step environments, at once with the learner (1)",
+        help="processes that step environments while the learner learns (1)",
     )
-    parser.add_argument("--minutes", type=float, help="wall time of this call")
     parser.add_argument(
-        "--games", type=int, help="games of this call; 0 makes the run, for its roles"
+        "--minutes",
+        type=float,
+        help="wall time of this call, where no budget is given the recipe's",
+    )
+    parser.add_argument(
+        "--games",
+        type=int,
+        help="games to play in this call; 0 only writes the run's config, for "
+        "roles that are started one by one",
     )
     parser.add_argument(
         "--frames",
         type=_frames,
-        help="steps of environments of this call, 10M or 500k, of Atari four frames of "
-        "the emulator each; 0 makes the run, for its roles",
+        help="environment steps of this call, such as 500k or 10M; a step of Atari is "
+        "four frames of the emulator; 0 only writes the run's config, as with --games",
     )
-    parser.add_argument("--out", help="run directory (runs/TASK)")
-    parser.add_argument("--seed", type=int, help="of a new run (0)")
+    parser.add_argument(
+        "--out", help="run directory, which is resumed if it holds a run (runs/TASK)"
+    )
+    parser.add_argument("--seed", type=int, help="seed of a new run (0)")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one, though the "
-        "code for GPUs has never run on one)",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one; the code for "
+        "GPUs was never run on a real GPU)",
     )
     parser.add_argument(
         "--set",
@@ -59,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="a.b=v",
-        help="change one field of the config; see tengen recipes TASK",
+        help="change one field of the config, may be repeated; tengen recipes "
+        "TASK lists the fields",
     )
 
 
@@ -86,5 +100,7 @@ def _frames(text: str) -> int:
     """Returns the number that ``10M`` or ``500k`` names."""
     match = re.fullmatch("([0-9]{1,15})([kMG]?)", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text} must be a number, as 500k or 10M")
+        raise argparse.ArgumentTypeError(
+            f"{text} must be a number, such as 500k or 10M"
+        )
     return int(match[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]]

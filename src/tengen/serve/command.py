@@ -1,4 +1,4 @@
-"""``tengen serve``: runs on a web page, to watch and to play against."""
+"""``tengen serve``: a web page to watch runs and to play against their agents."""
 
 from __future__ import annotations
 
@@ -34,43 +34,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         metavar="RUN",
         nargs="*",
-        help=f"run directories (all below {_RUNS}/, also those that begin later)",
+        help=f"run directories (all below {_RUNS}/, also runs that begin later)",
     )
     parser.add_argument(
-        "--port", type=int, default=_PORT, help=f"0 for any that is free ({_PORT})"
+        "--port",
+        type=int,
+        default=_PORT,
+        help=f"the port to listen on, 0 for any free one ({_PORT})",
     )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen on (127.0.0.1, this machine alone); on any other "
-        f"one pages need a token, that of the variable {_TOKEN} or a new one",
+        help="the address to listen on (127.0.0.1, for this machine alone); at any "
+        f"other address pages ask for a token, which the variable {_TOKEN} holds or "
+        "which is made and printed",
     )
     parser.add_argument(
         "--name",
         action="append",
         default=[],
-        help="another name of this server, as a proxy before it has; may be repeated",
+        help="another host name of this server, such as that of a proxy in front "
+        "of it; may be repeated",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=Limits.max_simulations,
         metavar="N",
-        help=f"of a search that a page asks for, at most ({Limits.max_simulations})",
+        help="most simulations of a search that a page asks for "
+        f"({Limits.max_simulations})",
     )
     parser.add_argument(
         "--threads",
         type=int,
         default=Limits.num_threads,
         metavar="N",
-        help=f"that search one tree ({Limits.num_threads})",
+        help=f"threads that search one tree ({Limits.num_threads})",
     )
     parser.add_argument(
         "--task",
         action="append",
         default=[],
         metavar="module:Class",
-        help="a game in Python that a run may be of; else none is imported",
+        help="allow runs of this game in Python; no other module is imported",
     )
 
 
@@ -81,8 +87,8 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
         ``address`` and ``exit_code``.
 
     Raises:
-        UsageError: The extra ``serve`` is not installed, a run is none, or the address
-            cannot be listened on.
+        UsageError: The extra ``serve`` is not installed, a folder is no run, or the
+            address cannot be listened on.
         RunError: A run is damaged.
     """
     check_installed()
@@ -134,8 +140,8 @@ def check_installed() -> None:
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"package ({missing[0]}) is not installed, and serves the page; "
-            f"pip install 'tengen[serve]'"
+            f"package ({missing[0]}) is not installed, and serves the page; pip "
+            "install 'tengen[serve]'"
         )
 
 

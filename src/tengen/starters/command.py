@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="of the file, my_name, which has a class MyName",
+        help="name of the file, such as my_name, which gets a class MyName",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path(),
         metavar="FOLDER",
-        help="where to write it, made where it is missing (here)",
+        help="folder to write the file to, made if it is missing (here)",
     )
 
 

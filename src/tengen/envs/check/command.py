@@ -24,14 +24,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Env, an environment of yours, whose module is imported, or the "
-        "name of one that is installed: CartPole-v1, minatar/Breakout",
+        help="module:Env for an environment of yours, whose module is imported, or "
+        "the name of an installed environment, such as CartPole-v1 or "
+        "minatar/Breakout",
     )
     parser.add_argument(
-        "--steps", type=int, default=2000, metavar="N", help="random steps (2000)"
+        "--steps",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="random steps to make (2000)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of episodes and actions (0)"
+        "--seed", type=int, default=0, help="seed of episodes and actions (0)"
     )
     parser.add_argument(
         "--timeout",

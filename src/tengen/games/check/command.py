@@ -24,12 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Game, a game of yours, which is imported, or openspiel/NAME",
+        help="module:Game for a game of yours, whose module is imported, or "
+        "openspiel/NAME",
     )
     parser.add_argument(
-        "--games", type=int, default=100, metavar="N", help="random games (100)"
+        "--games", type=int, default=100, metavar="N", help="random games to play (100)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of their moves (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the games' moves (0)"
+    )
 
 
 def game_check(args: argparse.Namespace) -> dict[str, Any]:

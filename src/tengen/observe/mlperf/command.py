@@ -17,7 +17,7 @@ __all__ = ["add_arguments", "mllog"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen mllog``."""
-    parser.add_argument("run", metavar="RUN", help="a run of the benchmark")
+    parser.add_argument("run", metavar="RUN", help="a run directory of the benchmark")
     parser.add_argument(
         "--out", metavar="FILE", help="the file to write (RUN/eval/result_0.txt)"
     )

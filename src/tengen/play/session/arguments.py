@@ -30,7 +30,7 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
 
     Args:
         parser: The command's.
-        models: What MODEL may be besides a run and a model directory.
+        models: What MODEL may be besides a run and a model directory, for the help.
     """
     parser.add_argument(
         "model",
@@ -42,14 +42,14 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="most simulations a move (400; with a clock what time allows)",
+        help="most simulations a move (400; with a clock as many as time allows)",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
     parser.add_argument(
         "--ponder",
         action="store_true",
-        help="search on while the other side thinks, on the same cores",
+        help="search while the opponent thinks too, on the same cores",
     )
     add_task_argument(parser)
 
@@ -59,8 +59,8 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L",
-        help="how strong a bundled player is: 1, the weakest, or more, a name as "
-        "beginner, or rating:1200; tengen players NAME lists them",
+        help="how strong a bundled player is: a number from 1, the weakest, a name "
+        "such as beginner, or rating:1200; tengen players NAME lists the levels",
     )
 
 
@@ -71,7 +71,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
         args: With ``simulations`` and ``level``.
 
     Raises:
-        UsageError: The number is out of its range, or there is a level too.
+        UsageError: The number is out of its range, or a level is given too.
     """
     simulations: int | None = args.simulations
     if simulations is not None:
@@ -88,11 +88,13 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="that think together (all cores; 1 with --fresh, and where Python makes "
-        "the moves)",
+        help="threads that search one tree together (all cores; 1 with --fresh, and "
+        "for games in Python)",
     )
     parser.add_argument(
-        "--devices", metavar="D", help="that the model computes on: cpu or cuda:0 (cpu)"
+        "--devices",
+        metavar="D",
+        help="device that the model computes on: cpu or cuda:0 (cpu)",
     )
     parser.add_argument(
         "--set",
@@ -100,14 +102,14 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="FIELD=v",
-        help="change how it plays: search.lcb_stdevs=5 precision=fp32; fields as "
-        "of agent.play in tengen recipes TASK",
+        help="change how the model plays, such as search.lcb_stdevs=5 or "
+        "precision=fp32; the fields are those of agent.play in tengen recipes TASK",
     )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="begin each search anew, so that a position has the same answer twice; "
-        "else the tree is kept between moves",
+        help="begin each search with an empty tree, so that a position gets the same "
+        "answer each time; else the tree is kept between moves",
     )
 
 
@@ -136,16 +138,17 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     )
     if player.level is not None:
         simulations = player.level.simulations
-        # A tree that grows meanwhile would make it stronger.
+        # Searching in the opponent's time would make the player stronger than its
+        # level.
         check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads
 
 
 def read_input() -> bytes:
-    """Returns what has come on stdin, nothing at its end. Blocks.
+    """Returns what has arrived on stdin, nothing at its end. Blocks.
 
-    Not by ``sys.stdin``, whose lock a thread that waits would keep when the process
+    Does not use ``sys.stdin``: a waiting thread would hold its lock while the process
     ends.
     """
     return os.read(sys.stdin.fileno(), _CHUNK_BYTES)

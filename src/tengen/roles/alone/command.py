@@ -52,9 +52,11 @@ _LEAST_ROOM_BYTES = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments that every role has."""
     parser.add_argument("run", type=Path, help="a run directory")
-    parser.add_argument("--once", action="store_true", help="one turn, then end")
+    parser.add_argument("--once", action="store_true", help="make one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
-    parser.add_argument("--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's)")
+    parser.add_argument(
+        "--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's devices)"
+    )
     add_task_argument(parser)
 
 

@@ -25,11 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--connect",
         metavar="HOST:PORT",
-        help="launch.listen of the run, which is on another host; RUN is then a folder "
-        f"of this one for what the role needs of it; the token is {TOKEN_VARIABLE}'s",
+        help="join a run on another host, at the address in its launch.listen; RUN is "
+        "then a folder here for the files that the role needs, and the token is that "
+        f"of the variable {TOKEN_VARIABLE}",
     )
     parser.add_argument(
-        "--fingerprint", help="SHA-256 of the run's certificate, with --connect"
+        "--fingerprint", help="with --connect, the SHA-256 of the run's certificate"
     )
 
 
@@ -37,7 +38,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
     """Returns where the run is; None: in the folder that was typed.
 
     Raises:
-        UsageError: The address is none, or its host is not known.
+        UsageError: The address is not HOST:PORT, or its host is not known.
     """
     if args.connect is None:
         if args.fingerprint is not None:

@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--games",
         type=int,
-        help="end once so many were played by this call, with their generation whole",
+        help="end once this call has played so many games, with the last "
+        "generation complete",
     )
 
 

@@ -37,14 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store``."""
     parser.add_argument("run", type=Path, help="a run directory, made when absent")
     parser.add_argument(
-        "--config", type=Path, help="tables, as .toml or .json (those of run.json)"
+        "--config",
+        type=Path,
+        help="a .toml or .json file with the store's tables and budgets (those of "
+        "run.json)",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="a.b=v",
-        help="change a field, as in tables.replay.max_items=1000; may be repeated",
+        help="change a field, such as tables.replay.max_items=1000; may be repeated",
     )
 
 

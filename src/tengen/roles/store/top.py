@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store top``."""
     parser.add_argument("run", type=Path, help="a run directory that a store serves")
     parser.add_argument(
-        "--once", action="store_true", help="one look, as with --json, then end"
+        "--once",
+        action="store_true",
+        help="show the state once, as with --json, then end",
     )
 
 
