@@ -1,4 +1,4 @@
-"""``tengen train``: its arguments."""
+"""``tengen train``: the arguments of the command."""
 
 from __future__ import annotations
 
