@@ -63,13 +63,12 @@ class Table:
         version: int = 0,
         timeout_s: float | None = None,
     ) -> None:
-        """Adds one item, or N along a leading axis; `Store.writer` adds overlapping
-        ones.
+        """Adds one item, or N of them; `Store.writer` is for overlapping items.
 
         Args:
             writer: The sender's name; only one sender at a time may use it.
             sequence: The sender's own increasing number for the item, or for the first
-                of N items; items that were inserted before are ignored.
+                of N items. Items that were inserted before are ignored.
             columns: Arrays of one step, or ``[N, ...]``; for tables with T steps a
                 sample ``[T, ...]`` or ``[N * T, ...]``.
             priority: Finite, 0 or more; one for all or ``[N]``.

@@ -1,4 +1,4 @@
-"""``tengen store replicate``: keeps a store of another host in a folder of this one."""
+"""``tengen store replicate``: copies a store of another host to a folder here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
-    """Follows the store until Ctrl-C.
+    """Copies the store's checkpoints until Ctrl-C.
 
     Raises:
         UsageError: The store or the folder is refused.
