@@ -54,8 +54,7 @@ class Waiting:
         self._seconds.pop(worker.name, None)
 
     def news(self) -> list[str] | None:
-        """Returns the names of waiting processes; None if unchanged since the last
-        call."""
+        """Returns the names of waiting processes; None if they are as before."""
         names = list(self._seconds)
         if names == self._told:
             return None
