@@ -42,7 +42,7 @@ class Hosts:
     call: str
     """The id of the call, which no other call has."""
     process: str
-    """The process of ``tengen train``, as ``RunDirectory.lock_holder`` names it."""
+    """The process of ``tengen train``, as ``lock_holder`` names it."""
     places: tuple[Place, ...]
     """Every process."""
     lost: tuple[str, ...]

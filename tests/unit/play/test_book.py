@@ -161,7 +161,7 @@ def test_bad_words_are_refused_before_anything_is_written(
     assert error in capsys.readouterr().err
     assert not out.exists()
     assert main(["book", "nowhere", str(tmp_path / "absent" / "book")]) == 2
-    assert "must be in a folder that is there" in capsys.readouterr().err
+    assert "must be in a folder that exists" in capsys.readouterr().err
 
 
 def train(out: Path, *settings: str) -> None:

@@ -154,7 +154,7 @@ def check_doors(config: RunConfig) -> None:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
-                f"launch.listen ({launch.listen}) cannot be used for {name}, {error}"
+                f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
             ) from None
 
 
