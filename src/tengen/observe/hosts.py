@@ -55,7 +55,7 @@ class HostsLog:
     Args:
         run: The run.
         call: The id of the call, which no other call has.
-        process: The process of ``tengen train``, as ``RunDirectory.lock_holder`` names it.
+        process: The process of ``tengen train``, as ``lock_holder`` names it.
         places: Every process.
 
     Raises:

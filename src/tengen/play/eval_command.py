@@ -1,4 +1,4 @@
-"""``tengen eval``: what an agent scores in its environment, or against its target."""
+"""``tengen eval``: an agent's return in its environment, or its target's result."""
 
 from __future__ import annotations
 

@@ -97,9 +97,7 @@ def test_a_run_of_games_needs_the_port_of_the_run_alone(
 def test_a_host_that_nobody_knows(refused: Refused) -> None:
     words = ("--set", "launch.listen=no-such-host.invalid:7200")
     line = refused("tictactoe", "--games", "10", *words)
-    assert (
-        "launch.listen (no-such-host.invalid:7200) cannot be opened for run" in line
-    )
+    assert "launch.listen (no-such-host.invalid:7200) cannot be opened for run" in line
 
 
 @pytest.mark.parametrize(

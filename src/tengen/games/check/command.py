@@ -44,8 +44,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         there is none.
 
     Raises:
-        UsageError: The game breaks the protocol, or it is none that is played in
-            Python.
+        UsageError: The game breaks the protocol, or is not played in Python.
     """
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
@@ -58,8 +57,8 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         if facts.warning:
             print(f"warning  {facts.warning}")
         print(
-            f"seen     games of {fewest:,} to {most:,} plies; "
-            f"{won:,} won by who began, {drawn:,} drawn, {lost:,} lost"
+            f"seen     games of {fewest:,} to {most:,} plies; {won:,} won by the first "
+            f"player, {drawn:,} drawn, {lost:,} lost"
         )
         print(f"{args.task} keeps the protocol in {args.games:,} random games")
     return {
@@ -76,7 +75,7 @@ def _open(task: str) -> OwnGame[Any]:
     """Returns the game of a task.
 
     Raises:
-        UsageError: It is none that is played in Python.
+        UsageError: The game is not played in Python.
     """
     if task.startswith(OPENSPIEL_PREFIX):
         return OpenSpielGame(task)
