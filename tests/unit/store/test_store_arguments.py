@@ -166,7 +166,7 @@ def test_a_key_may_be_one(open_store):
     [
         ({"num_steps": 1}, r"num_steps \(1\) must be at least the table's 2"),
         ({"num_steps": -1}, r"num_steps \(-1\) must be at least the table's 2"),
-        ({"priority": "x"}, r"item \(2, 'x', .*\) must be of numbers"),
+        ({"priority": "x"}, r"item \(2, 'x', .*\) must have numbers"),
         ({"priority": -1.0}, r"priority \(-1.0+\) must be finite and at least 0"),
         ({"sequence": -1}, r"item \(.*-1, 0\) must have numbers, 0 or more"),
         ({"version": -1}, r"item \(.*-1\) must have numbers, 0 or more"),
