@@ -91,7 +91,9 @@ def test_a_run_of_games_needs_the_port_of_the_run_alone(
     with taken(port), taken(port + 1):
         launch.check_doors("local", made)
     with taken(port + 2):
-        assert "opened for run, " in refused("tictactoe", "--games", "10", *listen(port))
+        assert "opened for run, " in refused(
+            "tictactoe", "--games", "10", *listen(port)
+        )
 
 
 def test_a_host_that_nobody_knows(refused: Refused) -> None:
