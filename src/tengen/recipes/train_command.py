@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns in one process; local: all roles at once, in "
+        help="inline: roles take turns; local: all roles at once, in "
         "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of "
         "mpirun -n N, which share the run directory (local with a GPU, --actors, "
         "several actors in the run or launch.listen, else inline)",
