@@ -78,8 +78,8 @@ def move_run(
 def check_devices(config: RunConfig) -> None:
     """Makes sure that this host has the devices that a config names.
 
-    Also refuses ``num_gpus`` of roles, because on one machine roles get GPUs by
-    ``--devices``.
+    It must also have as many GPUs as ``launch.roles.ROLE.num_gpus`` of all roles
+    together; on one machine the roles then use the GPUs of ``--devices``.
 
     Raises:
         UsageError: This host lacks a GPU.
