@@ -13,9 +13,9 @@ Everything meets at one centre, batched inference::
         if gate.accepts(learner.candidate()):      # every one, or by a match
             inference.use(models.publish())        # immutable and numbered
 
-``tengen.train`` trains, ``tengen.load`` returns a player of a game or an agent of an
-environment, ``tengen.games.make`` a game.
-Importing this package imports no torch.
+``tengen.train`` trains an agent. ``tengen.load`` returns a player of a game, or an
+agent that acts in an environment. ``tengen.games.make`` returns a game. Importing this
+package imports no torch.
 """
 
 from __future__ import annotations

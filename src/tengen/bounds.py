@@ -1,6 +1,6 @@
 """Declared ranges of a config's fields.
 
-A range stands beside its field and the docstring::
+A range is declared with its field and the field's docstring::
 
     @dataclass(frozen=True, kw_only=True)
     class SearchConfig:
@@ -12,8 +12,8 @@ A range stands beside its field and the docstring::
         def __post_init__(self) -> None:
             check_fields(self)
 
-What ties fields to each other is checked below ``check_fields``. ``tengen recipes``
-shows the ranges.
+``__post_init__`` checks rules between several fields after ``check_fields``. ``tengen
+recipes TASK`` shows the ranges.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Bounds:
     below: bool
     """Whether the value must be below ``high``, and not ``high`` itself."""
     rule: str
-    """The rule and the advice, for messages."""
+    """The rule and the advice, for error messages."""
 
     def hold(self, value: float) -> bool:
-        """Returns whether a value is in the range; no number is in none."""
+        """Returns whether a value is in the range; NaN is in no range."""
         over = self.low is None or (
             value > self.low if self.above else value >= self.low
         )
@@ -55,7 +55,7 @@ class Bounds:
         return over and under
 
     def __str__(self) -> str:
-        """Returns the range for people: ``1 to 64``, ``above 0``, ``in [0, 1)``."""
+        """Returns the range as text: ``1 to 64``, ``above 0``, ``in [0, 1)``."""
         low, high = self.low, None if self.high == math.inf else self.high
         if high is None:
             return f"{'above' if self.above else 'at least'} {low}"
@@ -80,17 +80,18 @@ def bounded(
 ) -> Any:
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
-    A value of None is in every range, and of a tuple each entry has to be in it. A
-    field of type int takes whole numbers alone; below infinity is finite.
+    None is in every range. Each entry of a tuple must be in the range. A field of type
+    int takes only whole numbers. ``high`` infinity with ``below`` means any finite
+    number.
 
     Args:
         default: The field's default.
         low: The least value; None for no bound.
         high: The greatest value; None for no bound.
-        hint: What to do about another value, after ``must be 1 to 64; ``.
+        hint: The advice for a value out of range, after ``must be 1 to 64; ``.
         above: Whether ``low`` itself is refused.
         below: Whether ``high`` itself is refused.
-        rule: The whole rule and advice in place of those, where the words differ.
+        rule: The whole rule and advice, where the usual words do not fit.
     """
     told = Bounds(low, high, above, below, rule)
     if not rule:
@@ -99,9 +100,9 @@ def bounded(
 
 
 def bounds(cls: type) -> dict[str, Bounds]:
-    """Returns the declared range of each field of a config that has one.
+    """Returns the ranges of a config's fields, for each field that declares one.
 
-    A subclass that only gives a field another default keeps its range.
+    A subclass that only gives a field another default keeps the field's range.
     """
     found: dict[str, Bounds] = {}
     for base in reversed(cls.__mro__):
@@ -114,9 +115,10 @@ def bounds(cls: type) -> dict[str, Bounds]:
 
 
 def check_fields(cfg: Any) -> None:
-    """Raises UsageError unless each field is in its declared range or its ``Literal``.
+    """Raises UsageError unless each field is in its range or its ``Literal``.
 
-    For ``__post_init__``, in the order of the fields, literals first.
+    Called in ``__post_init__``. Checks the Literal fields first, then ranges in the
+    order of the fields.
     """
     check_literals(cfg)
     kinds = field_types(type(cfg))
@@ -127,7 +129,7 @@ def check_fields(cfg: Any) -> None:
         for entry in value if isinstance(value, tuple) else (value,):
             if entry is None:
                 continue
-            # As in JSON: numpy's whole numbers could not be saved.
+            # Only int, as in JSON: numpy's whole numbers could not be saved.
             is_right = not is_whole or isinstance(entry, int)
             check(is_right, name, entry, "must be a whole number; write it as an int")
             check(told.hold(entry), name, entry, told.rule)

@@ -73,22 +73,33 @@ COMMANDS = (
         talks=True,
     ),
     Command(
-        "gtp", "tengen.play.gtp.command:gtp", "a model of Go for GTP controllers", True
+        "gtp",
+        "tengen.play.gtp.command:gtp",
+        "play Go by a model, for GTP controllers",
+        True,
     ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
-        "a model of gomoku for Gomocup managers",
+        "play gomoku by a model, for Gomocup managers",
         talks=True,
     ),
-    Command("match", "tengen.evaluation.command:match", "play two agents"),
+    Command(
+        "match", "tengen.evaluation.command:match", "play a match between two players"
+    ),
     Command(
         "book", "tengen.play.book_command:book", "find balanced openings for games"
     ),
     Command(
-        "eval", "tengen.play.eval_command:evaluate", "score an agent of an environment"
+        "eval",
+        "tengen.play.eval_command:evaluate",
+        "measure an agent's return in its environment",
     ),
-    Command("status", "tengen.observe.status:status", "say where a run is"),
+    Command(
+        "status",
+        "tengen.observe.status:status",
+        "show a run's progress and what limits it",
+    ),
     Command(
         "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
     ),
@@ -101,24 +112,24 @@ COMMANDS = (
     Command(
         "scale",
         "tengen.launch.scale_command:scale",
-        "more or fewer processes that act",
+        "change how many processes act in a run",
     ),
     Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
         "game new",
         "tengen.starters.command:game_new",
-        "write a game of your own to begin with",
+        "write a starter file for a game of your own",
     ),
     Command(
         "game check",
         "tengen.games.check.command:game_check",
-        "check your own game, or one of OpenSpiel",
+        "check a game of your own, or one of OpenSpiel",
     ),
     Command(
         "env new",
         "tengen.starters.command:env_new",
-        "write an environment of your own to begin with",
+        "write a starter file for an environment of your own",
     ),
     Command(
         "env check",
@@ -131,7 +142,9 @@ COMMANDS = (
         "list the trained players that are part of tengen",
     ),
     Command(
-        "doctor", "tengen.doctor.command:doctor", "what will be used here, and why"
+        "doctor",
+        "tengen.doctor.command:doctor",
+        "show what tengen will use on this machine, and why",
     ),
     Command(
         "selfplay", "tengen.roles.selfplay.command:selfplay", "one role: play games"
@@ -140,7 +153,7 @@ COMMANDS = (
     Command(
         "inference",
         "tengen.roles.serving.command:inference",
-        "one role: answer the actors",
+        "one role: evaluate the network for actors",
     ),
     Command(
         "shuffle", "tengen.roles.alone.command:shuffle", "one role: draw batches ahead"
@@ -157,27 +170,31 @@ COMMANDS = (
         "gate", "tengen.roles.alone.command:gate", "one role: accept or reject models"
     ),
     Command("store", "tengen.roles.store.command:store", "serve a store of experience"),
-    Command("store top", "tengen.roles.store.top:store_top", "say what a store does"),
+    Command(
+        "store top",
+        "tengen.roles.store.top:store_top",
+        "show what a store holds and what waits for it",
+    ),
     Command(
         "store replicate",
         "tengen.roles.store.replicate:store_replicate",
-        "keep a store of another host in a folder of this one",
+        "copy a store on another host to a folder here, continuously",
     ),
     Command(
         "data import-minigo",
         "tengen.models.minigo_command:import_minigo",
-        "models and examples of MLPerf's minigo",
+        "import models and examples of MLPerf's minigo",
     ),
     Command(
         "data export-onnx",
         "tengen.models.onnx_command:export_onnx",
-        "a model as a graph for other programs",
+        "export a model to ONNX for other programs",
     ),
-    Command("bench", "tengen.bench.command:bench", "measure a part"),
+    Command("bench", "tengen.bench.command:bench", "measure the speed of one part"),
     Command(
         "completion",
         "tengen.completion.command:completion",
-        "print what completes words in a shell",
+        "print a script that completes commands in a shell",
         talks=True,
     ),
 )
@@ -258,8 +275,7 @@ def command_parser(command: Command) -> CommandParser:
 
 
 def _prepare_streams() -> None:
-    """Keeps streams from failing: replaces closed ones, and escapes undecodable
-    bytes."""
+    """Keeps the streams from failing when they are closed or hold undecodable bytes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:

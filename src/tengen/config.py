@@ -13,11 +13,11 @@ A component's config lives beside the component and looks like this::
             check(self.num_simulations >= 1, "num_simulations", self.num_simulations,
                   "must be at least 1; raise it")
 
-A config with ``Literal`` fields calls ``check_literals(self)`` there too; ranges are
-declared beside their fields (``tengen.bounds``).
-Field types may be bool, int, float, str, ``X | None``, ``Literal[...]``,
-``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, another config, a union of
-configs told apart by a ``Literal`` field named ``kind``, and an open family of them
+A config with ``Literal`` fields also calls ``check_literals(self)`` in
+``__post_init__``; ranges are declared with their fields (``tengen.bounds``). Field
+types may be bool, int, float, str, ``X | None``, ``Literal[...]``, ``tuple[X, ...]``,
+``tuple[X, Y]``, ``dict[str, X]``, another config, a union of configs that differ in a
+``Literal`` field named ``kind``, and an open family of configs
 (``tengen.open_config``).
 """
 
@@ -62,9 +62,9 @@ def check(ok: bool, name: str, value: object, rule: str) -> None:
 
     Args:
         ok: Whether the rule holds.
-        name: The field, as in the config.
+        name: The field's name in the config.
         value: Its value.
-        rule: The rule and the advice, ``must be positive; raise it``.
+        rule: The rule and the advice, such as ``must be positive; raise it``.
     """
     if not ok:
         raise UsageError(f"{name} ({value}) {rule}")
@@ -90,7 +90,7 @@ def check_whole(
 def check_literals(cfg: Any) -> None:
     """Raises UsageError unless each ``Literal`` field of ``cfg`` has a value of it.
 
-    For ``__post_init__``: Python itself lets any value through.
+    Called in ``__post_init__``, because Python itself does not check Literals.
     """
     for name, kind in field_types(type(cfg)).items():
         if get_origin(kind) is Literal:
@@ -109,10 +109,10 @@ def fill_native(cfg: Any, native: T, **derived: Any) -> T:
     """Sets every field of a settings object of the core, and returns it.
 
     Args:
-        cfg: The config that it is the twin of.
+        cfg: The config with the same settings.
         native: A new settings object; a field takes its value from ``derived``, or else
             from the config's field of the same name.
-        **derived: Fields that are not those of the config as they stand.
+        **derived: Values of fields that differ from the config's or are missing there.
     """
     for name in vars(type(native)):
         if not name.startswith("_"):
@@ -189,8 +189,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# Each model's meta.json is read so, several times a second where agents learn fast, and
-# three quarters of that were types of fields.
+# Each model's meta.json is read as a config, several times a second where agents learn
+# fast; finding the types of fields took three quarters of that time.
 _known_types: dict[type, dict[str, Any]] = {}
 
 
@@ -210,7 +210,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def join(where: str, name: str) -> str:
     """Returns the dotted path of a name below ``where``, which may be empty.
 
-    A key of a file may be any text; as part of a message it stays one short line.
+    A key in a file may be any text; in a message it becomes one short line.
     """
     if len(name) > 60 or not name.isprintable():
         name = shown(name)
@@ -218,13 +218,13 @@ def join(where: str, name: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Returns a value as a message has it."""
+    """Returns a value as text for a message."""
     text = json.dumps(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _located(error: UsageError, where: str) -> UsageError:
-    """Puts the dotted path before a name that ``__post_init__`` gave alone."""
+    """Puts the dotted path before a field name in an error of ``__post_init__``."""
     return UsageError(f"{where}.{error}" if where else str(error))
 
 
@@ -266,7 +266,7 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
 
 
 def family_of(kind: Any) -> type[OpenConfig] | None:
-    """Returns the family that a field of this type takes any kind of; None: none."""
+    """Returns the open family of a field's type; None for other types."""
     if isinstance(kind, type) and issubclass(kind, OpenConfig):
         return kind
     return None

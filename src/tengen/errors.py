@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-# Of a line that lists what is known.
+# The most names in a message that lists the known ones.
 _MOST_NAMES = 20
 _MOST_CHARACTERS = 200
 
@@ -46,7 +46,7 @@ class UsageError(TengenError):
 
 
 class TengenWarning(UserWarning):
-    """Something goes on, but not as asked. The command line shows its one line."""
+    """Something continues, but not as asked. The command line shows its one line."""
 
 
 class RunError(TengenError):
@@ -56,10 +56,10 @@ class RunError(TengenError):
 
 
 class DiskFullError(RunError):
-    """No room on the disk; the same again succeeds once there is some.
+    """The disk is full; the same call succeeds once there is room.
 
     Attributes:
-        needed_bytes: How much, where that is known; else 0.
+        needed_bytes: How many bytes are needed; 0 where that is not known.
     """
 
     def __init__(self, message: str, needed_bytes: int = 0) -> None:
@@ -68,23 +68,24 @@ class DiskFullError(RunError):
 
 
 class EnvError(RunError):
-    """An environment raised, or showed what its spaces do not allow.
+    """An environment raised, or returned values that its spaces do not allow.
 
-    Copies that are made anew may go on, so that an actor with a process of its own is
+    New copies of the environment may work, so an actor that is a process of its own is
     started again.
     """
 
 
 def os_reason(error: OSError) -> str:
-    """Returns why the system refused, a phrase to stand inside a message."""
+    """Returns why the system refused, as a phrase for use inside a message."""
     return (error.strerror or str(error)).lower()
 
 
 def refusal(error: BaseException) -> TengenError | None:
-    """Returns what tengen, its core or the system refused, in the one form.
+    """Returns an error of tengen, its core or the system, in the one form of messages.
 
     Returns:
-        The error to report; None for any other, which is a bug and needs its traceback.
+        The error to report; None for any other exception, which is a bug and needs its
+        traceback.
     """
     if isinstance(error, TengenError):
         return error
@@ -114,14 +115,14 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     Args:
         name: What was asked for.
         known: Every name that would have been accepted.
-        otherwise: The advice where none is near and all are too many for a line.
+        otherwise: The advice where no name is near; empty lists the known names.
 
     Returns:
-        ``did you mean "x"?`` when one is near, else ``otherwise``, ``known: a, b, c``,
-        or of more than twenty names ``the nearest of 42: a, b, c``.
+        ``did you mean "x"?`` if one is near, else ``otherwise`` if given, else ``known:
+        a, b, c`` or, for more than twenty names, ``the nearest of 42: a, b, c``.
     """
     names = sorted(known)
-    name = name[:_MOST_CHARACTERS]  # nobody's name, and slow to compare
+    name = name[:_MOST_CHARACTERS]  # longer than any known name, and slow to compare
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f'did you mean "{near[0]}"?'

@@ -1,7 +1,7 @@
-"""Configs of open families: a new kind is one new file, and no list knows them all.
+"""Config families that are open: a new kind is one new file, registered in no list.
 
-A family is a base class that names a package; its kinds are the dataclasses of the
-package's modules that derive from it, each with a ``kind`` of its own::
+A family is a base class that names a package. Its kinds are the dataclasses in the
+package's modules that derive from the base class, each with its own ``kind``::
 
     class NetConfig(OpenConfig, package="tengen.nets"): ...
 
@@ -26,10 +26,10 @@ __all__ = ["OpenConfig"]
 
 
 class OpenConfig:
-    """Base of the families; see the module docstring."""
+    """Base class of config families; see the module docstring."""
 
     kind: str
-    """Tells a config from the others of its family."""
+    """Name of the config within its family."""
     _package: ClassVar[str]
     _kinds: ClassVar[dict[str, type[Any]]]
 
@@ -43,7 +43,7 @@ class OpenConfig:
 
     @classmethod
     def kinds(cls) -> dict[str, type[Any]]:
-        """Returns the family's classes by kind, in order of the kinds.
+        """Returns the family's classes by kind, sorted by kind.
 
         The first call imports the modules of the family's package.
         """
@@ -58,7 +58,7 @@ class OpenConfig:
         """Returns the class of a kind.
 
         Args:
-            kind: What a file or a person named.
+            kind: The kind that a file or a person named.
             path: The dotted path of the kind, for the message.
 
         Raises:

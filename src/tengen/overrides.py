@@ -29,9 +29,9 @@ def override(cfg: T, settings: Sequence[str]) -> T:
 
     Args:
         cfg: A config.
-        settings: ``path.to.field=value``. A value is read as JSON, then as a
-            Python literal, else it is the text itself. Naming the ``kind`` of a
-            union first switches to that config with its defaults.
+        settings: ``path.to.field=value``. A value is read as JSON, else as a Python
+            literal, else as text. Setting the ``kind`` of a union switches to that
+            config with its defaults, so it must come first.
 
     Raises:
         UsageError: A setting is malformed, unknown or refused.
@@ -52,7 +52,7 @@ def _parse(text: str) -> Any:
         try:
             return read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue  # the last two: brackets in brackets, thousands deep
+            continue  # MemoryError and RecursionError: brackets nested thousands deep
     return text
 
 
@@ -72,7 +72,7 @@ def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
             )
         if depth == len(names) - 1:
             if name == "kind" and value not in get_args(kinds.get("kind")):
-                data.clear()  # another config of the union: its own defaults
+                data.clear()  # another config of the union, with its own defaults
             data[name] = value
             return
         if data.get(name) is None:
@@ -86,7 +86,7 @@ def _assign(cls: type, data: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _paths_to(name: str, data: Mapping[str, Any], where: str) -> list[str]:
-    """Returns the paths of the fields of a name in the configs below ``where``."""
+    """Returns the paths of all fields with this name in the configs below ``where``."""
     found = []
     for key, value in data.items():
         path = join(where, key)

@@ -1,7 +1,7 @@
-"""Named tensors: what networks read and answer, and all that is made from it.
+"""Named tensors: the inputs, outputs and state of a network, declared once.
 
 Ports, backends, the wire, the recurrent state and the columns of experience are made
-from a ``Signature``; shapes and names are declared once and derived everywhere else.
+from a ``Signature``, so shapes and names are derived from it everywhere.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 FRAMES = "frames/"
-"""What the names of those states begin with that hold the last values of an input,
-``[S - 1, ...]`` with the newest last: whoever has the inputs needs not keep them."""
+"""Prefix of the names of states that hold the last values of an input, ``[S - 1, ...]``
+with the newest last. Where the inputs are stored, such a state need not be."""
 
 QUANTILES = "quantiles"
-"""The output ``[K, A]`` that has quantiles of the returns of A actions, each in the
-middle of one of K equal parts."""
+"""The output ``[K, A]`` with K quantiles of the return of each of A actions, at the
+midpoints of K equal fractions."""
 
 FRACTIONS = "fractions"
-"""An input ``[M]`` that no signature names: who learns may ask for ``QUANTILES`` ``[M,
+"""An input ``[M]`` that no signature names: a learner may ask for ``QUANTILES`` ``[M,
 A]`` at these fractions, in (0, 1)."""
 
 _MAX_AXES = 8
@@ -45,18 +45,18 @@ PolicyLayout: TypeAlias = Literal["cells", "cells_and_pass", "columns", "flat"]
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSpec:
-    """One row of a tensor."""
+    """The dtype and shape of one row of a tensor."""
 
     dtype: str = "float32"
-    """The name of numpy's bool, or of one of its integers or floats."""
+    """The name of numpy's bool type, or of one of its integer or float types."""
     shape: tuple[int, ...] = ()
-    """Without the axis of rows; () is a number."""
+    """The shape of a row, without the axis of rows; () is a single number."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: The dtype is no number, or an axis is empty.
+            UsageError: The dtype is not numeric, or an axis is empty.
         """
         try:
             kind = np.dtype(self.dtype).kind
@@ -80,7 +80,7 @@ class TensorSpec:
 
     @property
     def num_entries(self) -> int:
-        """Numbers of one row."""
+        """How many numbers one row has."""
         return math.prod(self.shape)
 
     @property
@@ -95,7 +95,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardSpec:
-    """What is known of a board game's positions and actions beyond their shapes."""
+    """What a signature says of a board game's positions and actions beyond shapes."""
 
     num_planes: int
     """Planes C of an observation; plane 0 is 1 on the board and 0 beyond it."""
@@ -106,11 +106,11 @@ class BoardSpec:
     num_actions: int
     """Policy logits A."""
     policy_layout: PolicyLayout = "flat"
-    """How actions lie on the board: one a cell (row * width + column), cells and a
-    last one for pass, one a column, or no relation (flat)."""
+    """How actions map to the board: one for each cell (row * width + column), cells and
+    a last action for pass, one for each column, or no relation (flat)."""
     max_score: int = 0
-    """Points that a game is hardly ever won by more than; 0 for games without a score
-    and owners of cells."""
+    """A bound of the points by which a game is won, rarely exceeded; 0 for games
+    without a score and owners of cells."""
 
     def __post_init__(self) -> None:
         """Checks the fields against each other.
@@ -139,7 +139,7 @@ class BoardSpec:
 
     @property
     def signature(self) -> Signature:
-        """What search asks of a network: planes in, policy and value out.
+        """The signature that search needs: planes in, policy and value out.
 
         ``policy`` ``[A]`` are logits, ``value`` ``[]`` is p(win) - p(loss) in [-1, 1],
         for the side to move.
@@ -160,21 +160,21 @@ class Signature:
     """Named tensors, each a dtype and a shape a row."""
 
     inputs: dict[str, TensorSpec]
-    """What a row is asked with."""
+    """The inputs of a row."""
     outputs: dict[str, TensorSpec]
-    """What it is answered with."""
+    """The outputs of a row."""
     state: dict[str, TensorSpec] = field(default_factory=dict)
-    """What a network keeps from a row to the next one of the same slot; zeros where an
-    episode begins. Empty for a network without memory, and in what an agent asks for:
-    whether there is memory is the network's matter."""
+    """What a network keeps from one row to the next row of the same slot; zeros where
+    an episode begins. Empty for a network without memory. Also empty in the signature
+    that an agent asks for, since the network decides whether it has memory."""
     board: BoardSpec | None = None
-    """Of a board game; None elsewhere."""
+    """What a board game's network needs besides; None elsewhere."""
 
     def __post_init__(self) -> None:
         """Checks the names.
 
         Raises:
-            UsageError: Inputs or outputs are missing, or a name stands twice.
+            UsageError: Inputs or outputs are missing, or a name is used twice.
         """
         check(bool(self.inputs), "inputs", "none", "must be at least one; name them")
         check(bool(self.outputs), "outputs", "none", "must be at least one; name them")

@@ -146,12 +146,12 @@ def test_bad_usage(command, capsys, argv, line):
     [
         (
             ["game"],
-            "tengen: command (game) needs one word more; try tengen game new or "
+            "tengen: command (game) needs one more word; try tengen game new or "
             "tengen game check\n",
         ),
         (
             ["env", "-h"],
-            "tengen: command (env) needs one word more; try tengen env new or "
+            "tengen: command (env) needs one more word; try tengen env new or "
             "tengen env check\n",
         ),
         (

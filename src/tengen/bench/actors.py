@@ -1,11 +1,11 @@
-"""``tengen bench actors``: how much of the environments' own speed actors keep.
+"""``tengen bench actors``: actors' steps, compared with environments by themselves.
 
-The actors are the processes of ``tengen actor``, their table is a run's, and central
-inference is another process, this one, which also draws every item from the table and
-throws it away, as nobody learns. Of several inference servers each is a thread of it.
-Against them stand processes that step the same copies by random actions and do nothing
-else. Both take turns, the others stopped, and rates are of CPU-seconds of all processes
-together, so that what else the machine does counts little.
+The actors are processes of ``tengen actor``, and their table is that of a run. This
+process does central inference, with one thread for each inference server. It also draws
+every item from the table and discards it, because no learner runs. They are compared
+with processes that only step the same copies by random actions. The two sides take
+turns while the other one is stopped. Rates are per CPU-second of all processes of a
+side together, so that other work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -44,49 +44,65 @@ from tengen.transport import HostFolder, Server
 __all__ = ["add_arguments", "run"]
 
 RUN_NET = "run"
-"""What ``--net`` says for the network that a run of the task would have."""
+"""The value of ``--net`` for the network that a run of the task would have."""
 
 _START_S = 120.0
 _LOOK_S = 0.05
-# Less than the queue lasts, and seldom enough to cost nothing.
+# Often enough that the queue never fills, and seldom enough to cost nothing.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``tengen bench actors``."""
-    parser.add_argument("--task", default="atari/Pong", help="an environment")
-    parser.add_argument("--agent", default="vtrace", help="whose steps are written")
-    parser.add_argument("--actors", type=int, default=2, help="processes (2)")
-    parser.add_argument("--envs", type=int, default=32, help="copies of each (32)")
+    parser.add_argument(
+        "--task", default="atari/Pong", help="the environment (atari/Pong)"
+    )
+    parser.add_argument(
+        "--agent", default="vtrace", help="the agent whose steps are written (vtrace)"
+    )
+    parser.add_argument(
+        "--actors", type=int, default=2, help="number of actor processes (2)"
+    )
+    parser.add_argument(
+        "--envs",
+        type=int,
+        default=32,
+        help="copies of the environment in each actor (32)",
+    )
     parser.add_argument(
         "--net",
         default=NO_NET,
-        help=f"{NO_NET}: answers cost nothing; {RUN_NET}: the network that a run would "
-        f"have; else a kind of network, as nature ({NO_NET})",
+        help=f"{NO_NET}: no network, answers cost nothing; {RUN_NET}: the network that "
+        f"a run would have; else a kind of network, such as nature ({NO_NET})",
     )
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
-        help="of the network (that of a run)",
+        help="precision of the network (a run's)",
     )
     parser.add_argument(
-        "--servers", type=int, default=1, help="of inference, threads of this one (1)"
+        "--servers",
+        type=int,
+        default=1,
+        help="inference servers, each a thread of this process (1)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="of both sides (5)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of a round (4)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side (5)")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="seconds of a round (4)"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Measures, and returns the report as JSON values.
 
     Returns:
-        ``share_of_simulation`` (rates of CPU-seconds, median of rounds), ``steps_per_``
-        ``cpu_s`` and ``alone_per_cpu_s``, the same of frames, ``inference_share`` of
-        the CPU-seconds, ``batch_rows``, and the settings. With a network also
-        ``net_per_cpu_s``, the rows that it alone answers, in batches as large, and
-        ``share_of_attainable``, where 1 is the environments' time and the network's,
-        each alone, and no more.
+        ``share_of_simulation`` (ratio of the two rates per CPU-second, median of
+        rounds), ``steps_per_cpu_s`` and ``alone_per_cpu_s``, both rates in frames too,
+        ``inference_share`` of the CPU-seconds, ``batch_rows``, and the settings. With a
+        network also ``net_per_cpu_s``, the rows that the network answers by itself in
+        batches of the same size, and ``share_of_attainable``, which is 1 if actors take
+        no more time than the environments and the network by themselves.
 
     Raises:
         UsageError: A setting is refused.
@@ -150,7 +166,7 @@ class _Service:
 
     @property
     def num_batches(self) -> int:
-        """In how many batches."""
+        """Batches that all servers have answered."""
         return sum(server.stats.num_batches for server in self._servers)
 
     def close(self) -> None:
@@ -216,7 +232,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     ]
     if args.net not in (NO_NET, RUN_NET):
         settings.append(f"net.kind={args.net}")
-        # How much a network sees is a matter of the task.
+        # The task decides how many frames a network sees.
         num_frames = to_dict(config.net).get("num_frames")
         if num_frames is not None:
             settings.append(f"net.num_frames={num_frames}")
@@ -236,12 +252,12 @@ def _alone_commands(config: RunConfig, args: argparse.Namespace) -> list[list[st
 
 
 def _num_begun(run: RunDirectory) -> int:
-    """Returns how many actors have a block in the table."""
+    """Returns how many actors have written to the table."""
     return sum(path.stat().st_size > 0 for path in find_files(run.actors, "[0-9]*"))
 
 
 class _NetAlone:
-    """The network by itself, in batches as large as the server's; this thread's work.
+    """Measures the network by itself on this thread, in batches of the server's size.
 
     Args:
         backend: The network.
@@ -251,11 +267,11 @@ class _NetAlone:
         self._backend = backend
 
     def rows_per_cpu_s(self, num_rows: int, seconds: float) -> float:
-        """Returns how many rows a CPU-second it answers.
+        """Returns how many rows the network answers per CPU-second.
 
         Args:
-            num_rows: Of a batch.
-            seconds: For how long it is asked.
+            num_rows: Rows of a batch.
+            seconds: How long to measure.
         """
         signature = self._backend.signature
         inputs, outputs, state = (
@@ -278,7 +294,8 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Rows of resets too, on both sides: a table counts blocks, which are too large.
+    # Rows that reset count too, on both sides; the table's own count goes by blocks, #
+    # which is too coarse.
     def made() -> int:
         return service.num_evaluations
 
@@ -356,6 +373,6 @@ def _measure(
 
 
 def _batch_rows(before: tuple[int, int], service: _Service) -> float:
-    """Returns the mean rows of a batch since a look at rows and batches."""
+    """Returns the mean rows of a batch since the counts of ``before``."""
     num_rows = service.num_evaluations - before[0]
     return num_rows / max(1, service.num_batches - before[1])

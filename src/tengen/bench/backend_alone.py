@@ -1,4 +1,4 @@
-"""How fast a backend evaluates when nothing else is asked of it."""
+"""How fast a backend evaluates when nothing else runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRIAL_S = 0.5
 
 
 class Rates(NamedTuple):
-    """Evaluations."""
+    """Rates of evaluations."""
 
     per_s: float
     per_cpu_s: float
@@ -30,14 +30,14 @@ class BackendAlone(Protocol):
 
     @property
     def best_batch(self) -> int:
-        """Rows of a batch at which it is fastest."""
+        """The number of rows in a batch at which the backend is fastest."""
 
     def measure(self, seconds: float) -> Rates:
-        """Lets it evaluate for so long. Blocks."""
+        """Lets the backend evaluate for so many seconds. Blocks."""
 
 
 class ThreadsAlone:
-    """A backend that every thread calls for itself, on real positions.
+    """A backend that each thread calls by itself, on real positions.
 
     Args:
         backend: The backend.
@@ -89,10 +89,10 @@ class ThreadsAlone:
 
 
 class DevicesAlone:
-    """A backend on devices: the network alone, nothing is copied.
+    """A backend on devices: the network alone, without copies to the device.
 
     Args:
-        backend: The backend; its devices are taken to be alike.
+        backend: The backend; its devices are assumed to be equally fast.
         rates: Its evaluations per second by rows of a batch, from a trial.
     """
 

@@ -1,4 +1,4 @@
-"""``tengen bench``: search, inference or self-play, measured on this machine."""
+"""``tengen bench``: the speed of one part of tengen, measured on this machine."""
 
 from __future__ import annotations
 
@@ -12,23 +12,41 @@ from tengen.run import machine_line
 __all__ = ["add_arguments", "bench"]
 
 _BENCHES = {
-    "search": ("tengen.bench.search", "simulations of the tree alone"),
-    "inference": ("tengen.bench.inference", "the backends by net, batch and threads"),
-    "selfplay": ("tengen.bench.selfplay", "games against the backend's best rate"),
-    "actors": ("tengen.bench.actors", "environments and inference against the former"),
-    "learner": ("tengen.bench.learner", "steps on games, and drawing their rows"),
-    "store": ("tengen.bench.store", "the experience store between processes"),
+    "search": (
+        "tengen.bench.search",
+        "tree search by itself: simulations per CPU-second",
+    ),
+    "inference": (
+        "tengen.bench.inference",
+        "evaluations per second by net, backend, batch and threads",
+    ),
+    "selfplay": (
+        "tengen.bench.selfplay",
+        "self-play, compared with the backend by itself",
+    ),
+    "actors": (
+        "tengen.bench.actors",
+        "actors with inference, compared with environments by themselves",
+    ),
+    "learner": (
+        "tengen.bench.learner",
+        "the learner on games: drawing rows, and making steps",
+    ),
+    "store": (
+        "tengen.bench.store",
+        "the experience store between processes: inserts and samples",
+    ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares a subcommand a benchmark; each module declares its own arguments."""
+    """Declares one subcommand for each benchmark, with the arguments of its module."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
     for name, (module, text) in _BENCHES.items():
         command = commands.add_parser(name, help=text, description=text)
-        command.set_defaults(parser=command)  # whose options are told
+        command.set_defaults(parser=command)  # its options are named in errors
         importlib.import_module(module).add_arguments(command)
-        # Given before or after NAME; SUPPRESS keeps the outer value when absent.
+        # They may stand before or after NAME; SUPPRESS keeps the value given before it.
         for option in ("--json", "--quiet"):
             command.add_argument(option, action="store_true", default=argparse.SUPPRESS)
 

@@ -1,11 +1,11 @@
-"""What a disk gives to who only reads random rows of a file: a store's ceiling.
+"""The rate of a disk for random reads of rows in a file: the upper bound for a store.
 
 Rows are as large as those of the store whose file it is, and read as the store reads
 them: whole, at multiples of their size, past the system's cache where the file system
 allows it, into huge pages where the system has them. (A row in pages of 4 KiB is a
-request of many parts, which halved the rate of a virtual disk.) As many processes as
-rows are under way do nothing else, so that no lock of an interpreter is between two
-reads.
+request of many parts, which halved the rate of a virtual disk.) Each row under way has
+a process of its own that does nothing else, so that no interpreter's lock delays a
+read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tengen.errors import RunError
 
 __all__ = ["DiskReads", "run_reads"]
 
-# Of a process, again and again: all of them read more than any cache of a disk holds.
+# Rows that one process reads, again and again; all processes together read more than
+# any disk's cache holds.
 _NUM_ROWS = 4096
 _HUGE_PAGE = 2 << 20
 
@@ -38,10 +39,10 @@ class DiskReads:
 
     Attributes:
         path: The file.
-        row_bytes: Of a row; the file is rows from its begin on.
+        row_bytes: Bytes of a row; the file holds only rows.
         depth: Rows under way at once, each in a process of its own.
-        warm_s: Seconds before the measurement.
-        seconds: Of the measurement.
+        warm_s: Seconds of reading before the measurement.
+        seconds: Seconds of the measurement.
     """
 
     path: str
@@ -58,7 +59,8 @@ def run_reads(pipe: Connection, reads: DiskReads) -> None:
         RunError: The file has no row, or a row cannot be read.
     """
     file, is_past_cache = _open(reads.path)
-    # Behind it lies what is reserved and was never written, which no disk is asked for.
+    # After the hole's start the file is reserved and was never written: reads there do
+    # not reach the disk.
     num_rows = os.lseek(file, 0, os.SEEK_HOLE) // reads.row_bytes
     if num_rows == 0:
         raise RunError(f"file ({reads.path}) must have a row; write more to it")
@@ -88,8 +90,8 @@ def run_reads(pipe: Connection, reads: DiskReads) -> None:
     for answer in answers:
         if answer.startswith("!"):
             raise RunError(
-                f"file ({reads.path}) must be one that can be read, and is not: "
-                f"{answer[1:]}; look after the disk"
+                f"file ({reads.path}) must be readable, and is not: {answer[1:]}; "
+                "check the disk"
             )
     rate = sum(map(float, answers))
     pipe.send({"bytes/s": rate, "is_past_cache": is_past_cache})
@@ -113,7 +115,7 @@ def _read(file: int, reads: DiskReads, rows: Iterable[int], begin: float) -> flo
     """Reads rows one after another until the end, and returns bytes a second.
 
     A read that is under way when the measurement begins or ends counts by the part of
-    its time that lies within, as where rows are large there are few.
+    its time that lies within, because there are few reads where rows are large.
     """
     memory = [_memory(reads.row_bytes)]
     end = begin + reads.seconds
@@ -130,8 +132,8 @@ def _read(file: int, reads: DiskReads, rows: Iterable[int], begin: float) -> flo
 
 
 def _memory(num_bytes: int) -> memoryview:
-    """Returns memory in huge pages, if there are any, that was written before."""
-    # Private: what is shared begins at a huge page only where the system likes.
+    """Returns memory in huge pages, if the system has them, already written once."""
+    # Private, because shared memory is not always aligned to a huge page.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     mapped = mmap.mmap(-1, (num_bytes // _HUGE_PAGE + 2) * _HUGE_PAGE, flags)
     if hasattr(mmap, "MADV_HUGEPAGE"):

@@ -1,8 +1,8 @@
 """``tengen bench inference``: evaluations per second by net, batch and threads.
 
-Every row is measured in turns with the others, so that what else the machine does
-hits all of them alike. Evaluations per CPU-second compare backends on a shared
-machine; evaluations per second show whether the threads got a core each.
+The rows are measured in turns, so that other work on the machine slows all of them
+alike. Evaluations per CPU-second compare backends on a shared machine; evaluations per
+second show whether each thread got a core.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NUM_CALIBRATION = 24
 
 @dataclass(frozen=True)
 class _Case:
-    """One row of the table before it is measured."""
+    """The settings of one row of the table."""
 
     net: str
     backend: BackendName
@@ -65,12 +65,27 @@ class _Case:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``tengen bench inference``."""
-    parser.add_argument("--nets", default="2x32,6x96", help="BLOCKSxCHANNELS, ...")
-    parser.add_argument("--board", type=int, default=9, help="side of the board")
-    parser.add_argument("--batches", default="8,32", help="rows of a batch, ...")
-    parser.add_argument("--threads", help="1 and all cores unless given")
-    parser.add_argument("--backends", help="openvino, torch; all unless given")
-    parser.add_argument("--seconds", type=float, default=20.0, help="in all")
+    parser.add_argument(
+        "--nets",
+        default="2x32,6x96",
+        help="networks, each BLOCKSxCHANNELS, with commas between (2x32,6x96)",
+    )
+    parser.add_argument("--board", type=int, default=9, help="side of the board (9)")
+    parser.add_argument(
+        "--batches", default="8,32", help="rows of a batch, with commas between (8,32)"
+    )
+    parser.add_argument(
+        "--threads", help="threads, with commas between (1 and all cores)"
+    )
+    parser.add_argument(
+        "--backends", help="openvino, torch or both with a comma between (all)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="seconds of the whole measurement (20)",
+    )
 
 
 def run(namespace: argparse.Namespace) -> dict[str, Any]:
@@ -144,7 +159,7 @@ def _cases(namespace: argparse.Namespace) -> list[_Case]:
         if backend == "openvino":
             precisions = supported_precisions()
             if num_threads > 1:
-                # The layout to avoid, kept in the table to show why.
+                # The slow layout, kept in the table to show that it is slow.
                 layouts.append("a model a thread")
         cases += [
             _Case(net, backend, precision, batch_rows, num_threads, layout)
@@ -228,7 +243,7 @@ def _turn(
     end_s = start_s + turn_s
 
     def work(index: int) -> None:
-        # Once at least: a short turn has a rate too.
+        # At least once, so that a short turn has a rate too.
         while num_calls[index] == 0 or time.perf_counter() < end_s:
             runners[index].run(batch_rows)
             num_calls[index] += 1

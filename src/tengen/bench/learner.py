@@ -1,7 +1,7 @@
-"""The learner on games: rows a CPU-second, and where the time goes.
+"""``tengen bench learner``: rows per CPU-second on games, and where the time goes.
 
-A network with random weights plays some games of few simulations; then rows are drawn
-and derived alone, and then learned from, on the same games.
+A network with random weights plays some games with few simulations. On these games two
+things are measured: drawing and deriving rows alone, and learning from them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,33 @@ __all__ = ["add_arguments", "played_window", "run"]
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
 _MAX_SECONDS = 86_400.0
-# Enough that every thread is warm and every buffer was made.
+# Enough to start every thread and to allocate every buffer.
 _NUM_WARMUP_STEPS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench learner``."""
-    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
-    parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
-    parser.add_argument("--auxiliary", action="store_true", help="auxiliary heads too")
-    parser.add_argument("--threads", type=int, help="of the learner (all cores)")
-    parser.add_argument("--batch", type=int, default=256, help="rows a step (256)")
-    parser.add_argument("--games", type=int, default=64, help="to learn from (64)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of learning (10)")
+    parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
+    parser.add_argument(
+        "--net", default="6x96", help="the network, blocks x channels (6x96)"
+    )
+    parser.add_argument(
+        "--auxiliary",
+        action="store_true",
+        help="the network has auxiliary heads, and rows their targets",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads of the learner (all cores)"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=256, help="rows of a learner step (256)"
+    )
+    parser.add_argument(
+        "--games", type=int, default=64, help="games to learn from (64)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="seconds of learning (10)"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -91,7 +105,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def played_window(
     game: str, num_games: int, auxiliary: bool, folder: Path
 ) -> GameWindow:
-    """Returns a window of fresh games of few simulations.
+    """Returns a window of new games that were played with few simulations.
 
     Args:
         game: Its name.

@@ -1,4 +1,4 @@
-"""Inference without a network: what is left of self-play is rules, trees and files."""
+"""Backends without a network, to measure everything else."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tengen.tensors import Signature
 __all__ = ["NO_NET", "RandomBackend", "SilentBackend"]
 
 NO_NET = "null"
-"""What a benchmark's ``--net`` says for it."""
+"""The value of a benchmark's ``--net`` for no network."""
 
 
 class RandomBackend:
-    """A ``Backend`` whose answers are random numbers, whatever is asked.
+    """A ``Backend`` whose answers are random numbers, whatever its inputs are.
 
-    Logits are in [0, 4) and values in [-1, 1), so that trees are as deep as those of a
-    network. Planes are written as for one.
+    Logits are in [0, 4) and values in [-1, 1), so that trees are as deep as with a
+    network. Planes are written as for a network.
 
     Args:
         signature: What is asked.
@@ -41,7 +41,7 @@ class RandomBackend:
 
 
 class SilentBackend:
-    """A ``Backend`` that leaves its answers zero: what is left costs something.
+    """A ``Backend`` that leaves its answers zero, so that answering costs nothing.
 
     Args:
         signature: What is asked.

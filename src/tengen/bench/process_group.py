@@ -1,4 +1,4 @@
-"""Processes of a benchmark that are stopped and go on together."""
+"""Processes of a benchmark that are stopped and continued together."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A program, of TASK NUM_ENVS SEED, that steps copies by random actions and prints how
-many steps they have made."""
+"""A program with arguments TASK NUM_ENVS SEED that steps copies by random actions and
+prints how many steps they have made."""
 
 
 class ProcessGroup:
-    """Processes that go on and are stopped together."""
+    """Processes that are stopped and continued together."""
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self.processes = [
@@ -66,7 +66,7 @@ class ProcessGroup:
 
     @property
     def cpu_s(self) -> float:
-        """CPU-seconds of all so far."""
+        """CPU-seconds of all processes so far."""
         total = 0
         for process in self.processes:
             try:
@@ -83,7 +83,7 @@ class ProcessGroup:
             process.send_signal(number)
 
     def check(self) -> None:
-        """Raises RunError where one has ended."""
+        """Raises RunError if a process has ended."""
         for process in self.processes:
             if process.poll() is not None:
                 raise RunError(
@@ -100,10 +100,10 @@ class ProcessGroup:
 
 @contextlib.contextmanager
 def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
-    """Runs a process a command, and kills all at the end.
+    """Runs one process for each command, and kills them all at the end.
 
     Args:
-        commands: What each runs; its lines are how many steps it has made.
+        commands: The command of each process, which prints how many steps it has made.
     """
     group = ProcessGroup(commands)
     try:

@@ -15,7 +15,7 @@ __all__ = ["publish_random", "write_random_model"]
 
 
 def write_random_model(path: Path, board: BoardSpec, config: NetConfig) -> None:
-    """Writes what backends read of a model.
+    """Writes the files of a model that backends read.
 
     Args:
         path: The model directory, made here.
@@ -43,7 +43,7 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
     """Publishes a model with random weights; speed does not depend on them.
 
     Args:
-        run: A fresh one; the model is its candidate 0.
+        run: A new run; the model is its candidate 0.
         game: Its name.
         net: ``BLOCKSxCHANNELS``.
 

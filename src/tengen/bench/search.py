@@ -1,8 +1,9 @@
-"""The search alone, on one core: simulations a CPU-second with the hash evaluator.
+"""``tengen bench search``: simulations per CPU-second on one core, without a network.
 
-No planes are encoded and no network runs, but the rules, the tree, the softmax of the
-hash evaluator's logits and the backups do; ``sims_per_cpu_s_encoded`` writes the
-planes of every leaf too. Trees start empty at each position of random games.
+The hash evaluator stands in for the network. What is measured are the rules, the tree,
+the softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded``
+also writes the planes of every leaf. Trees start empty at each position of random
+games.
 
 With ``--threads`` or ``--net`` one tree is searched by several threads instead, see
 tengen.bench.tree_threads.
@@ -30,17 +31,25 @@ _NUM_ROUNDS = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench search``."""
-    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
-    parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
-    parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
-    parser.add_argument("--threads", type=int, help="in one tree, against one thread")
+    parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
     parser.add_argument(
-        "--net", help="blocks x channels, evaluates what threads search (no network)"
+        "--simulations", type=int, default=64, help="simulations of a search (64)"
+    )
+    parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        help="threads that search one tree, compared with one thread",
+    )
+    parser.add_argument(
+        "--net",
+        help="with --threads, a network that evaluates the leaves, blocks x "
+        "channels (no network)",
     )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the medians of some rounds, encoded and not in turns.
+    """Returns the medians of some rounds, in turns with and without writing planes.
 
     Raises:
         UsageError: An option is refused.

@@ -1,12 +1,13 @@
-"""Self-play against the backend alone: what share of its best rate games can use.
+"""``tengen bench selfplay``: the share of the backend's best rate that games reach.
 
-Rounds take turns in one process: the backend evaluates fixed batches of real positions
-as fast as it can, at its best batch size, then games are played, written durably, with
-the same model and threads. The share is the median over pairs of neighbouring rounds.
+Two kinds of rounds take turns in one process. In one the backend evaluates fixed
+batches of real positions as fast as it can, at its best batch size. In the other games
+are played and written to disk, with the same model and threads. The share is the median
+over pairs of neighbouring rounds.
 
-Games begin anew in each round, and rows are those of games that ended in it: a rate of
-rows is known only where games end in every round, and is too low until a round is many
-times as long as a game. ``plies_per_s`` counts every ply that was searched.
+Games begin anew in each round, and rows count only for games that ended in it. So a
+rate of rows is known only if games end in every round, and is too low unless a round is
+many times as long as a game. ``plies_per_s`` counts every ply that was searched.
 """
 
 from __future__ import annotations
@@ -55,30 +56,58 @@ __all__ = ["add_arguments", "run"]
 # More than a round can play.
 _NUM_GAMES = 10_000_000
 _MAX_ROUNDS = 10_000
-# Below the least a backend may not end a batch.
+# In a shorter round a backend may not end even one batch.
 _MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
-    parser.add_argument("--game", default="gomoku/9", help="its name (gomoku/9)")
-    parser.add_argument("--net", default="6x96", help="blocks x channels (6x96)")
+    parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
+    parser.add_argument(
+        "--net", default="6x96", help="the network, blocks x channels (6x96)"
+    )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument(
         "--policy", choices=("puct", "gumbel", "minigo"), default="puct"
     )
-    parser.add_argument("--simulations", type=int, default=64, help="a search (64)")
     parser.add_argument(
-        "--cheap-simulations", type=int, default=16, help="a cheap search (16)"
+        "--simulations", type=int, default=64, help="simulations of a full search (64)"
     )
     parser.add_argument(
-        "--full-share", type=float, default=1.0, help="of the plies, the others cheap"
+        "--cheap-simulations",
+        type=int,
+        default=16,
+        help="simulations of a cheap search (16)",
     )
-    parser.add_argument("--slots", type=int, default=64, help="games a thread (64)")
-    parser.add_argument("--cache-mib", type=int, default=64, help="a thread (64)")
-    parser.add_argument("--rounds", type=int, default=4, help="of each kind (4)")
-    parser.add_argument("--round-s", type=float, default=3.0, help="a round (3)")
-    parser.add_argument("--devices", default="auto", help="cpu, cuda:0, ... (auto)")
+    parser.add_argument(
+        "--full-share",
+        type=float,
+        default=1.0,
+        help="share of the plies with a full search; the others have a cheap one (1)",
+    )
+    parser.add_argument(
+        "--slots", type=int, default=64, help="games at once on each thread (64)"
+    )
+    parser.add_argument(
+        "--cache-mib",
+        type=int,
+        default=64,
+        help="memory for cached evaluations on each thread, in MiB (64)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=4,
+        help="rounds of games, and as many of the backend by itself (4)",
+    )
+    parser.add_argument(
+        "--round-s", type=float, default=3.0, help="seconds of a round (3)"
+    )
+    parser.add_argument(
+        "--devices",
+        default="auto",
+        help="what the network computes on: cpu, cuda:0, ... (auto)",
+    )
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
     )
@@ -88,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the shares and rates; pins this process to the cores it measures.
+    """Returns the shares and rates; pins this process to the measured cores.
 
     Raises:
         UsageError: An option is refused.
@@ -105,8 +134,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         cores == 1 or not games.is_external(rules),
         "game",
         args.game,
-        f"must be native on {cores} cores, whose threads would wait for each other in "
-        f"Python; use --cores 1, one of the processes that play it in training",
+        f"must be native on {cores} cores, because threads wait for each other in "
+        "Python; use --cores 1, which measures one of the processes that training "
+        "would have",
     )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
@@ -162,37 +192,37 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
-    """Returns things a second; None where nothing was seen that could have had any."""
+    """Returns the rate per second; None where nothing was seen that counts."""
     return num_things / seconds if num_seen else None
 
 
 def _median(values: list[float | None]) -> float | None:
-    """Returns None where a round's value is not known: the others would be chosen."""
+    """Returns the median; None if a round's value is unknown: the rest are biased."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(values) else None
 
 
 def _note(num_games: list[int], num_slots: int) -> str | None:
-    """Returns what is to be known of the rows, by the games that ended in each round.
+    """Returns a warning about the rates of rows, if too few games ended in the rounds.
 
-    None where there is nothing.
+    None where there is nothing to warn of.
     """
     unended = sum(num == 0 for num in num_games)
     if unended:
         return (
-            f"no game ended in {unended} of {len(num_games)} rounds, so that games and "
-            f"rows a second are not known; give a longer --round-s"
+            f"no game ended in {unended} of {len(num_games)} rounds, so games and rows "
+            "a second are not known; give a longer --round-s"
         )
     if min(num_games) < num_slots:
         return (
             f"in a round {min(num_games)} games ended with {num_slots} under way, so "
-            f"that games and rows a second are too low; give a longer --round-s"
+            "games and rows a second are too low; give a longer --round-s"
         )
     return None
 
 
 def _check_work(args: argparse.Namespace) -> None:
-    """Refuses numbers by the option's name; the config's may be another."""
+    """Refuses numbers under the option's name, which may differ from the config's."""
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     check_range("cheap-simulations", args.cheap_simulations, 1, MAX_SIMULATIONS)
     share = args.full_share
@@ -207,18 +237,19 @@ class _Pair:
     """One round of the backend and the round of games after it."""
 
     share_of_backend: float
-    """Evaluations per second of games over those of the backend alone."""
+    """Evaluations per second of games, divided by those of the backend alone."""
     share_of_backend_cpu: float
-    """The same per CPU-second, for busy machines."""
+    """The same share of evaluations per CPU-second, for busy machines."""
     backend_evals_per_s: float
     backend_evals_per_cpu_s: float
     evals_per_s: float
     evals_per_cpu_s: float
     plies_per_s: float | None
-    """Plies searched, of games that did not end too; None where none was."""
+    """Plies searched, also those of games that did not end; None where there were
+    none."""
     plies_per_cpu_s: float | None
     rows_per_s: float | None
-    """Of games that ended; None where none did."""
+    """Rows of games that ended; None where no game ended."""
     rows_per_cpu_s: float | None
     simulations_per_s: float
     simulations_per_cpu_s: float

@@ -1,18 +1,19 @@
-"""The experience store: eight reference workloads between processes.
+"""``tengen bench store``: the experience store under eight reference workloads.
 
 Every figure counts the CPU-seconds of the client and of the server together. Server,
 writers and samplers are processes of their own. ``sample`` draws batches, gathers
 them, and sends new priorities where the workload has them; ``insert`` copies items in;
-``copy`` is what copying random items of as large an array costs on the same machine.
-Who samples or copies reads every byte of its batch; ``read_share`` is that part of the
-CPU-seconds of samples, and ``unread_share_of_copies`` the share without it on either
-side. They take turns, as a machine's memory is not as fast from minute to minute, and a
-figure is the median of its turns. With ``--cold`` memory holds a tenth, and the rest
-lies on a disk, whose own rate is measured beside it. With ``--paced`` all workloads run
-at once at the reference's rates, and a call's latency is from when it was due. The
-processes share memory, or with ``--over tcp`` speak over the loopback interface, as if
-they were on different hosts. With
-``--selection`` there are neither, and which items come next is all that is measured.
+``copy`` is what copying random items from an array of the same size costs on the same
+machine. Samplers and copiers read every byte of their batches; ``read_share`` is the
+part of a sampler's CPU-seconds that reading takes, and ``unread_share_of_copies``
+compares both sides without it. The measurements take turns, because the speed of a
+machine's memory changes from minute to minute, and a figure is the median of its turns.
+With ``--cold`` memory holds a tenth of the steps, and the rest lies on a disk, whose
+own rate is measured beside the store's. With ``--paced`` all workloads run at once at
+the reference's rates, and a call's latency counts from when the call was due. The
+processes share memory, or with ``--over tcp`` talk over the loopback interface, as if
+they were on different hosts. With ``--selection`` there are no processes, and only the
+choice of the next items is measured.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tengen.errors import did_you_mean
 __all__ = ["add_arguments", "run"]
 
 _WARM_S = 1.0
-# Of a figure: what a machine gives changes from minute to minute.
+# Turns of a figure: a machine's speed changes from minute to minute.
 _NUM_TURNS = 3
 
 
@@ -51,29 +52,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="all",
         help=f"{', '.join(WORKLOADS)}, all (all) or {', '.join(VARIANTS)}",
     )
-    parser.add_argument("--seconds", type=float, default=3.0, help="a figure (3)")
     parser.add_argument(
-        "--memory-gb", type=float, default=4.0, help="for steps, at most (4)"
+        "--seconds", type=float, default=3.0, help="seconds of each measurement (3)"
     )
     parser.add_argument(
-        "--over", choices=("memory", "tcp"), default="memory", help="between processes"
+        "--memory-gb", type=float, default=4.0, help="most memory for steps, in GB (4)"
+    )
+    parser.add_argument(
+        "--over",
+        choices=("memory", "tcp"),
+        default="memory",
+        help="how processes reach the store: shared memory, or TCP on loopback "
+        "(memory)",
     )
     parser.add_argument(
         "--cold",
         type=Path,
         metavar="FOLDER",
-        help="on a disk, for nine tenths of the steps",
+        help="keep nine tenths of the steps in this folder, on a disk",
     )
     parser.add_argument(
-        "--paced", action="store_true", help="all at once, at the reference's rates"
+        "--paced",
+        action="store_true",
+        help="run all workloads at once, at the reference's rates",
     )
     parser.add_argument(
-        "--selection", action="store_true", help="draws alone, of up to 100 M items"
+        "--selection",
+        action="store_true",
+        help="measure only which items are drawn, from up to 100 M items",
     )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns a row a workload.
+    """Returns one row for each workload.
 
     Raises:
         UsageError: An option is refused.
@@ -99,7 +110,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         )
     if args.paced:
         return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
-    # Alone nobody makes new items while they are drawn as fast as it goes.
+    # Nothing inserts while samples are measured, so items must not run out of uses.
     workloads = [one.at_full_speed() for one in workloads]
     if args.cold is not None:
         rows = [

@@ -1,8 +1,8 @@
 """The processes of the store's benchmark: server, writers, samplers.
 
-A client reads every byte that it is given, by adding up the array's words. That costs
-CPU seconds and time, as the plain copies' reading does, and is told apart; a latency is
-without it.
+A client reads every byte of its batches, by adding up the array's words. The time and
+CPU-seconds of reading are reported separately, as for the plain copies, and a latency
+does not include them.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = [
 ]
 
 _FILL_BYTES = 8 << 20
-# Of what getrusage() counts reads of a disk in.
+# The unit in which getrusage() counts reads of a disk.
 _BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True)
 class Client:
-    """What a writer or sampler is to do.
+    """What a writer or sampler does.
 
     Attributes:
-        workload: Whose table.
+        workload: The workload whose table it uses.
         address: The store's, as for `Store.connect`.
         warm_s: Seconds before the measurement.
         seconds: Of the measurement.
-        rate: Items a second, each call due at its time whatever became of those before
-            it; None: as many as go.
+        rate: Items a second: each call is due at a fixed time, however late the calls
+            before it were; None: as fast as possible.
         batch_size: Items a command.
         num_ahead: Batches drawn ahead.
     """
@@ -65,7 +65,7 @@ def run_server(
     capacities: list[int],
     where: dict[str, Any],
 ) -> None:
-    """Makes the store, fills it, tells its address, and what it used until the end.
+    """Makes the store, fills it, and tells its address and then its use of resources.
 
     Args:
         pipe: To the benchmark.
@@ -88,11 +88,11 @@ def run_server(
 
 
 def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Returns median, 99th percentile and longest of all calls of all results, in ms.
+    """Returns the median, 99th percentile and maximum over all calls, in ms.
 
-    A paced call's latency is from when it was due, and so has what it waited for the
-    calls before it; any other's is from when it was made. ``service_p99_ms`` is from
-    when a call was made.
+    A paced call's latency counts from when it was due, and so includes its wait for the
+    calls before it; any other call's counts from when it was made. ``service_p99_ms``
+    always counts from when a call was made.
     """
     waits = np.concatenate([np.frombuffer(one["waits_s"]) for one in results])
     services = np.concatenate([np.frombuffer(one["services_s"]) for one in results])
@@ -114,7 +114,7 @@ def run_writer(pipe: Connection, client: Client) -> None:
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
-    """Draws batches, reads each, and sends new priorities where they are used."""
+    """Draws batches, reads each, and sends new priorities if the workload has them."""
     store = Store.connect(client.address)
     table = store.table(client.workload.name)
     sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
@@ -136,7 +136,7 @@ def run_sampler(pipe: Connection, client: Client) -> None:
 def run_copies(pipe: Connection, client: Client) -> None:
     """Copies random items of an array into one batch, and reads each batch.
 
-    It is what memory alone allows.
+    This is the upper bound that memory sets.
     """
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
@@ -154,7 +154,7 @@ def run_copies(pipe: Connection, client: Client) -> None:
 
 
 class _Reading:
-    """What a client does with what it is given, and the cost of it so far."""
+    """Reads a client's batches, and counts what reading has cost so far."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -182,7 +182,7 @@ def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
 
 
 def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
-    """Returns what inserts ``size`` items, each ending ``period`` steps later."""
+    """Returns a function that inserts ``size`` items, ``period`` steps apart."""
     name, num_steps, period = workload.name, workload.item_steps, workload.period
 
     columns: dict[str, Any] = {
@@ -227,9 +227,10 @@ def _measure(
     """Runs steps, paced or not.
 
     Returns:
-        ``items``, ``seconds`` and ``cpu_seconds`` of the measurement, ``read_bytes``
-        and ``read_cpu_seconds`` of them, ``all_items``, those of the warm-up too, and
-        for `latencies` ``waits_s`` and ``services_s``, float64 as bytes, a call each.
+        ``items``, ``seconds`` and ``cpu_seconds`` of the measurement; ``read_bytes``
+        and ``read_cpu_seconds``, the part of reading; ``all_items``, which includes the
+        warm-up; and for `latencies` ``waits_s`` and ``services_s``, one float64 for
+        each call, as bytes.
     """
     warm = _repeat(client, client.warm_s, step, reading)
     num_bytes, read_cpu = reading.num_bytes, reading.cpu_seconds
@@ -249,7 +250,7 @@ def _measure(
 
 
 class _Calls:
-    """The steps of one time, and the seconds of each."""
+    """The calls of one stretch of time, and the seconds of each."""
 
     def __init__(self) -> None:
         self.num_items = 0
@@ -260,9 +261,9 @@ class _Calls:
 def _repeat(
     client: Client, seconds: float, step: Callable[[], None], reading: _Reading
 ) -> _Calls:
-    """Repeats a step, at the times when it is due if the client is paced.
+    """Repeats a call, at the times when it is due if the client is paced.
 
-    A step that was due and not begun by the end counts with what it had waited by then.
+    A call that was due and not begun by the end counts with its wait until then.
     """
     calls = _Calls()
     start = now = time.perf_counter()

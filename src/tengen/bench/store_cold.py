@@ -1,4 +1,4 @@
-"""The experience store with memory for a tenth of its steps, beside its disk alone."""
+"""The experience store with memory for a tenth of its steps, compared with its disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WARM_S = 1.0
 # As many rows under way as the store has at most, and twice as many; must match
 # kNumThreads of core/store/disk/disk_tier.cc.
 _DEPTHS = (32, 64)
-# So many that the disk has enough to do while a batch is used.
+# Enough batches to keep the disk busy while one of them is used.
 _NUM_AHEAD = 4
 _NUM_TURNS = 5
 
@@ -29,12 +29,12 @@ BASELINE = (
     "store reads (past_cache), into huge pages as the store's; share_of_disk is "
     "read_gb/s, what came from the disk for the store, over the better of the two"
 )
-"""What the store is held against."""
+"""What the store is compared with."""
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """The disk alone by depth, and then the store, which drew from the same disk."""
+    """One measurement of the disk alone, by depth, and of the store on it."""
 
     disk_rates: dict[int, float]  # bytes/s
     is_past_cache: bool
@@ -43,7 +43,7 @@ class _Turn:
     rows_per_item: float
 
     def read_rate(self, row_bytes: int) -> float:
-        """Bytes a second that the store had from the disk."""
+        """Bytes a second that the store read from the disk."""
         items_per_s = self.sampled["items"] / self.sampled["seconds"]
         return float(items_per_s * self.rows_per_item * row_bytes)
 
@@ -51,19 +51,19 @@ class _Turn:
 def run_cold(
     workload: Workload, over: str, num_bytes: int, seconds: float, disk: Path
 ) -> dict[str, Any]:
-    """Returns the row of a workload.
+    """Returns the row of a workload's results.
 
-    ``gb/s`` were delivered to the sampler, ``rows/sample`` is how many rows came from
+    ``gb/s`` is what the sampler received, ``rows/sample`` is how many rows came from
     the disk for each item, and ``read_gb/s`` the bytes of these rows. ``share_of_disk``
-    is of all turns, beside the least and the most of one. These are None where the
-    system counts no reads of the disk, as on a memory file system. Latencies are of all
-    turns.
+    is over all turns, beside the least and the greatest of one turn. Figures of the
+    disk are None where the system counts no reads of a disk, as on a memory file
+    system. Latencies are over all turns.
 
     Args:
         workload: Whose table.
         over: How clients reach the store, ``memory`` or ``tcp``.
-        num_bytes: Of all steps, at most; memory holds a tenth.
-        seconds: A figure.
+        num_bytes: Bytes of all steps, at most; memory holds a tenth.
+        seconds: Seconds of a measurement.
         disk: A folder on the disk.
     """
     with ServerProcess([workload], over, num_bytes, disk) as server:
@@ -76,7 +76,7 @@ def run_cold(
             workload.batch_size,
             num_ahead=_NUM_AHEAD,
         )
-        # In turns, as what a disk gives changes from minute to minute.
+        # In turns, because a disk's speed changes from minute to minute.
         turns = [_turn(server, client) for _ in range(_NUM_TURNS)]
         writer = dataclasses.replace(client, batch_size=1)
         [written], _ = server.measure([(run_writer, writer)])
@@ -113,13 +113,13 @@ def _turn(server: ServerProcess, client: Client) -> _Turn:
     before = server.disk_bytes_read()
     [sampled], cpu_s = server.measure([(run_sampler, client)])
     num_rows = (server.disk_bytes_read() - before) / row_bytes
-    # Drawn in the warm-up too, and ahead when the turn ended.
+    # Items drawn in the warm-up count too, and those drawn ahead when the turn ended.
     num_drawn = sampled["all_items"] + client.num_ahead * client.batch_size
     return _Turn(rates, read["is_past_cache"], sampled, cpu_s, num_rows / num_drawn)
 
 
 def _beside_disk(turns: list[_Turn], row_bytes: int) -> dict[str, Any]:
-    """Returns the disk's rates, and the store's part of the better one."""
+    """Returns the disk's rates, and the store's share of the best one."""
     rates = {
         depth: fmean(turn.disk_rates[depth] for turn in turns) for depth in _DEPTHS
     }

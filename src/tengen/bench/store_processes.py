@@ -1,4 +1,4 @@
-"""A store in a process of its own for benchmarks, and clients in theirs."""
+"""A store in a process of its own for benchmarks, and clients in other processes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from tengen.errors import RunError, TengenError
 __all__ = ["Role", "ServerProcess", "together"]
 
 Role = Callable[..., None]
-"""What a client's process does: takes a pipe and a task, as `Client`, sends results."""
+"""The function of a client's process: takes a pipe and a `Client`, sends results."""
 
-# The reference's machine has a terabyte of memory; here capacities are a part of it.
+# The reference's machine has a terabyte of memory; capacities here are that much
+# smaller.
 _DIVISOR = 12
-# Of what a store with a disk holds.
+# The share of its steps that a store with a disk keeps in memory.
 _MEMORY_SHARE = 0.1
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ServerProcess:
-    """A store in a process of its own, filled; its folders go with it.
+    """A filled store in a process of its own; closing it removes its folders.
 
     Args:
         workloads: Their tables.
         over: How clients reach it, ``memory`` or ``tcp``.
-        num_bytes: Of all steps, at most.
+        num_bytes: Bytes of all steps, at most.
         disk: A folder on a disk: memory holds a tenth, and the rest goes there; None:
             memory holds all.
     """
@@ -45,7 +46,7 @@ class ServerProcess:
         num_bytes: int,
         disk: Path | None = None,
     ) -> None:
-        # A tenth is left to chunks that are being filled and to batches on loan.
+        # A tenth is left for chunks that are being filled and for batches on loan.
         wanted = [one.entries * one.stored_bytes / _DIVISOR for one in workloads]
         part = min(1.0, 0.9 * num_bytes / sum(wanted))
         self.capacities = [
@@ -60,7 +61,7 @@ class ServerProcess:
         where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
             where["listen"] = "127.0.0.1:0"
-        # Without one, a store's rows have no name that others could read them by.
+        # Without a folder, other processes could not open the store's rows.
         if over != "tcp" or disk is not None:
             where["directory"] = self.address
         self._disk: str | None = None
@@ -102,9 +103,9 @@ class ServerProcess:
     def measure(
         self, clients: list[tuple[Role, Client]]
     ) -> tuple[list[dict[str, Any]], float]:
-        """Returns what clients did, and the CPU seconds of all and the server.
+        """Returns the clients' results, and the CPU-seconds of clients and server.
 
-        The server's warm-up counts as the measurement does, by its share of the time.
+        The server's CPU-seconds include its warm-up and are scaled to the measurement.
         """
         before = self._used()["cpu_s"]
         results = together(clients)
@@ -114,10 +115,10 @@ class ServerProcess:
         return results, sum(one["cpu_seconds"] for one in results) + spent * share
 
     def disk_bytes_read(self) -> int:
-        """Returns the bytes that the server has had from disks so far.
+        """Returns the bytes that the server has read from disks so far.
 
-        Without those that came from the system's cache; 0 where the system does not
-        count them.
+        Bytes from the system's cache do not count; 0 where the system does not count
+        reads.
         """
         return int(self._used()["disk_bytes"])
 
@@ -142,7 +143,7 @@ def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
 
 
 def _run(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
-    """Has what is refused told by the benchmark, in one line."""
+    """Runs a role, and reports an error of it to the benchmark in one line."""
     try:
         role(pipe, *args)
     except TengenError as error:

@@ -16,10 +16,10 @@ _NUM_TURNS = 3
 
 
 def run_selection() -> dict[str, Any]:
-    """Returns a row a sampler and size: microseconds of an item, the median of turns.
+    """Returns one row for each sampler and size: median microseconds of an item.
 
-    Prioritized ones count the draw and the new priority that the learner sends back.
-    The largest take 2 GB.
+    For prioritized samplers the draw and the learner's new priority both count. The
+    largest tables take 2 GB.
     """
     rows = []
     for num_items in _SIZES:

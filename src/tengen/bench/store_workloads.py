@@ -1,17 +1,18 @@
-"""The workloads that a store is measured with: eight of a reference, and a variant.
+"""The workloads that a store is measured with: eight of a reference, and variants.
 
 Source: the reference table of the research note on distributed storage for decision
 agents: entries, bytes and rates of eight agents in their environments. Its SAC row
-samples 138 items/s and 16 MB/s, which do not multiply out at 3 KB; the items are taken.
-``dqn_stacked`` is DQN as it may be stored here: items of four steps that overlap, each
-step a frame of 84 x 84, of which a sample's step has four.
+samples 138 items/s and 16 MB/s, which contradict each other at 3 KB an item; the 138
+items/s are used. ``dqn_stacked`` is DQN as tengen can store it: overlapping items of
+four steps, where a step is stored as one frame of 84 x 84 and sampled as a stack of
+four.
 
 ``NAME_run`` is what a run of ``tengen train`` sends by default: DQN and R2D2 in
 ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
 ``mujoco/Hopper``.
 Bytes, steps, entries and batches are those of the agents' defaults, which a test
-compares; rates are the reference's inserts, and as many samples as the agent draws of
-each.
+compares. The rates of inserts are the reference's, and the rates of samples follow from
+how often the agent draws each item.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ __all__ = ["VARIANTS", "WORKLOADS", "Workload"]
 
 _KB = 1024
 _MB = 1024 * _KB
-# Uses of an item that no measurement comes to.
+# More uses of an item than any measurement makes.
 _UNREACHED = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One agent's table, and what it asks of it.
+    """One agent's table, and the agent's inserts and samples.
 
     Attributes:
         name: As on the command line.
         entries: Items of the table.
-        item_bytes: Of each sample.
+        item_bytes: Bytes of each sample.
         is_prioritized: Whether priorities come back with every batch.
-        max_times_sampled: Uses an item; 0: no bound.
+        max_times_sampled: Most uses of an item; 0: no bound.
         adds_per_s: Inserts of all actors together.
-        samples_per_s: Of the learner.
+        samples_per_s: Samples of the learner.
         batch_size: Items a batch.
-        depth: Above 1: a sample has so many steps, and each so many stacked frames.
-        num_steps: Above 1: a sample has so many steps, none of them stacked.
+        depth: If above 1, a sample has so many steps, each of so many stacked frames.
+        num_steps: If above 1, a sample has so many steps without stacked frames.
         period: Steps from an item's first to the next one's, of ``num_steps``.
     """
 
@@ -68,17 +69,17 @@ class Workload:
 
     @property
     def step_bytes(self) -> int:
-        """Of one step as it is stored."""
+        """Bytes of one step as it is stored."""
         return self.item_bytes // (self.depth * self.item_steps)
 
     @property
     def stored_bytes(self) -> int:
-        """What an item adds to those before it."""
+        """Bytes that an item adds to the items before it."""
         return self.step_bytes * self.period
 
     @property
     def row_bytes(self) -> int:
-        """What a disk is asked for at once: a chunk of the table.
+        """Bytes that are read from a disk at once: a chunk of the table.
 
         Must match Schema::add() of core/store/state/schema.cc, and what pool.cc adds.
         """
@@ -93,7 +94,7 @@ class Workload:
         return _up(chunk_bytes, 4096)
 
     def at_full_speed(self) -> Workload:
-        """Returns it with uses that are counted and never run out."""
+        """Returns the workload with uses that are counted and never run out."""
         if self.max_times_sampled == 0:
             return self
         return replace(self, max_times_sampled=_UNREACHED)
@@ -106,7 +107,7 @@ class Workload:
                 "data": Column(
                     dtype="uint8", shape=(self.step_bytes - 8,), stack=self.depth
                 ),
-                # Of its own size in every table, so that no two share steps.
+                # Its size differs in every table, so that no two tables share steps.
                 "number": Column(dtype="int64"),
             },
             sampler=Selector(kind="prioritized" if self.is_prioritized else "uniform"),
@@ -146,7 +147,7 @@ def _run(
     batch_size: int,
     max_times_sampled: int = 0,
 ) -> Workload:
-    """Returns what a run sends: items of plain steps."""
+    """Returns the workload of a run's default: items of steps without stacks."""
     return Workload(
         name,
         entries,

@@ -1,9 +1,9 @@
-"""One tree, one thread or several: simulations a second with and without a network.
+"""Simulations per second in one tree by one thread or several, with and without a net.
 
-Every row is measured in turns with the others, and a speedup is the median over the
-turns of the rate over that of one thread in the same turn. One thread with one leaf at
-a time is what play does by default. A network gains from a batch as well as from a
-thread, so one thread that gathers as many leaves has a row too.
+The rows are measured in turns. A speedup is the median over the turns of a row's rate
+divided by the rate of one thread in the same turn. One thread with one leaf at a time
+is what play does by default. A network gains from larger batches as well as from
+threads, so one thread that gathers as many leaves has a row too.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _NUM_TURNS = 7
 _NUM_OPENINGS = 20
 
 Search = Callable[[int], int]
-"""Makes so many searches; returns the simulations made."""
+"""A function that makes so many searches and returns the simulations made."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One row of the table before it is measured."""
+    """The settings of one row of the table."""
 
     evaluator: str
     threads: int
@@ -48,17 +48,17 @@ class _Case:
 
 
 def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str, Any]:
-    """Returns the table as JSON values; the rate beside it is of its last row.
+    """Returns the table as JSON values, and the rate of its last row.
 
     Args:
         game: A native game.
-        simulations: Of one search.
-        threads: Of one tree, beside one.
-        net: ``BLOCKSxCHANNELS`` of random weights, evaluated as in play, or None for
-            the null and the hash evaluator.
+        simulations: Simulations of one search.
+        threads: Threads of one tree, compared with one thread.
+        net: ``BLOCKSxCHANNELS`` of a network with random weights, evaluated as in play;
+            None for the null and the hash evaluator.
 
     Raises:
-        UsageError: The game is not native, or the net is no net.
+        UsageError: The game is not native, or the net is not BLOCKSxCHANNELS.
     """
     rules = open_game(game)
     if not isinstance(core_game(rules), str):
@@ -120,7 +120,7 @@ def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
         nonlocal num_done
         total = 0
         for _ in range(num_searches):
-            # Other positions each time: the cache keeps what was evaluated.
+            # A new position each time, because the cache keeps evaluations.
             result = searcher.run(_opening(game, num_done), request)
             total += int(result.num_simulations)
             num_done += 1

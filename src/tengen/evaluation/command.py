@@ -77,15 +77,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--game",
         dest="task",
         metavar="NAME",
-        help="the game; needed if neither player is a model, if models were trained for "
-        "several games, or for a game in Python, module:Class",
+        help="the game; needed if neither player is a model, if models were trained "
+        "for several games, or for a game in Python, module:Class",
     )
     parser.add_argument(
         "--opening-plies",
         type=int,
         metavar="N",
-        help="random plies at the start of each game (2, with --book 0); with 0 and no book "
-        "all games begin on the empty board",
+        help="random plies at the start of each game (2, with --book 0); with 0 and "
+        "no book all games begin on the empty board",
     )
     parser.add_argument(
         "--book",
@@ -113,9 +113,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder to write the games of Go to, as SGF files",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the openings (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the openings (0)")
     parser.add_argument(
-        "--threads", type=int, default=None, metavar="N", help="all cores by default"
+        "--threads",
+        type=int,
+        default=None,
+        metavar="N",
+        help="threads of the whole match (all cores)",
     )
     parser.add_argument(
         "--devices",
@@ -134,8 +138,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="a.FIELD=v",
-        help="change how A or B plays, such as a.search.lcb_stdevs=5 or b.precision=fp32; "
-        "the fields are those of agent.play in tengen recipes TASK",
+        help="change how A or B plays, such as a.search.lcb_stdevs=5 or "
+        "b.precision=fp32; the fields are those of agent.play in tengen recipes TASK",
     )
 
 

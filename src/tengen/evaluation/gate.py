@@ -41,7 +41,7 @@ class AcceptAllGate:
     """Every candidate passes."""
 
     kind: Literal["accept_all"] = "accept_all"
-    """Tells this config from the others."""
+    """The kind of gate, as in ``agent.gate.kind``."""
 
     def __post_init__(self) -> None:
         """Checks the kind.
@@ -83,7 +83,7 @@ class MatchGate(PlayedGate):
     """A candidate passes by its score against the model before it."""
 
     kind: Literal["match"] = "match"
-    """Tells this config from the others."""
+    """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
     """Games of the match, two at least, since one would leave the first move to one
     side; it ends once no more can change the verdict (KataGo's 200)."""
@@ -113,7 +113,7 @@ class SprtGate(PlayedGate):
     """
 
     kind: Literal["sprt"] = "sprt"
-    """Tells this config from the others."""
+    """The kind of gate, as in ``agent.gate.kind``."""
     elo0: float = bounded(-35.0, -_MAX_ELO, _MAX_ELO)
     """Elo at which a candidate should fail, -1000 to below ``elo1``."""
     elo1: float = bounded(35.0, -_MAX_ELO, _MAX_ELO)

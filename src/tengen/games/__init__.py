@@ -1,4 +1,4 @@
-"""Board games: native ones by name, and anyone's own by a small protocol.
+"""Board games: native games by name, and users' own games by a small protocol.
 
 state = tengen.games.make("connect4").new_state()
 while not state.is_terminal():

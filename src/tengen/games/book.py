@@ -54,18 +54,18 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
     Args:
         path: The file.
-        game: Whose openings they must be.
-        error: What is raised where the file cannot be read, or is damaged.
+        game: The game that the openings must be of.
+        error: The exception to raise if the file cannot be read, or is damaged.
 
     Raises:
         UsageError: It is of another game or of a newer schema.
-        TengenError: ``error``: it cannot be read, or is no book.
+        TengenError: ``error``, if the file cannot be read or is not a book.
     """
     return parse_book(read_book_bytes(path, error=error), path, game, error=error)
 
 
 def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
-    """Returns what is in a file, of which a book may have so much.
+    """Returns the content of a file, up to the size that a book may have.
 
     Raises:
         TengenError: ``error``: it cannot be read.
@@ -82,7 +82,7 @@ def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> byt
 def parse_book(
     data: bytes, path: Path, game: Game, *, error: type[TengenError] = UsageError
 ) -> Book:
-    """Returns the book that a file's bytes are.
+    """Returns the book from a file's bytes.
 
     Args:
         data: Of ``read_book_bytes``.
@@ -92,7 +92,7 @@ def parse_book(
 
     Raises:
         UsageError: It is of another game or of a newer schema.
-        TengenError: ``error``: it is no book.
+        TengenError: ``error``, if the bytes are not a book.
     """
 
     def damaged(what: str) -> TengenError:
@@ -131,7 +131,7 @@ def parse_book(
 
 
 def openings_text(random_plies: int, book: Book | None) -> str:
-    """Returns what games begin with, for people."""
+    """Returns a text that says what games begin with."""
     plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
     if book is None:
         return plies if random_plies else "the empty board"

@@ -1,11 +1,11 @@
 """A game that is shown to a network on the planes of another one.
 
-A network reads the planes that it was trained for. It may play a game of Go that is
-named with others, by the rules of that game and with its own planes. One that was
-trained for several boards reads the planes of the largest: the game then lies in the
-upper left corner. The core
-calls a smaller one a variant of that game and numbers its actions on the larger board;
-whoever plays it numbers them on its own.
+A network reads the planes that it was trained for. It may play a game of Go whose name
+has other planes, by the rules of that game and with the network's planes. A network
+that was trained for several boards reads the planes of the largest board, and a smaller
+game lies in the upper left corner. The core calls the smaller game a variant of the
+larger one, and numbers its actions on the larger board; callers number them on the
+smaller board.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PLANES = re.compile("/planes=[a-z]+$")
 
 
 class Framed:
-    """A game and the game whose planes it is shown on. Never changes.
+    """A game and the game whose planes it is shown on. Immutable.
 
     Args:
-        game: What is played, by its own actions.
-        frame: Whose planes the network reads; ``game`` itself where they are its own.
+        game: The game that is played, with its own actions.
+        frame: The game whose planes the network reads; may be ``game`` itself.
 
     Attributes:
         game: What is played.
-        frame: The game that searches are told.
-        variant: What they are told to play of it; empty for ``frame`` itself.
+        frame: The game that searches are given.
+        variant: The variant of it that they play; empty for ``frame`` itself.
     """
 
     def __init__(self, game: Game, frame: Game) -> None:

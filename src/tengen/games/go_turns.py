@@ -1,4 +1,4 @@
-"""Moves of Go of either side in any order, as a game whose sides take turns.
+"""Moves of Go in which a side may move twice, as a game whose sides take turns.
 
 Controllers and servers let one side move twice and go on after two passes.
 """
@@ -12,10 +12,10 @@ __all__ = ["GoTurns"]
 
 
 class GoTurns:
-    """Actions that take turns: a side that is left out passes.
+    """Actions in which the sides take turns: a side that is left out passes.
 
-    Passes that a later stone shows to be none are taken away again. Whether stones may
-    stand where they are set is not looked at.
+    Passes that a later stone makes superfluous are removed again. Whether stones are
+    legal is not checked.
 
     Args:
         first_player: Who has the first move: 0 Black, 1 White.

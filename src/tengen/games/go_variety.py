@@ -1,10 +1,10 @@
 """Games of Go on several boards and by several rules in one run.
 
 Source: KataGo (lightvector/KataGo), the ``bSizes``, ``koRules``, ``komiStdev`` and
-``handicapProb`` of its self-play. Differs from it: komi is drawn around the task's and
-not around a fair one that a search finds, a handicap is placed on the fixed points of
-GTP and not compensated, and all draws are of whole games named beforehand, so that a
-game's record is a name.
+``handicapProb`` of its self-play. Differs from KataGo: komi is drawn around the task's
+komi, not around a fair komi that a search finds. A handicap is placed on the fixed
+points of GTP and not compensated. Every combination has a name beforehand and whole
+games are drawn among these, so that a game's record holds only the name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GoVariety", "variants_of"]
 
 _MAX_STDEV = 100.0
 _MAX_VARIANTS = 100_000
-# Draws further from the middle than so many standard deviations are not made.
+# Komi is drawn within this many standard deviations of the mean.
 _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
@@ -40,34 +40,39 @@ Ko = Literal["positional", "situational", "simple"]
 
 @dataclass(frozen=True, kw_only=True)
 class GoVariety:
-    """Which games of Go a run plays besides the task's own; by default none.
+    """Which other forms of Go a run plays besides the task's own; by default none.
 
-    For networks that are to know them: it did not make the task's own stronger, see
-    docs/howto/train/go.md.
+    For networks that are to play these forms too: variety did not make play of the
+    task's own form stronger, see docs/howto/train/go.md.
     """
 
     boards: tuple[str, ...] = ()
-    """Boards as in a task's name, ``9``, ``7`` or ``7x9``, none larger than the task's;
-    empty for the task's alone."""
+    """Boards that are played, as in a task's name, ``9``, ``7`` or ``7x9``, none larger
+    than the task's; empty for the task's board alone."""
     board_weights: tuple[float, ...] = ()
-    """How often each of them is drawn, in proportion, above 0; empty for evenly."""
+    """How often each board is drawn, in proportion, above 0; empty: all equally
+    often."""
     ko: tuple[Ko, ...] = ()
-    """Rules that forbid repetition, drawn evenly; empty for the task's."""
+    """Rules that forbid repetition, each drawn equally often; empty for the task's
+    rule."""
     suicide: tuple[bool, ...] = ()
-    """Whether suicide is allowed, drawn evenly; empty for as in the task."""
+    """Whether suicide is allowed, each value drawn equally often; empty: as in the
+    task."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
-    """Standard deviation of komi around the task's, in points on 19x19, at least 0
-    (KataGo's 1). It shrinks with the root of the area; draws beyond three of it are not
-    made, and they are rounded to half points."""
+    """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
+    (KataGo's 1). On smaller boards it shrinks with the square root of the area. Komi is
+    drawn within three standard deviations and rounded to half points."""
     komi_wide_share: float = bounded(0.0, 0, 1)
-    """Share of games whose komi has ``komi_wide_stdev``, 0 up to 1 (KataGo's 0.06)."""
+    """Share of games whose komi is drawn with ``komi_wide_stdev``, 0 to 1 (KataGo's
+    0.06)."""
     komi_wide_stdev: float = bounded(12.0, 0, _MAX_STDEV)
-    """Standard deviation of those, as ``komi_stdev``, at least 0 (KataGo's 12)."""
+    """Standard deviation of komi in these games, as ``komi_stdev``, at least 0
+    (KataGo's 12)."""
     handicap_share: float = bounded(0.0, 0, 1)
-    """Share of games on boards that allow one that have a handicap, of 2 stones up to
-    the most there are points for, evenly; 0 up to 1. Komi stays, so that White mostly
-    loses. (KataGo: 0.1, none on boards up to 10x10, up to 5 stones on 19x19, and half
-    of them made even by komi.)"""
+    """Share of games with a handicap, on boards that have handicap points; 0 to 1. Each
+    number of stones from 2 to the number of points is drawn equally often. Komi stays
+    the same, so White mostly loses. (KataGo: 0.1, no handicap on boards up to 10x10, up
+    to 5 stones on 19x19, and in half of these games komi makes up for it.)"""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -99,7 +104,7 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
 
     Returns:
         Names and probabilities above 0 that sum to 1; the task's own game has the empty
-        name. Nothing where nothing varies.
+        name. An empty list where nothing varies.
 
     Raises:
         UsageError: The task is not Go, its planes do not show what varies, or one of
@@ -195,7 +200,7 @@ def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
 def _with_handicap(
     board: str, starts: list[tuple[str, float]], handicap_share: float
 ) -> Iterator[tuple[str, float]]:
-    """Yields the same starts, and those with a handicap where the board has points."""
+    """Yields the same starts, and starts with a handicap where the board has points."""
     most = _core.max_handicap(f"go/{board}") if handicap_share else 0
     for komi, share in starts:
         yield komi, share * (1 - handicap_share if most else 1)

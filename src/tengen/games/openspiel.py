@@ -1,8 +1,8 @@
 """OpenSpiel's games as own games: ``openspiel/NAME`` and ``openspiel/NAME(a=1,b=2)``.
 
 NAME and its parameters are OpenSpiel's, and so are action numbers, rules, results and
-the text of a position. Which games fit is a matter of what OpenSpiel declares of them:
-see `RULES`. Importing this imports no OpenSpiel.
+the text of a position. Which games fit depends on what OpenSpiel declares of them: see
+`RULES`. Importing this module does not import OpenSpiel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 OPENSPIEL_PREFIX = "openspiel/"
-"""What the name of an OpenSpiel game begins with."""
+"""The prefix of an OpenSpiel game's name."""
 
 # Actions and plies are stored as 16 bits.
 _MAX_COUNT = 65535
@@ -62,7 +62,8 @@ RULES: dict[str, Callable[[Any], bool]] = {
     ),
     f"of at most {_MAX_COUNT} plies": lambda game: game.max_game_length() <= _MAX_COUNT,
 }
-"""What a game must be, in words, and the test of it on a ``pyspiel.Game``."""
+"""The rules that a game must keep, in words, each with its test on a
+``pyspiel.Game``."""
 
 
 class OpenSpielGame:
@@ -151,7 +152,7 @@ class OpenSpielGame:
         return str(state)
 
     def _tensor(self, state: Any, player: int) -> NDArray[np.float32]:
-        """Returns a view of what a player sees, good until the thread's next call."""
+        """Returns a view of a player's tensor, valid until the thread's next call."""
         view = getattr(self._views, "view", None)
         if view is None:
             from open_spiel.python.observation import make_observation
@@ -164,7 +165,7 @@ class OpenSpielGame:
         return seen
 
     def _find_layout(self) -> PolicyLayout:
-        """Returns how actions lie on the board, as random games bear out."""
+        """Returns how actions map to the board, confirmed by random games."""
         _, height, width = self._shape
         counts: dict[PolicyLayout, int] = {
             "cells": height * width,
@@ -190,7 +191,7 @@ class OpenSpielGame:
             if layout == "cells_and_pass" and action == self.num_actions - 1:
                 continue
             changed = self._tensor(state, 0) != before
-            # A plane that changed as a whole tells whose turn it is.
+            # A plane that changed as a whole shows whose turn it is.
             changed[changed.mean(axis=(1, 2)) > 0.5] = False
             cells = changed.any(axis=0)
             own = cells[:, action] if layout == "columns" else cells.flat[action]
@@ -200,7 +201,7 @@ class OpenSpielGame:
 
 
 def broken_rules(game: Any) -> list[str]:
-    """Returns what a ``pyspiel.Game`` would have to be and is not; see `RULES`."""
+    """Returns the rules that a ``pyspiel.Game`` breaks; see `RULES`."""
     return [words for words, holds in RULES.items() if not holds(game)]
 
 
@@ -208,8 +209,8 @@ def list_openspiel() -> list[tuple[str, str]]:
     """Returns every game that OpenSpiel registers, in alphabetical order.
 
     Returns:
-        Name, and ``fits``, or ``must be ...`` with the rules that it breaks, or what
-        parameters it cannot be had without.
+        The name, and ``fits``, or ``must be ...`` with the rules that it breaks, or the
+        parameters that it needs.
 
     Raises:
         UsageError: OpenSpiel is not installed.
@@ -264,9 +265,9 @@ def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> No
 
 @contextlib.contextmanager
 def _refused_as(name: str) -> Iterator[None]:
-    """Turns what OpenSpiel raises of a task into one line.
+    """Turns an error of OpenSpiel about a task into one line.
 
-    Keeps it from printing the same before, and from warnings.
+    Also keeps OpenSpiel from printing the error itself, and from warnings.
     """
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

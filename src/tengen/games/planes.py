@@ -13,7 +13,7 @@ __all__ = ["stone_planes", "transform_cell", "transform_planes"]
 
 
 def stone_planes(board: ArrayLike, to_play: int) -> Planes:
-    """Returns the planes that suit most games of stones on a board.
+    """Returns planes that suit most games with stones on a board.
 
     Plane 0 is ones (the board), 1 the side to move's stones, 2 the opponent's,
     3 ones if the first player is to move.
@@ -60,8 +60,8 @@ def transform_cell(cell: int, size: int, symmetry: int) -> int:
 def transform_planes(planes: NDArray[Any], symmetry: int) -> NDArray[Any]:
     """Returns ``[..., N, N]`` planes under a symmetry of the square; a view.
 
-    The counterpart of `transform_cell`: what was at a cell is then where that takes
-    the cell.
+    The counterpart of `transform_cell`: the entry of a cell moves to where that
+    function takes the cell.
     """
     if symmetry & 4:
         planes = planes.swapaxes(-1, -2)

@@ -1,4 +1,4 @@
-"""Games by name: native ones, OpenSpiel's, and anyone's own as ``module:Class``."""
+"""Games by name: native games, OpenSpiel's, and users' own as ``module:Class``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]
 
-# Enough to meet a broken method at once, short enough to do at every start;
-# `check_own_game` plays as many as one likes.
+# Enough to find a broken method, and short enough to play at every start;
+# `check_own_game` plays any number.
 _NUM_CHECK_GAMES = 3
 
 show_native_states()
@@ -48,7 +48,7 @@ def is_game(task: str) -> bool:
 
 
 def make(name: str) -> Game:
-    """Returns the game of that name. For users alone, who type it; see `open_game`.
+    """Returns the game of that name. Only for names that users type; see `open_game`.
 
     Args:
         name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,
@@ -79,11 +79,11 @@ def make(name: str) -> Game:
 
 
 def open_game(task: str) -> Game:
-    """Returns the game of a task, wherever its name was read; tengen's own door.
+    """Returns the game of a task, wherever its name was read; used inside tengen.
 
     Args:
         task: As for `make`. ``module:Class`` must have been typed in this process's
-            call, see `tengen.games.typed`: nothing is imported else.
+            call, see `tengen.games.typed`; otherwise nothing is imported.
 
     Raises:
         UsageError: As for `make`, or it was not typed.

@@ -1,6 +1,6 @@
 """How notebooks show a position: its board drawn, or its text.
 
-IPython and Jupyter ask any value for these two methods, and nobody else does.
+Only IPython and Jupyter call these two methods of a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Printer(Protocol):
 
 
 def state_html(state: Any) -> str:
-    """Returns a position as HTML that stands by itself.
+    """Returns a position as self-contained HTML.
 
     Args:
         state: A ``tengen.games.State``.

@@ -1,8 +1,9 @@
-"""Own games for the core: its searches ask for positions by number, many at a time.
+"""Users' own games for the core, whose searches ask for positions by number.
 
-The core (core/games/external) keeps what it needs of a position and asks once. Here
-the author's state values lie in a list, at the number that the core gave them; a
-number comes up again when its position is gone, and the value there is replaced.
+The core (core/games/external) asks for many positions at a time, once each, and keeps
+what it needs. Here the author's state values lie in a list, at the numbers that the
+core gave them. The core reuses the number of a position that is gone, and the value
+there is replaced.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ actions one position after the other, planes ``[n, C * H * W]``."""
 
 
 class OwnGameSource:
-    """What the core is told of an own game, and where it gets positions.
+    """What the core needs to know of a user's own game, and its source of positions.
 
     Args:
         game: The game; its symmetries must move the entries of planes only.
@@ -110,7 +111,7 @@ class OwnStates:
         self._num_actions = num_actions
         self._max_plies = max_plies
         self._shape = shape
-        # Of games that can go on from a copy in place, which costs a copy a ply less.
+        # Only games that can play on in place have it, which saves a copy for each ply.
         self._in_place: Any = getattr(own, "play_out", None)
         self._states: list[tuple[Any, int]] = []
         """(state, ply) by number; as many as ever lived at once."""
@@ -120,7 +121,7 @@ class OwnStates:
         return len(self._states)
 
     def expand(self, moves: Sequence[tuple[int, int, int]]) -> Facts:
-        """Makes positions, and says everything of them that the core asks.
+        """Makes positions, and returns all facts about them that the core needs.
 
         Args:
             moves: (number of the position, legal action, number of the new position).
@@ -211,7 +212,7 @@ class OwnStates:
         self._states[number] = (state, ply)
 
     def _facts(self, made: Sequence[tuple[Any, int]]) -> Facts:
-        """Asks everything of positions; explains what cannot be right."""
+        """Asks for all facts about positions; explains an answer that is wrong."""
         try:
             facts = self._ask(made)
         except RAISED as error:
@@ -227,8 +228,8 @@ class OwnStates:
     def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
         """Returns the facts, or None where an answer breaks the protocol.
 
-        What is wrong, and where, is for `check_position` to find: here a rule is
-        checked on all positions at once.
+        Here a rule is checked on all positions at once; `check_position` then finds
+        what is wrong, and where.
         """
         own, shape = self._own, self._shape
         planes = np.zeros((len(made), *shape), np.float32)
@@ -262,7 +263,7 @@ class OwnStates:
             return None
         if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
             return None
-        # Increasing, but from one position to the next.
+        # Increasing within each position, not from one position to the next.
         rises = flat[1:] > flat[:-1]
         ends = np.cumsum(counts)
         rises[ends[(ends > 0) & (ends < len(flat))] - 1] = True

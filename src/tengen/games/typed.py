@@ -2,10 +2,10 @@
 
 ``module:Class``, a game or an environment in Python, names a program: opening it runs
 whatever that module holds. Files of runs and models name their tasks too, and may come
-from anyone. So nothing is imported by `open_game` and ``tengen.envs.make``, which all
-of tengen opens games and environments by, unless whoever was told the name by the user
-(a command line, a call from Python, the process that started this one) said so by
-`allow` or, where a file names a task as well, by `check_typed`.
+from anyone. All of tengen opens games and environments by `open_game` and
+``tengen.envs.make``, which import only what was allowed. The code that got the name
+from the user (a command line, a call from Python, the process that started this one)
+allows it by `allow` or, if a file names the task too, by `check_typed`.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def add_task_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task",
         metavar="module:Class",
-        help="the run's task, needed if it is a game or an environment in Python: a module "
-        "is imported only if it is named here, never because a file names it",
+        help="the run's task, needed if it is a game or an environment in Python: a "
+        "module is imported only if it is named here, never because a file names it",
     )
 
 

@@ -1,8 +1,8 @@
-"""Where processes are, a launcher a file; and which works when, a schedule a file.
+"""Launchers, which say where processes are; and schedules, which say when each works.
 
-``inline`` has roles take turns, in processes of this machine; ``local``, ``ray`` and
-``mpi`` have them work all at once, in processes of this machine, beside actors of a Ray
-cluster or beside ranks of ``mpirun``.
+With ``inline`` roles take turns, in processes of this machine. With the others all
+roles work at once: ``local`` in processes of this machine, ``ray`` beside actors of a
+Ray cluster, ``mpi`` beside ranks of ``mpirun``.
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ LAUNCHERS = {
     "ray": "tengen.launch.ray:run_ray",
     "mpi": "tengen.launch.mpi:run_mpi",
 }
-"""Name -> ``module:function``; each is imported when it is used."""
+"""The launchers by name, as ``module:function``; imported when used."""
 
 _PACKAGES = {"ray": "ray", "mpi": "mpi4py"}
-"""What a launcher needs besides, which is an extra of the same name."""
+"""The package that a launcher needs, which the extra of the launcher's name
+installs."""
 
 
 _JOIN = {"mpi": "tengen.launch.mpi:join_ranks"}
-"""Of launchers whose processes are there before the call."""
+"""For launchers whose processes exist before the call: joins those processes."""
 _FIT = {
     "ray": "tengen.launch.ray:fit_cluster",
     "mpi": "tengen.launch.mpi:fit_ranks",
 }
-"""Of those on a cluster: has the roles fit it, before anything starts."""
+"""For launchers on a cluster: fits the roles to the cluster, before anything starts."""
 _HAS_LEARNER = {"mpi": "tengen.launch.mpi:has_learner_here"}
-"""Of those that know before the start whether the learner is on this host."""
+"""For launchers that know before the start whether the learner is on this host."""
 
 
 def run_by(name: str) -> Callable[..., None]:
     """Returns the function of a launcher, as ``run_inline``.
 
     Raises:
-        UsageError: There is none of that name, or it needs a package that is missing.
+        UsageError: There is no such launcher, or it needs a package that is missing.
     """
     if name not in LAUNCHERS:
         raise UsageError(
@@ -80,33 +81,34 @@ def run_by(name: str) -> Callable[..., None]:
 
 
 def join(name: str, threads: int | None) -> None:
-    """Has this process take its part in a call that several processes make together.
+    """Makes this process take its part in a call that several processes make together.
 
-    Of ``mpirun`` the first rank alone returns; the others do what it says, and end
-    their process when it ends.
+    With ``mpirun`` only the first rank returns; the other ranks do what the first one
+    says, and end when it ends.
 
     Args:
         name: The launcher, which ``run_by`` knows.
         threads: Cores to use on each host; None for all.
 
     Raises:
-        UsageError: There is no such call, or its processes do not go together.
-        RunError: One of them does not begin.
+        UsageError: There is no such call, or its processes do not match.
+        RunError: A process does not begin.
     """
     if name in _JOIN:
         _named(_JOIN[name])(threads)
 
 
 def fit(name: str, config: RunConfig, *, keeps_count: bool) -> RunConfig:
-    """Returns a config whose roles fit the processes of such a call.
+    """Returns a config whose roles fit the processes of a call after ``join``.
 
     Args:
         name: The launcher, after ``join``.
         config: The run's.
-        keeps_count: Whether the user said how many processes act; else as many as fit.
+        keeps_count: Whether the user gave the number of acting processes; else as many
+            as fit.
 
     Raises:
-        UsageError: They do not fit.
+        UsageError: The roles do not fit.
     """
     if name not in _FIT:
         return config
@@ -120,7 +122,7 @@ def _named(target: str) -> Any:
 
 
 def is_on_cluster(name: str | None) -> bool:
-    """Returns whether a launcher has roles on other hosts than that of the command."""
+    """Returns whether a launcher may start roles on other hosts."""
     return name in _PACKAGES
 
 
@@ -128,7 +130,8 @@ def check_launch(name: str, config: RunConfig) -> None:
     """Makes sure that a launcher can run a config.
 
     Raises:
-        UsageError: Its roles share a process, and this one has them work all at once.
+        UsageError: The agent's roles share a process, and with this launcher all roles
+            work at once.
     """
     schedule = config.agent.schedule(config)
     if name != _INLINE and schedule.is_shared and not schedule.serving:
@@ -141,15 +144,15 @@ def check_launch(name: str, config: RunConfig) -> None:
 def check_doors(name: str, config: RunConfig) -> None:
     """Makes sure that ``launch.listen`` can be used, where the learner is on this host.
 
-    Elsewhere the learner sees to it itself. Where roles take turns nobody comes in: a
-    TengenWarning says so.
+    On another host the learner checks it itself. Where roles take turns no other
+    machine can join: a TengenWarning says so.
 
     Args:
         name: The launcher, after ``fit``.
         config: The run's.
 
     Raises:
-        UsageError: It cannot; the message says which door and why.
+        UsageError: It cannot be used; the message says for which service and why.
     """
     if name == _INLINE and config.launch.listen:
         text = (
@@ -169,16 +172,16 @@ def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:
     """Makes sure that this host has room for a run's experience.
 
     Args:
-        name: The launcher. Where it is a cluster's, the learner may be on another host,
-            which sees to it itself.
+        name: The launcher. On a cluster the learner may be on another host, and then
+            checks this itself.
         config: The run's.
         run: The run, which need not be there yet; nothing is written.
 
     Returns:
-        How large it is and where it will be, a line for people, or nothing.
+        A line for people that says how large the experience is and where; or nothing.
 
     Raises:
-        UsageError: It does not fit the memory or the disk.
+        UsageError: The experience does not fit the memory or the disk.
     """
     if is_on_cluster(name):
         return ""

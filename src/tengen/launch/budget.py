@@ -1,4 +1,4 @@
-"""How much one call of ``tengen train`` does."""
+"""The budget of one call of ``tengen train``, and what of it is spent."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["Budget", "Spending"]
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How much one call does; None is no limit."""
+    """The limits of one call; None is no limit."""
 
     minutes: float | None = None
     """Wall time of the call; the closing match comes after it."""
     games: int | None = None
     """Games to play in this call, in whole generations."""
     models: int | None = None
-    """The number of the model with which the run's training ends, in whichever call."""
+    """The number of the model with which the run's training ends, over all calls."""
     frames: int | None = None
-    """Steps of environments to take in this call, in whole turns of the actors."""
+    """Environment steps to make in this call, in whole turns of the actors."""
 
 
 @dataclass
 class _Turn:
-    """A turn of acting that goes on."""
+    """A turn of acting in progress."""
 
     num_games: int
-    """With those that it found finished."""
+    """Games of the turn, including games that it found finished."""
     num_recovered: int | None = None
-    """Those, once it said so."""
+    """Games that it found finished, once it has reported them."""
 
     @property
     def num_left(self) -> int:
@@ -44,8 +44,8 @@ class Spending:
     """What a call has spent of its budget. Used by one thread at a time.
 
     Args:
-        budget: Of the call.
-        before: What earlier calls gave the run.
+        budget: The call's budget.
+        before: What earlier calls have spent on the run.
         num_threads: Cores of this call.
         newest_model: Returns the number of the run's newest model, None before the
             first.
@@ -65,9 +65,9 @@ class Spending:
         self._start_s = time.monotonic()
         self._games = 0
         self._frames = 0
-        # Of the run, when this call began.
+        # Frames of the run when this call began.
         self._frames_before: int | None = None
-        # By who acts.
+        # The turns in progress, by acting process.
         self._turns: dict[str, _Turn] = {}
 
     @property
@@ -76,16 +76,17 @@ class Spending:
         return time.monotonic() - self._start_s
 
     def outlook(self) -> dict[str, float | None]:
-        """Returns what a turn is told of the budget, by name; see ``RoleContext``.
+        """Returns what a turn needs to know of the budget; see ``RoleContext``.
 
-        ``core_minutes`` and ``core_minutes_in_all``, ``remaining`` and ``asked``. In
-        games the last two are None: a run by games is the same whatever a call asks
-        for. Of two budgets the one that ends first counts.
+        Keys: ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and ``asked``.
+            With a budget in games the last two are None, so that a run by games is the
+            same however it is split into calls. Of two budgets the one that ends first
+            counts.
         """
         budget, before = self.budget, self._before
         elapsed = self.elapsed_s / 60 * self._num_threads
         in_all: float | None = None
-        # Each of what is left of the run's, and what the call asks of it.
+        # For each budget the share that is left of the run's, and the call's share.
         parts = []
         if budget.minutes is not None:
             asked = budget.minutes * self._num_threads
@@ -105,24 +106,23 @@ class Spending:
 
     @property
     def core_minutes(self) -> float:
-        """What all calls gave the run so far."""
+        """Core-minutes that all calls have spent on the run so far."""
         elapsed = self.elapsed_s / 60 * self._num_threads
         return self._before.core_minutes + elapsed
 
     def frames_left(self) -> int | None:
-        """Returns the frames to come; None without a budget of them."""
+        """Returns the frames that are left; None without a budget in frames."""
         if self.budget.frames is None:
             return None
         return max(0, self.budget.frames - self._frames)
 
     def count_frames(self, num_frames: int) -> None:
-        """Takes how many frames the run has, where the call's are not counted else.
+        """Sets how many frames the run has, where turns do not count them.
 
-        Those that a process made and did not save before it was killed are to be made
-        again: they are not among these.
+        Frames that a killed process had not saved do not count, and are made again.
 
         Args:
-            num_frames: Of all calls, as the learner's table has them.
+            num_frames: Frames of all calls, as the learner's table counts them.
         """
         if self._frames_before is None:
             self._frames_before = num_frames - self._frames
@@ -132,7 +132,7 @@ class Spending:
         """Returns whether the budget is spent, or would be before the next turn's end.
 
         Args:
-            next_s: Seconds that a turn takes, and learning from it.
+            next_s: Seconds that a turn and learning from it take.
         """
         budget = self.budget
         if self.is_trained():
@@ -151,12 +151,12 @@ class Spending:
         return newest is not None and newest >= self.budget.models
 
     def is_late(self, next_s: float = 0.0) -> bool:
-        """Returns the same of the minutes alone; False where they have no limit."""
+        """Returns whether the minutes are spent; False where they have no limit."""
         minutes = self.budget.minutes
         return minutes is not None and self.elapsed_s + next_s >= 60 * minutes
 
     def is_taken(self) -> bool:
-        """Returns whether the turns that go on play all games that are left."""
+        """Returns whether the turns in progress play all games that are left."""
         if self.budget.games is None:
             return False
         coming = sum(turn.num_left for turn in self._turns.values())
@@ -166,15 +166,15 @@ class Spending:
         """Notes that a turn of acting begins.
 
         Args:
-            who: Acts, where several do.
-            num_games: Of the turn, with those that it finds finished.
+            who: The acting process, if there are several.
+            num_games: Games of the turn, including games that it finds finished.
         """
         self._turns[who] = _Turn(num_games)
 
     def note(self, report: Mapping[str, Any], who: str = "") -> None:
-        """Takes what such a turn says on its way, how many games it found finished."""
+        """Takes a progress report of a turn, for how many games it found finished."""
         turn = self._turns.get(who)
-        # The first word counts: a turn that is redone recovers its own games too.
+        # Only the first report counts: a redone turn also recovers its own games.
         if turn is not None and turn.num_recovered is None:
             turn.num_recovered = report.get("num_recovered")
 
@@ -188,13 +188,13 @@ class Spending:
         """Takes the report of a turn of acting.
 
         Args:
-            report: The turn's.
-            counts_frames: Whether its rows are frames of environments.
+            report: The turn's report.
+            counts_frames: Whether its rows are environment frames.
             who: As for ``begin_turn``.
         """
         self.note(report, who)
         turn = self._turns.pop(who, _Turn(0))
-        # Games that an earlier call finished are not of this one.
+        # Games that an earlier call finished do not count for this call.
         self._games += int(report.get("num_games", 0)) - (turn.num_recovered or 0)
         if counts_frames:
             self._frames += int(report.get("num_rows", 0))

@@ -3,12 +3,12 @@
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
         [--connect HOST:PORT [--fingerprint F]] RUN NUM_THREADS ROLE [ROLE ...]
 
-TASK is what the user typed to the runner; no other program is imported.
-I is which of several with these roles it is; ``--at-once`` says that the run's other
-roles work at the same time. With ``--connect`` the run is on another host, and RUN a
-folder for a mirror of it (``tengen.mirror``). What roles print goes to RUN/logs/<first
-role>.log, and <first role>-<I>.log where I is not 0, or what ``Mirror.log_name`` says;
-stdout belongs to the protocol.
+TASK is the task that the user typed to the runner; no other program is imported. I is
+the index of this process among those with these roles. ``--at-once`` says that the
+run's other roles work at the same time. With ``--connect`` the run is on another host,
+and RUN is a folder for a mirror of it (``tengen.mirror``). What roles print goes to
+RUN/logs/<first role>.log, to <first role>-<I>.log if I is not 0, or to the file of
+``Mirror.log_name``; stdout belongs to the protocol.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = ["arguments", "main"]
 _PROGRESS_INTERVAL_S = 0.2
 _LOOK_S = 1.0
 _ALONE_S = 60
-"""For a process to save once its input is closed; the runner waits for less."""
+"""Seconds for a process to save once its input is closed; the runner waits for less."""
 
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
     args = arguments(argv)
-    # Signals reach the whole process group; the runner alone decides what they mean.
-    # Should it die, the closed pipe ends this process.
+    # Signals reach the whole process group, but only the runner decides what they mean.
+    # If the runner dies, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
@@ -81,10 +81,10 @@ def main(argv: list[str]) -> int:
             _redirect(run, name if mirror is None else mirror.log_name)
         except Exception as error:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
-                return 0  # it has waited for the run's host, and has nothing to save
+                return 0  # it waited for the run's host: nothing to save
             return _tell(to_runner, error, args.roles[0])
-        # Where an environment forks workers, the runner is not told of this process's
-        # end by theirs.
+        # Workers that an environment forks must not keep the pipes open: the runner has
+        # to notice the end of this process.
         os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
         return _Child(run, args, to_runner, commands, connect, mirror).serve()
 
@@ -118,12 +118,12 @@ def _redirect(run: RunDirectory, name: str) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    # Where it crashes in C code the log shows which Python line was at fault.
+    # If C code crashes, the log then shows the Python line that called it.
     faulthandler.enable()
 
 
 class _Commands:
-    """What the runner says, so that waits and turns can be stopped.
+    """Commands of the runner, read by a thread, so that waits and turns can be stopped.
 
     Attributes:
         stop: Set once the process is to end.
@@ -135,9 +135,9 @@ class _Commands:
         self._arrived = threading.Condition()
 
     def next_turn(self) -> dict[str, Any] | None:
-        """Waits for the next turn; None where the process is to end."""
+        """Waits for the next turn; returns None if the process is to end."""
         with self._arrived:
-            # A mirror that fails sets the event too, and notifies nobody.
+            # A failing mirror also sets the event, without notifying this condition.
             while not self._turns and not self.stop.is_set():
                 self._arrived.wait(_LOOK_S)
             return None if self.stop.is_set() else self._turns.pop(0)
@@ -154,8 +154,7 @@ class _Commands:
         self.stop.set()
         with self._arrived:
             self._arrived.notify()
-        # The runner waits for this process, or is gone: then nobody else would end one
-        # that hangs.
+        # If the runner is gone, nothing else would end this process if it hangs.
         if hasattr(signal, "alarm"):
             signal.alarm(_ALONE_S)
 
@@ -186,7 +185,7 @@ class _Child:
             alive=self._alive,
         )
         self._host = RoleHost(run, self._context, args.task)
-        # The role whose turn it is, or was last.
+        # The role of the present turn, or of the last one.
         self._name = args.roles[0]
         self._shown_s = 0.0
 
@@ -197,7 +196,7 @@ class _Child:
             self._host.close()
         except Exception as error:
             traceback.print_exc()
-            # Of two errors the runner is told the first.
+            # The runner is told only the first error.
             with contextlib.suppress(OSError):
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
@@ -219,7 +218,8 @@ class _Child:
         except Exception as error:
             at_once = self._context.at_once
             code = _tell(self._to_runner, error, self._name, at_once=at_once)
-            # The log's disk may be full: then that is the error, and is told by now.
+            # The log's disk may be full; then the error is about that, and the runner
+            # knows it.
             with contextlib.suppress(OSError):
                 traceback.print_exc()
             return code
@@ -236,7 +236,7 @@ class _Child:
             write_message(self._to_runner, {"progress": dict(report)})
 
     def _alive(self, within_s: float, otherwise: str) -> None:
-        # The runner's end may be closed; the role's own thread finds that out.
+        # The runner's end may be closed, which the role's own thread will notice.
         with contextlib.suppress(OSError):
             write_message(
                 self._to_runner,
@@ -255,8 +255,8 @@ def _tell(
 ) -> int:
     """Tells the runner why this process ends; returns the exit code.
 
-    An environment that fails has its actor started again where that is a process of its
-    own. One that shares the learner's would take along what was learned.
+    If an environment fails, its actor is started again, if the actor is a process of
+    its own. In the learner's process a new start would lose what was learned.
     """
     if at_once and isinstance(error, EnvError):
         write_message(to_runner, {"dying": str(error)})

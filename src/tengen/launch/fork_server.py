@@ -1,22 +1,22 @@
-"""The process that actors of one host are forked from, after it imported their modules.
+"""The process from which the actors of one host are forked, with their imports done.
 
     python -P -m tengen.launch.fork_server RUN DESCRIPTOR
 
-A process that imports what an actor imports takes half a second of a core and some 30
-MB for itself alone. Its forks begin within milliseconds and share these pages with it
-until they write to them. RUN tells a reader of ``ps`` whose processes they are; each is
-named as its role and index (``actor-17``).
+A process that imports what an actor needs takes half a second of a core and some 30 MB
+of memory of its own. Forks begin within milliseconds and share these pages until they
+write to them. RUN shows in ``ps`` to which run the processes belong; each is named by
+its role and index (``actor-17``).
 
-It has one thread whenever it forks, so that no lock of another thread is copied while
-it is held: it imports no environment, whose package may start threads, and OpenBLAS is
-told to start none. With more threads it ends at once, and the runner starts actors as
-processes of their own.
+The process has one thread whenever it forks, so that no lock that another thread holds
+is copied. So it imports no environment, whose package may start threads, and tells
+OpenBLAS to start none. If it has more threads it ends at once, and the runner starts
+actors as ordinary processes.
 
 DESCRIPTOR is a socket to the runner. A request is the words of ``tengen.launch.child``
 as JSON with three descriptors: its standard input, its standard output, and a pipe that
-gets its exit status. The answer is its number with a descriptor of the process, by
-which the runner can end it though it is no child of the runner's, or ``{"error": WHY}``
-where this system lets no other process begin.
+gets its exit status. The answer is the process's number with a descriptor of the
+process, by which the runner can kill it though it is not the runner's child; or
+``{"error": WHY}`` if the system allows no further process.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ from tengen.run import RunDirectory
 __all__ = ["MOST_BYTES", "STATUS", "main"]
 
 STATUS = struct.Struct("<i")
-"""What the pipe gets: an exit code, or less than 0 the signal that ended a process."""
+"""Format of the exit status in the pipe: an exit code, or below 0 the signal that ended
+the process."""
 
 MOST_BYTES = 1 << 16
-"""A request or an answer has fewer."""
+"""More bytes than a request or an answer has."""
 
-# What every actor needs of tengen and of its packages, whatever its environment is.
+# Modules that every actor needs, whatever its environment is.
 _PRELOADED = (
     "tengen.roles.actor.role",
     "tengen.roles.actor.remote_link",
@@ -60,21 +61,22 @@ _MOST_NAME = 15
 
 
 def main(argv: list[str]) -> int:
-    """Serves until the runner's end is closed; in a fork, is that child to its end."""
+    """Serves until the runner closes its end; in a fork, runs the child to its end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     for name in _PRELOADED:
-        # A run whose environment needs one that is missing says so in its own words.
+        # If an environment needs a missing module, its actor reports that itself.
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # What reading a config imports: every kind of agent and network.
+    # Reading a config imports every kind of agent and network.
     with contextlib.suppress(TengenError):
         read_config(RunDirectory.open(argv[0]))
     num_threads = len(os.listdir("/proc/self/task"))
     if num_threads > 1:
         print(f"fork server: has {num_threads} threads, so forks none", file=sys.stderr)
         return 1
-    # The collector would write to the pages of every object, and have a copy of each.
+    # Else the collector would write to every object's page, and each fork would copy
+    # it.
     gc.collect()
     gc.freeze()
     words = _serve(socket.socket(fileno=int(argv[1])))
@@ -82,10 +84,10 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(control: socket.socket) -> list[str] | None:
-    """Returns what a fork is to be; None in the server, once the runner has gone."""
+    """Returns a fork's command line; None in the server, once the runner has gone."""
     waiter = select.poll()
     waiter.register(control, select.POLLIN)
-    # By the descriptor of a process: its number, and the pipe for its status.
+    # By a process's descriptor its number, and the pipe for its status.
     living: dict[int, tuple[int, int]] = {}
     while True:
         for ready, _ in waiter.poll():
@@ -126,7 +128,7 @@ def _serve(control: socket.socket) -> list[str] | None:
 def _answer(
     control: socket.socket, message: dict[str, object], *descriptors: int
 ) -> None:
-    # Where the runner has gone, the next request is its end.
+    # If the runner has gone, the next read reports the end.
     with contextlib.suppress(OSError):
         socket.send_fds(control, [json.dumps(message).encode()], descriptors)
 
@@ -140,12 +142,12 @@ def _bury(process: int, number: int, status: int) -> None:
 
 
 def _become(words: list[str], stdin: int, stdout: int) -> None:
-    """Makes a fork what a process that was started anew would be."""
+    """Makes a fork equal to a process that was started anew."""
     for passed, own in ((stdin, 0), (stdout, 1)):
         os.dup2(passed, own)
         os.close(passed)
-    # An environment may draw by numpy's own stream; each process begins another. Python
-    # does so for ``random`` by itself.
+    # An environment may draw from numpy's global stream, so each process needs its own
+    # seed. Python does this for ``random`` by itself.
     np.random.seed()
     args = child.arguments(words)
     with contextlib.suppress(OSError), open("/proc/self/comm", "w") as name:

@@ -1,4 +1,4 @@
-"""Actors of this host as forks of one process; the runner's side of ``fork_server``."""
+"""Starts actors as forks of one process: the runner's side of ``fork_server``."""
 
 from __future__ import annotations
 
@@ -34,16 +34,15 @@ _ANSWER_S = 60.0
 
 
 def can_fork() -> bool:
-    """Returns whether this system tells of processes by descriptors, as Linux does."""
+    """Returns whether this system has descriptors of processes, as Linux has."""
     return hasattr(os, "pidfd_open") and os.path.exists("/proc/self/task")
 
 
 class ForkingLauncher(ProcessLauncher):
     """Starts processes of this machine, actors as forks of one; see ``Launcher``.
 
-    For runs with several actors, whose environments are stepped by processes that have
-    no network: those share what they import. Other roles import torch, which
-    starts threads, and are processes of their own.
+    For runs with several actors, which have no network and so can share their imports.
+    Other roles import torch, which starts threads, so they are ordinary processes.
 
     Args:
         run: The run.
@@ -85,10 +84,10 @@ class ForkServer:
     def __init__(self, run: RunDirectory) -> None:
         self._lock = threading.Lock()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # One that does not answer is not waited for: processes begin by themselves.
+        # If the server does not answer, processes are started without it.
         mine.settimeout(_ANSWER_S)
         words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
-        # Threads of OpenBLAS would be lost in each fork; an actor has one thread.
+        # A fork would not have OpenBLAS's threads; an actor needs only one.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
         with theirs:
             self._process = subprocess.Popen(
@@ -101,17 +100,17 @@ class ForkServer:
         self._control: socket.socket | None = mine
 
     def start(self, words: list[str]) -> Child:
-        """Starts a process as ``python`` with these words would be.
+        """Starts a process like ``python`` with these arguments.
 
-        Where the server has ended, the process is started anew instead, and so are all
-        later ones; a warning says so once. Blocks until the server has imported
-        what it imports, under a second of a core.
+        If the server has ended, this process and all later ones are started as ordinary
+        processes; a warning says so once. Blocks until the server has done its imports,
+        under a second of a core.
 
         Args:
             words: ``-P -m tengen.launch.child`` and that module's own.
 
         Raises:
-            RunError: The system lets no other process begin.
+            RunError: The system allows no further process.
         """
         with self._lock:
             if self._control is not None:
@@ -129,7 +128,7 @@ class ForkServer:
         return start_process([sys.executable, *words])
 
     def close(self) -> None:
-        """Ends it. A second call does nothing."""
+        """Ends the server. A second call does nothing."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -168,10 +167,10 @@ class _Forked:
     """A ``Child`` that another process forked.
 
     Args:
-        process: Its descriptor.
+        process: The process's descriptor.
         to_child: Its standard input.
         from_child: Its standard output.
-        status: Where its exit status comes.
+        status: The pipe that gets its exit status.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class _Forked:
         self._status = status
         self._stdin = os.fdopen(to_child, "wb")
         self._stdout = os.fdopen(from_child, "rb")
-        # A descriptor that was closed may be another process's by now.
+        # A closed descriptor may belong to another process by now.
         self._lock = threading.Lock()
         self._is_ended = False
 
@@ -200,7 +199,7 @@ class _Forked:
                     signal.pidfd_send_signal(self._process, signal.SIGKILL)
 
     def end(self, timeout_s: float) -> str:
-        # What a dead one did not read, or another thread is sending.
+        # The process may not have read all, or another thread is sending.
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._stdin.close()
         waiter = select.poll()
@@ -208,7 +207,7 @@ class _Forked:
         if not waiter.poll(1000 * timeout_s):
             self.kill()
             waiter.poll()
-        # Nothing comes where the server was killed too.
+        # Nothing arrives if the server was killed too.
         told = os.read(self._status, STATUS.size)
         with self._lock:
             self._is_ended = True

@@ -11,11 +11,11 @@
     eval                              # where the run has a target: models in order,
                                       # once it has all that it is to have
 
-Every turn carries on from what is published, so whatever killed the last call, the
-same loop resumes. In environments the actor takes what was learned from the learner's
-memory, as both are in one process; a checkpoint and a model come every few seconds, and
-at the end. On a CPU the turns use all cores one after the other: self-play and
-learning never compete for caches, and a seed gives the same run.
+Every turn continues from what is published, so the same loop resumes whatever killed
+the last call. In environments actor and learner are in one process, and the actor uses
+the learner's network in memory; a checkpoint and a model are written every few seconds,
+and at the end. On a CPU each turn uses all cores: self-play and learning never compete
+for caches, and a seed gives the same run.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ def run_inline(
     *,
     num_threads: int,
 ) -> None:
-    """Trains until the budget is spent or ``stop`` hears something. Blocks.
+    """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
 
     Args:
         config: The run's config; its task is what the user typed.
         run: The run; the caller holds its ``train`` lock.
-        budget: Of this call.
+        budget: The call's budget.
         journal: Takes every report.
-        stop: Ends the turn that is going on, with everything saved.
+        stop: Ends the present turn, with everything saved.
         num_threads: Cores to use.
 
     Raises:
         RunError: A role failed or died again and again.
         UsageError: A role refused its config or files.
     """
-    # What roles that worked at once had in memory, before they were killed, is older
-    # than what those write that take turns.
+    # Roles that worked at once may have left experience in memory when they were
+    # killed. It is older than what roles in turns write now.
     remove_services(run)
     launcher = ProcessLauncher(run, config.task)
     processes = [
@@ -104,8 +104,8 @@ def run_inline(
 def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
     """Returns the roles that share a process.
 
-    Torch in the learner's threads slows OpenVINO in its process, so self-play has one
-    of its own; roles that share experience share a process.
+    Torch in the learner's threads would slow OpenVINO in the same process, so self-play
+    has its own process. Roles that share experience share a process.
     """
     playing = tuple(
         role for role in (schedule.acting, schedule.rating, schedule.closing) if role
@@ -121,10 +121,10 @@ class Turns:
     Args:
         config: The run's.
         run: The run.
-        spending: Of the call's budget.
+        spending: The call's budget, and what of it is spent.
         journal: Takes every report.
         handles: The process of each role.
-        stop: Ends the turn that is going on.
+        stop: Ends the present turn.
     """
 
     def __init__(
@@ -150,9 +150,9 @@ class Turns:
         self._games_seen: set[Path] = set()
 
     def run(self) -> None:
-        """Turns until the budget is spent or something stops it."""
+        """Takes turns until the budget is spent or the run is stopped."""
         if self._run.checkpoints.latest() is None:
-            # The first model; what was imported may be learned from before any game.
+            # Makes the first model; imported games may be learned from before any game.
             self._learn()
         while not self._stop.event.is_set():
             self._learn()
@@ -160,7 +160,7 @@ class Turns:
             self._rate()
             if self._is_over():
                 if self._schedule.is_shared:
-                    # What the last turns learned and left for later becomes a model.
+                    # What the last turns learned but did not save becomes a model.
                     self._learn(saves=True)
                 self._close()
                 return
@@ -187,22 +187,22 @@ class Turns:
             if role == "learn":
                 self._count_frames(report)
                 self._learn_rest(report)
-        # The first turns of a call start processes, which tells nothing of the next.
+        # The first turns of a call start processes, so their times are not typical.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
 
     def _count_frames(self, report: dict[str, Any] | None) -> None:
-        """Takes what the table has: a process that was killed took some with it."""
+        """Sets the frames from the table: a killed process may have lost some."""
         table = {} if report is None else report.get("table", {})
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
             self._journal.frames_left(self._spending.frames_left())
 
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
-        """Takes turns until the generation is learned from whole, as in one turn.
+        """Takes turns until the whole generation is learned from, as in one turn.
 
-        Where others play meanwhile that may never be: the first turn that takes in new
-        games is the last before a model comes.
+        If other processes play meanwhile that might never happen, so the first turn
+        that takes in new games is the last before a model is made.
         """
         while report is not None and report.get("steps_left"):
             report = self._turn("learn")
@@ -227,7 +227,7 @@ class Turns:
         self._journal.frames_left(self._spending.frames_left())
 
     def _wait_for_games(self) -> None:
-        """Returns once the other run has sealed some, or the end has come."""
+        """Returns once the other run has sealed games, or this run is to end."""
         experience = with_games(self._config, self._run).experience
         start_s = time.monotonic()
         while not self._stop.event.is_set() and not self._is_over():

@@ -1,8 +1,8 @@
-"""What a launcher is: where role processes are. Which of them works when is a schedule.
+"""The interface of a launcher, which starts role processes somewhere.
 
-``inline`` and ``local`` start processes of this machine, in turns and all at once;
-``ray`` starts actors of a Ray cluster. A launcher is one file, and the only place that
-knows its cluster.
+``inline`` and ``local`` start processes of this machine, ``ray`` actors of a Ray
+cluster, ``mpi`` processes beside ranks. A launcher is one file, and only it knows its
+cluster. When each role works is decided by a schedule.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 OnProgress = Callable[[dict[str, Any]], None]
-"""Takes what a role tells in the middle of a turn."""
+"""Called with a role's progress report during a turn."""
 OnDeath = Callable[[str, str], None]
-"""Takes a role, and how its process died, before it is started again."""
+"""Called with a role, and how its process died, before it is started again."""
 
 
 class Handle(Protocol):
@@ -33,7 +33,7 @@ class Handle(Protocol):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Its roles."""
+        """The roles of the process."""
 
     def turn(
         self,
@@ -49,8 +49,8 @@ class Handle(Protocol):
 
         Args:
             role: One of ``roles``.
-            on_progress: Takes what the role tells on the way.
-            on_death: Told of each death.
+            on_progress: Called with the role's progress.
+            on_death: Called for each death of the process.
             details: As for ``RoleHost.turn``; the same when the turn is redone.
 
         Raises:
@@ -66,7 +66,7 @@ class Handle(Protocol):
         """
 
     def kill(self) -> None:
-        """Ends the process at once, where there is one. Does not block; any thread."""
+        """Kills the process at once, if there is one. Does not block; any thread."""
 
     def close(self) -> None:
         """Stops the process and waits for it; kills one that does not leave.
@@ -80,7 +80,7 @@ def close_all(handles: Iterable[Handle]) -> None:
     """Closes every handle, whatever one of them raises.
 
     Raises:
-        RunError: The first of them, unless the caller's own error is on its way.
+        RunError: The first error, unless the caller is already raising one.
     """
     is_failing = sys.exc_info()[1] is not None
     errors = []
@@ -103,14 +103,14 @@ class Launcher(Protocol):
         resources: RoleResources,
         index: int = 0,
     ) -> Handle:
-        """Returns the handle of a new process; it may begin with its first turn.
+        """Returns the handle of a new process, which may begin with its first turn.
 
         Args:
-            roles: What it hosts.
+            roles: The roles that it hosts.
             num_threads: Threads that each of its roles may use, at least 1.
-            resources: What a cluster keeps for it.
+            resources: What a cluster reserves for it.
             index: Which of several with these roles, from 0.
 
         Raises:
-            TengenError: There is no place for another one.
+            TengenError: There is no room for another process.
         """

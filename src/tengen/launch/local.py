@@ -1,8 +1,8 @@
 """The local launcher: every role at once, each in a process of this machine.
 
-It is for machines where roles do not compete for one thing: a GPU works for self-play
-while the processors learn, and the other way round. On processors alone ``inline``
-keeps all of them busy too, and gives the same run for a seed.
+It is for machines where roles do not compete for the same hardware: a GPU evaluates for
+self-play while CPU cores learn, or the other way round. On CPU cores alone ``inline``
+also keeps all cores busy, and gives the same run for a seed.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@
 
     mpirun -n 8 tengen train go/9 --launch mpi
 
-All ranks make the same call. The first is the runner, and holds the roles that learn
-and judge; each of the others holds one that acts, by the table of ``launch.ranks``.
-Once training has ended each rank has a process of the closing role. A host needs
-tengen, and the run directory under the same path. A rank that dies has ``mpirun`` end
-the call, and the same command goes on with the run; one that is silent, as where its
-host is cut off, ends it too.
+All ranks make the same call. The first rank is the runner, and holds the roles that
+learn and judge. Each of the other ranks holds one acting process, by the table of
+``launch.ranks``. Once training has ended, each rank has a process of the closing role.
+A host needs tengen, and the run directory under the same path. If a rank dies,
+``mpirun`` ends the call, and the same command resumes the run. A silent rank, for
+example on a host that is cut off, also ends the call.
 
 MPI carries messages of some hundred bytes, a few for each turn of a role: see
 ``launch.ranks.post``.
@@ -68,27 +68,27 @@ __all__ = [
     "run_mpi",
 ]
 
-# What mpirun of Open MPI, Slurm's srun, and mpirun of MPICH and Intel set.
+# Variables that Open MPI's mpirun, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _LEFT_S = 30.0
-"""For processes of an earlier call to end, whose ranks were killed."""
+"""Seconds for processes of an earlier call to end, after their ranks were killed."""
 _LOOK_S = 0.05
 
 _runner: Runner | None = None
 
 
 def join_ranks(threads: int | None) -> None:
-    """Has this process take its part among the ranks of ``mpirun``.
+    """Makes this process take its part among the ranks of ``mpirun``.
 
-    The first rank returns once all have begun; the others hold roles until it ends, and
-    then end their process: they never return.
+    The first rank returns once all ranks have begun. The other ranks never return: they
+    hold roles until the first rank ends, and then end their process.
 
     Args:
         threads: Cores to use on each host; None for all.
 
     Raises:
-        UsageError: Nobody ran ``mpirun``, MPI cannot be loaded, or the ranks run
-            different versions.
+        UsageError: The command was not started by ``mpirun``, MPI cannot be loaded, or
+            the ranks run different versions.
         RunError: A rank does not begin.
     """
     global _runner
@@ -114,12 +114,12 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
 
     Args:
         config: The run's.
-        keeps_count: Whether the user said how many processes act; else there are as
-            many as ranks are left for them.
+        keeps_count: Whether the user gave the number of acting processes; else there is
+            one for each rank that is left.
 
     Raises:
-        UsageError: The roles need more ranks or fewer, or what one asks for, or a GPU
-            that the config names, is nowhere.
+        UsageError: The roles need more ranks or fewer, or no rank has what a role asks
+            for or a GPU that the config names.
     """
     ranks = _joined().ranks
     config = config if keeps_count else filled(config, ranks)
@@ -128,7 +128,7 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
 
 
 def has_learner_here(config: RunConfig) -> bool:
-    """Returns whether the learner's rank is on the host of the first one.
+    """Returns whether the learner's rank is on the first rank's host.
 
     Args:
         config: The run's, as ``fit_ranks`` returned it.
@@ -236,9 +236,9 @@ class MpiLauncher:
 
 
 class _Watching:
-    """Names the ranks that died where ``mpirun`` ends the call because of them.
+    """Names the ranks that died when ``mpirun`` ends the call because of them.
 
-    It says so to nobody: it sends every rank the signal that Ctrl-C sends too.
+    ``mpirun`` does not say why: it sends every rank the same signal as Ctrl-C.
     """
 
     def __init__(self, runner: Runner, stop: StopListener, log: HostsLog) -> None:
@@ -250,7 +250,7 @@ class _Watching:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends, and keeps which ranks were lost. Blocks for a second at most."""
+        """Ends the watching and logs lost ranks. Blocks for a second at most."""
         self._is_over.set()
         self._thread.join()
 
@@ -294,7 +294,7 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
 
 def _hold(mpi: Any, wire: MpiWire, info: RankInfo) -> NoReturn:
     """Holds roles until the runner ends; does not return."""
-    # The runner decides what they mean, and mpirun sends them to all.
+    # mpirun sends signals to all ranks; only the runner decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     lost = f"rank (0) said nothing for {SILENCE_S:g} s; see the host of the runner"
@@ -317,11 +317,11 @@ def _hold(mpi: Any, wire: MpiWire, info: RankInfo) -> NoReturn:
 
 
 def _leave(mpi: Any, runner: Runner) -> None:
-    """Ends the other ranks at the end of the first."""
+    """Ends the other ranks when the first one ends."""
     if runner.end():
         mpi.Finalize()
     else:
-        # MPI would wait for ranks that are lost.
+        # MPI would wait for lost ranks.
         sys.stdout.flush()
         sys.stderr.flush()
         mpi.COMM_WORLD.Abort(1)
@@ -338,7 +338,7 @@ def _place(one: Placed) -> Place:
 
 
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
-    """Returns the table for people, a line a rank."""
+    """Returns the table as text, one line for each rank."""
     lines = []
     for rank in ranks:
         held = [
@@ -359,7 +359,7 @@ def _gpus(one: Placed) -> str:
 def _await_earlier(
     run: RunDirectory, table: Sequence[Placed], stop: StopListener
 ) -> None:
-    """Waits while processes of an earlier call save: their ranks were killed."""
+    """Waits while processes of an earlier call, whose ranks were killed, save."""
     locks = []
     for one in table:
         for role in one.worker.roles:

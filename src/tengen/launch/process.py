@@ -1,4 +1,4 @@
-"""A role process of a run, supervised: given turns, and started again when it dies."""
+"""A supervised role process, which gets turns and is started again when it dies."""
 
 from __future__ import annotations
 
@@ -29,51 +29,52 @@ __all__ = [
 _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
 _HEALTHY_S = 60.0
-"""A process that finishes turns for so long breaks the row; far above any pause."""
+"""Seconds after which a process that finished a turn ends the row; longer than any
+pause."""
 _KILLED = ("signal 9", "its actor's ")
-"""How ``Child.end`` begins to say that somebody else ended the process: also that its
-actor of a cluster is gone, as with its host."""
+"""The beginning of ``Child.end``'s words if the process was ended from outside: by
+SIGKILL, or with its actor on a cluster, for example because the host was lost."""
 _FIRST_BACKOFF_S = 0.5
 _END_TIMEOUT_S = 30.0
-"""For a process to leave once it has nothing more to do."""
+"""Seconds for a process to end once it has nothing more to do."""
 
 
 class Child(Protocol):
     """One process with some roles, and the pipe to it; see ``launch.protocol``."""
 
     def send(self, message: dict[str, Any]) -> None:
-        """Sends a message; nothing happens where the process is gone. Any thread."""
+        """Sends a message; does nothing if the process is gone. Any thread."""
 
     def receive(self) -> dict[str, Any] | None:
         """Returns the next message, or None when the process is gone. Blocks."""
 
     def kill(self) -> None:
-        """Ends the process at once. Does not block; any thread."""
+        """Kills the process at once. Does not block; any thread."""
 
     def end(self, timeout_s: float) -> str:
         """Waits for the end of the process, and says how it ended, in words. Blocks.
 
         Args:
-            timeout_s: After that it is killed.
+            timeout_s: Seconds after which the process is killed.
         """
 
 
 class RoleProcess:
     """A process with some roles, a ``Handle``.
 
-    A child that dies is started again with growing pauses and its turn is redone,
-    which a role makes safe; after five deaths in a row the run ends and names it. Two
-    things break the row: a process that finished a turn a minute or more after its
-    start, and one that had finished a turn and was then ended by SIGKILL or lost with
-    its host, which comes from outside. One that fails by itself soon after each start
-    ends the run, whatever turns it finishes between.
-    A role may ask to be watched (``alive`` of ``launch.protocol``): one that is then
-    silent for too long is killed, and its death is named as the role said.
+    A child that dies is started again with growing pauses and its turn is redone, which
+    is safe for a role. After five deaths in a row the run ends and names the role. Two
+    kinds of death begin a new row: that of a process that finished a turn a minute or
+    more after its start, and that of a process that had finished a turn and was then
+    ended from outside, by SIGKILL or with its host. So a process that fails by itself
+    soon after each start ends the run, even if it finishes turns in between. A role may
+    ask to be watched (``alive`` of ``launch.protocol``): if it is then silent for too
+    long it is killed, and the reason that the role gave is reported.
 
     Args:
         roles: What it hosts.
         start: Starts a child. Returns soon.
-        logs: Where to read why it died, in words.
+        logs: Text that says where to read why it died.
     """
 
     def __init__(
@@ -82,12 +83,13 @@ class RoleProcess:
         self.roles = roles
         self._start = start
         self._logs = logs
-        # A child is either there when the stop comes and is told, or never starts.
+        # So that a child either exists when the stop comes and is told, or never
+        # starts.
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._is_stopping = threading.Event()
         self._deaths = 0
-        # Of the child that lives: its start, and the end of its last finished turn.
+        # The living child's start, and the end of its last finished turn.
         self._started_s = 0.0
         self._finished_s: float | None = None
 
@@ -143,7 +145,7 @@ class RoleProcess:
         if child is None:
             return
         until = time.monotonic() + _END_TIMEOUT_S
-        # What its roles could not save they say when they are closed.
+        # Roles report what they could not save when they are closed.
         timer = threading.Timer(_END_TIMEOUT_S, child.kill)
         timer.daemon = True
         timer.start()
@@ -161,7 +163,7 @@ class RoleProcess:
             )
 
     def _living(self) -> Child | None:
-        """Returns the child, started if need be; None once the role is to stop."""
+        """Returns the child, started if needed; None once the role is to stop."""
         with self._lock:
             if self._is_stopping.is_set():
                 return None
@@ -193,8 +195,7 @@ class ProcessLauncher:
 
     Args:
         run: The run.
-        task: The run's, as the user typed it; None where nobody did, so that a game in
-            Python is refused.
+        task: The run's task, if the user typed it; None refuses a game in Python.
         at_once: Whether the roles of different processes work at the same time.
     """
 
@@ -246,19 +247,19 @@ def child_arguments(
     connect: Connect | None = None,
     folder: str | None = None,
 ) -> list[str]:
-    """Returns the arguments with which Python is a process with some roles.
+    """Returns Python's arguments for a process with some roles.
 
     Args:
         run: The run.
         roles: What it hosts.
         num_threads: Threads that each of its roles may use.
-        task: The run's, as the user typed it; None where nobody did.
+        task: The run's task, if the user typed it; else None.
         index: Which of several with these roles, from 0.
         at_once: Whether the run's other roles work at the same time.
-        connect: Where the run is, of a process on a host without its directory.
-        folder: What that process works in.
+        connect: Where the run is, for a process on a host without its directory.
+        folder: The folder that such a process works in.
     """
-    # -P: modules of the working directory are imported for a typed task alone.
+    # -P: modules of the working directory are imported only for a typed task.
     words = ["-P", "-m", "tengen.launch.child", f"--index={index}"]
     if at_once:
         words.append("--at-once")
@@ -282,8 +283,8 @@ def start_process(
 
     Args:
         command: Its command line, as ``ProcessLauncher.command`` makes it.
-        own_session: Whether it is no part of this process's group, and so may save
-            where somebody kills that.
+        own_session: Whether it is in a process group of its own, so that it can still
+            save if this process's group is killed.
         environment: None for this process's own.
     """
     return _Subprocess(command, own_session=own_session, environment=environment)
@@ -295,8 +296,8 @@ def ended(process: subprocess.Popen[bytes], timeout_s: float) -> str:
     Blocks.
 
     Args:
-        process: It ends by itself once its input is closed.
-        timeout_s: After that it is killed.
+        process: A process that ends by itself once its input is closed.
+        timeout_s: Seconds after which the process is killed.
     """
     assert process.stdin is not None
     # What a dead one did not read, or another thread is sending.
@@ -351,15 +352,15 @@ class _Subprocess:
 def _last_message(
     child: Child, on_progress: OnProgress, silence: Silence
 ) -> dict[str, Any]:
-    """Returns what ends a turn; {} where the process is gone without a word."""
+    """Returns the message that ends a turn; {} if the process is gone without one."""
     while (message := child.receive()) is not None:
         if "alive" in message:
             silence.heard(**message["alive"])
         elif "progress" in message:
             on_progress(message["progress"])
         else:
-            # A "dying" is not the end of the pipe, which a worker that the process
-            # forked may have.
+            # Return at "dying": a worker that the process forked may keep the pipe
+            # open.
             return message
     return {}
 

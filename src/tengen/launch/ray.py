@@ -1,17 +1,17 @@
 """The Ray launcher: every role at once, each beside an actor of a Ray cluster.
 
-An actor holds one process with roles, as the local launcher starts them, and passes
-messages to and from it: so the roles have an environment of their own, log
-into the run, and end when the actor does. A host needs tengen, installed or at the same
-path. One that has the run directory under the same path works in it; another one plays
-or steps on a mirror of it (``tengen.mirror``), where ``launch.listen`` says where the
-run's host listens.
+An actor holds one role process, started as by the local launcher, and passes messages
+to and from it. So roles have their own process environment, log into the run, and end
+with the actor. A host needs tengen, installed or at the same path. A host with the run
+directory under the same path works in it. Another host plays or steps environments on a
+mirror of the run (``tengen.mirror``), which needs ``launch.listen``.
 
-Ray places: roles that learn, serve and judge ask for one placement group, so that all
-of them have room or none begins; those that act ask one by one, self-play for the host
-whose share it has, actors for any. A host that is lost takes its processes along, which
-are begun again elsewhere. The closing role comes once all these have ended, and has
-what they had; where one host alone has the run directory it is on that one.
+Ray places the processes. Roles that learn, serve and judge ask for one placement group,
+so that either all of them have room or none begins. Acting processes ask one by one:
+self-play for the host whose share it has, actors for any host. When a host is lost, its
+processes are started again elsewhere. The closing role begins once all others have
+ended, and has what they had; if only one host has the run directory, it is on that
+host.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
 "Resources", "Scheduling" and "Placement Groups" of its documentation.
@@ -74,7 +74,7 @@ __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 
 _PROBE_S = 120.0
 _PIN = 0.001
-"""Of the resource that a host alone has, of which it has one."""
+"""The amount asked of a host's own resource, of which the host has 1."""
 
 
 def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
@@ -82,15 +82,15 @@ def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
 
     Args:
         config: The run's.
-        keeps_count: Whether the user said how many processes act; else self-play has
-            one for each host.
+        keeps_count: Whether the user gave the number of acting processes; else
+            self-play has one for each host.
 
     Returns:
-        The config, with their number.
+        The config, with the number of acting processes.
 
     Raises:
-        UsageError: There is no such cluster, a host has another tengen, or a role asks
-            for what no host has, or a device of the config is on none.
+        UsageError: There is no such cluster, a host has another tengen, no host has
+            what a role asks for, or no host has a device of the config.
     """
     connect(config)
     nodes = nodes_of(ray.nodes())
@@ -120,11 +120,11 @@ def run_ray(
         budget: Of this call.
         journal: Takes every report.
         stop: Ends the turns.
-        num_threads: Of no effect: processes have their part of the cluster's hosts.
+        num_threads: Without effect: processes have their part of the cluster's hosts.
 
     Raises:
         UsageError: As ``fit_cluster``, or a host has neither the run directory nor an
-            address to find it by.
+            address of it.
         RunError: A role failed or died again and again.
     """
     fit_cluster(config, keeps_count=True)
@@ -157,8 +157,8 @@ class RayLauncher:
         nodes: The cluster's hosts.
 
     Raises:
-        UsageError: A host has not the run directory, and nothing listens; or what the
-            run needs is not on the only one that has it.
+        UsageError: A host lacks the run directory, and ``launch.listen`` is not set; or
+            the only host with the run directory lacks what the run needs.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class RayLauncher:
             for found in _probe(nodes, self._marker, self._text)
             if not found["has_run"]
         ]
-        # Its certificate need not be on this host where nobody needs a mirror.
+        # If no host needs a mirror, the certificate need not be on this host.
         self._connect = connect_to(config.launch) if lacking else None
         if lacking and self._connect is None:
             raise UsageError(
@@ -189,11 +189,11 @@ class RayLauncher:
                 f"launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
-        # Where some hosts have not the run, its files are this host's.
+        # If some hosts lack the run, its files are only on this host.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
-        # Of the closing role; elsewhere it depends on who works then.
+        # The closing role's process on this host; without one it depends on who worked.
         self._closing: list[Asked] = []
         if home:
             check_fits(config, table, nodes, home)
@@ -245,7 +245,7 @@ class RayLauncher:
         """Returns the processes of the closing role, and makes room for them.
 
         Args:
-            before: Those that worked, which have ended.
+            before: The processes that worked, which have ended.
         """
         self._give_back()
         if not self._home:
@@ -254,7 +254,7 @@ class RayLauncher:
         return [one.worker for one in self._closing]
 
     def close(self) -> None:
-        """Gives back what the cluster keeps for the run."""
+        """Gives back what the cluster reserves for the run."""
         self._hosts.close()
         self._give_back()
 
@@ -269,14 +269,15 @@ class RayLauncher:
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
         elif asked.node:
-            # Once that host is lost any other one is as good, unless it has the files.
+            # If that host is lost any other one will do, unless only that host has the
+            # files.
             soft = not asked.is_bound
             strategy = NodeAffinitySchedulingStrategy(asked.node, soft=soft)
         return self._actor_class.options(
             num_cpus=asked.num_cpus,
             num_gpus=asked.num_gpus,
             scheduling_strategy=strategy,
-            # Supervised here: a turn is redone, not a call.
+            # Restarts are done here, because a turn must be redone, not a call.
             max_restarts=0,
         )
 
@@ -286,14 +287,15 @@ class RayLauncher:
         found = self._table.get((roles, index))
         if found is not None:
             return found
-        # One that came by ``tengen scale`` is as the first of its role, on any host.
+        # A process added by ``tengen scale`` asks for what the first of its role does,
+        # on any host.
         first = self._table[roles, 0]
         name = f"{roles[0]}-{index}"
         worker = dataclasses.replace(first.worker, name=name, index=index)
         return dataclasses.replace(first, worker=worker, node="")
 
     def _bundles(self, home: str) -> list[dict[str, float]]:
-        """Returns what the core asks for, each process a bundle of the group."""
+        """Returns what the core asks for, one bundle of the group a process."""
         resource = [node.resource for node in self._nodes if node.node == home]
         pinned = dict.fromkeys(resource, _PIN)
         return [
@@ -325,12 +327,12 @@ class RayLauncher:
 
 
 def _num_threads(nodes: Sequence[Node]) -> int:
-    """Returns the cores that the processes of one host divide: those of the largest."""
+    """Returns the cores of the largest host, which the processes of a host divide."""
     return max(1, int(nodes[0].num_cpus)) if nodes else 1
 
 
 def _marker(run: RunDirectory) -> tuple[str, str]:
-    """Returns a file that only hosts with this run have, and what is in it."""
+    """Returns a file that only hosts with this run have, and its content."""
     text = run_identity(run)
     (path,) = [
         path for path in run.endpoints.glob("id-*") if path.read_text().strip() == text
@@ -339,10 +341,10 @@ def _marker(run: RunDirectory) -> tuple[str, str]:
 
 
 def _probe(nodes: Sequence[Node], marker: str, text: str) -> list[dict[str, str]]:
-    """Returns what each host says of itself; see ``probe_function``.
+    """Returns each host's report of itself; see ``probe_function``.
 
     Raises:
-        RunError: One says nothing.
+        RunError: A host does not answer.
     """
     probe = ray.remote(num_cpus=0, max_retries=0)(probe_function())
     asked = [
@@ -372,5 +374,5 @@ def _check_versions(found: Sequence[dict[str, str]]) -> None:
         if one["tengen"] != __version__:
             raise UsageError(
                 f"host ({one['host']}) has tengen {one['tengen']} and must have "
-                f"{__version__}, as the one that starts the run; install the same"
+                f"{__version__}, as the host that starts the run; install the same"
             )

@@ -1,4 +1,4 @@
-"""``tengen scale RUN ROLE=N``: more or fewer processes that act."""
+"""``tengen scale RUN ROLE=N``: changes how many processes act in a run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def scale(args: argparse.Namespace) -> dict[str, Any]:
-    """Says in ``run.json`` how many processes act.
+    """Writes the number of acting processes to ``run.json``.
 
-    A call that goes on takes it up within seconds; the next one begins with it.
+    A call that is running changes its processes within seconds; later calls begin with
+    the number.
 
     Raises:
         UsageError: There is no run, the role does not act in it, or the number is out
@@ -37,7 +38,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
     """
     word, equals, number = args.count.partition("=")
     if not equals or not number.isdecimal():
-        raise UsageError(f"count ({args.count}) must be ROLE=N; say actors=32, as one")
+        raise UsageError(f"count ({args.count}) must be ROLE=N; for example actors=32")
     run = RunDirectory.open(args.run)
     check_no_mirror(run)
     with run.lock(RUN_LOCK, wait=True):

@@ -1,7 +1,7 @@
-"""Notices that a process says nothing any more, which it promised to do.
+"""Notices that a process has stopped sending the signs of life that it promised.
 
-A thread of the process itself cannot tell that an extension spins in C and keeps the
-interpreter's lock, as that thread does not run either.
+A thread of the process itself cannot notice that an extension spins in C code and keeps
+the interpreter's lock, because that thread does not run either.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class Silence:
         """Takes a sign of life.
 
         Args:
-            within_s: Seconds until the next one, or the process is killed.
-            otherwise: Why the process died then.
+            within_s: Seconds until the next sign must come, or the process is killed.
+            otherwise: The reason to report if the process is killed.
         """
         with self._changed:
             until_s = time.monotonic() + within_s
             is_sooner = until_s < self._until_s
             self._until_s, self._otherwise = until_s, otherwise
-            # One thread a turn: of hundreds of actors there are as many signs a second.
+            # One thread for a whole turn, because hundreds of actors send hundreds of
+            # signs a second.
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()
@@ -48,7 +49,7 @@ class Silence:
                 self._changed.notify()
 
     def end(self) -> str:
-        """Watches no longer; returns why the process was killed, "" if it was not."""
+        """Ends the watching; returns why the process was killed, "" if it was not."""
         with self._changed:
             self._is_over = True
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""What a run tells about itself: counts, waits, events, the view and the verdict."""
+"""Observing a run: counts, waits, events, the view and the verdict."""
 
 from __future__ import annotations
 

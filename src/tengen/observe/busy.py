@@ -1,4 +1,4 @@
-"""In which share of the time each of several roles worked that work at once."""
+"""The share of time in which each role works, where all roles work at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BusyTimes:
         self.restart()
 
     def restart(self) -> None:
-        """Forgets what was, as when processes have started."""
+        """Forgets all times, for example after processes have started."""
         self._start_s = self._clock()
         self._spans: dict[str, deque[tuple[float, float]]] = {}
 
@@ -33,10 +33,10 @@ class BusyTimes:
         self._begun_s[role] = self._clock()
 
     def end(self, role: str, *, worked: bool, idle_s: float = 0.0) -> None:
-        """Notes that it has ended.
+        """Notes that a role has ended its work.
 
         Args:
-            role: One that began.
+            role: The role, which has begun before.
             worked: Whether it had anything to do; else its time does not count.
             idle_s: Seconds in which it waited for others, which do not count.
         """
@@ -47,10 +47,10 @@ class BusyTimes:
             )
 
     def shares(self) -> dict[str, float]:
-        """Returns of each role that has worked the share of the time, in [0, 1].
+        """Returns for each role that has worked its share of the time, in [0, 1].
 
-        A turn that goes on counts so far, as its end is unknown: of a role that only
-        looks for work that is next to nothing.
+        A turn in progress counts up to now, because its end is unknown; for a role that
+        only looks for work this is almost nothing.
         """
         now_s = self._clock()
         first_s = max(self._start_s, now_s - _WINDOW_S)

@@ -1,4 +1,4 @@
-"""The processor time and the memory of a process and all that it started."""
+"""The CPU time and the memory of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOOK_S = 2.0
 
 
 class CpuClock:
-    """Tells the processor time now and then. Used by one thread at a time.
+    """Reads the CPU time now and then. Used by one thread at a time.
 
     Args:
         clock: Returns seconds that never go back.
@@ -27,9 +27,9 @@ class CpuClock:
         self._start_s = tree_cpu_s() or 0.0
 
     def read(self) -> float | None:
-        """Returns the seconds since this was made; None within two seconds of the last.
+        """Returns the CPU-seconds since this was made; None within 2 s of a call.
 
-        None too where the system does not tell.
+        Also None if the system has no such figures.
         """
         if self._clock() - self._looked_s < _LOOK_S:
             return None
@@ -39,51 +39,51 @@ class CpuClock:
 
 
 def tree_cpu_s(table: Path = Path("/proc"), root: int | None = None) -> float | None:
-    """Returns the processor seconds of a process, its children and theirs, all threads.
+    """Returns the CPU-seconds of a process and its descendants, of all threads.
 
-    Those that have ended and were waited for count too.
+    Descendants that have ended and were waited for count too.
 
     Args:
         table: Linux's table of processes.
         root: The process's id; None for this one.
 
     Returns:
-        None where there is no such table.
+        The seconds; None if there is no such table.
     """
-    # Its own, of the system for it, and both of children that have ended.
+    # User and system time, of the process and of ended children.
     family = _family(table, os.getpid() if root is None else root, slice(11, 15))
     return None if family is None else family / os.sysconf("SC_CLK_TCK")
 
 
 def tree_memory_bytes(root: int, table: Path = Path("/proc")) -> int | None:
-    """Returns the memory of a process, its children and theirs that is in use.
+    """Returns the memory in use by a process and its descendants.
 
-    What several of them share counts once for each.
+    Memory that several processes share counts once for each.
 
     Args:
         root: The process's id.
         table: Linux's table of processes.
 
     Returns:
-        None where there is no such table, or the process has ended.
+        The bytes; None if there is no such table, or the process has ended.
     """
     family = _family(table, root, slice(21, 22))
     return None if family is None else family * os.sysconf("SC_PAGE_SIZE")
 
 
 def _family(table: Path, root: int, wanted: slice) -> int | None:
-    """Returns the sum of fields of a process and all that came of it.
+    """Returns the sum of some fields over a process and its descendants.
 
     Args:
         table: The table of processes.
         root: The process's id.
-        wanted: Which fields behind the name, all of them whole numbers.
+        wanted: Which fields after the name; all are whole numbers.
     """
     sums: dict[int, int] = {}
     parents: dict[int, int] = {}
     for path in table.glob("[0-9]*/stat"):
         try:
-            # The name, in brackets, may hold anything.
+            # The name, in brackets, may contain any characters.
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             process = int(path.parent.name)
             parents[process] = int(fields[1])

@@ -1,8 +1,9 @@
 """What limits a run of environments whose roles all work at once, and what to set.
 
-Each stage waits for another one. Actors wait for answers where inference is slow, and
-for room in the table where the learner is; inference waits for rows and the learner
-for items where actors are slow. So whoever waits least is what the others wait for.
+Each stage waits for a slower one. Actors wait for answers if inference is slow, and for
+room in the table if the learner is slow. Inference waits for rows, and the learner for
+items, if actors are slow. So the stage that waits least is the one that the others wait
+for.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ __all__ = [
     "lighter_learning",
 ]
 
-# Of its time, from which on a stage has nothing left to give.
+# Share of its time at which a stage is at its limit.
 _BEHIND = 0.9
 _FULL = 0.85
-# A learner that works less than that waits for the others.
+# A learner with a smaller share of its time at work waits for other stages.
 _WAITS = 0.5
-# Of the actors' time, from which on the environments, or waiting for the learner to
-# make room, are what takes it.
+# Share of the actors' time from which on the environments, or waits for room in the
+# table, are the main cost.
 _MUCH = 0.5
-# Of the time, below which another stage is not told of.
+# Share of time below which another stage is not shown.
 _SHOWN = 0.05
 
 ENVIRONMENT_ADVICE = {
@@ -67,8 +68,8 @@ LIGHTER = {
         "store.max_items with it"
     ),
 }
-"""What gives a learner less to do, by the setting; the last where a run has none of
-them above 1."""
+"""Advice that gives a learner less to do, by setting; the last one if none of these
+settings is above 1."""
 
 _OTHERS = {"export": "publishing", "gate": "gate"}
 
@@ -78,15 +79,15 @@ class StageTimes:
     """Shares of each stage's own time, each in [0, 1]."""
 
     simulation: float
-    """The environments' steps, of the actors' time."""
+    """Share of the actors' time for the environments' steps."""
     answers: float
-    """Waiting for answers, of the actors' time."""
+    """Share of the actors' time spent waiting for answers."""
     room: float
-    """Waiting for room in the table, of the actors' time."""
+    """Share of the actors' time spent waiting for room in the table."""
     inference: float | None
-    """Evaluating, of inference's time; None where it has not told."""
+    """Share of inference's time spent evaluating; None if it has not reported."""
     learning: float
-    """Learning, of the learner's time."""
+    """Share of the learner's time spent learning."""
 
 
 def environment_verdict(
@@ -95,9 +96,9 @@ def environment_verdict(
     """Returns what the stages do and the advice, ``<stage> <share>, ...: <advice>``.
 
     Args:
-        times: Of late.
-        busy: Of each other role, by its name, the share of the time in which it works.
-        lighter: Of ``lighter_learning``.
+        times: The recent shares.
+        busy: For each other role, by name, the share of time in which it works.
+        lighter: The advice of ``lighter_learning``.
     """
     told = [f"learner {times.learning:.0%} busy"]
     if times.inference is not None:
@@ -117,7 +118,7 @@ def environment_verdict(
 
 
 def lighter_learning(config: Mapping[str, Any]) -> str:
-    """Returns what gives a run's learner less to do.
+    """Returns advice that gives a run's learner less to do.
 
     Args:
         config: The run's, as in ``run.json``.

@@ -1,4 +1,4 @@
-"""The events that are written from now on, or from the first one, each read once."""
+"""Follows event files: reads each event once, from the first one or from now on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN = "learn-command-"
 class EventFiles:
     """Reads what is appended to event files of a run. Used by one thread at a time.
 
-    A file that cannot be read has nothing. Half a line is read once it is whole.
+    A file that cannot be read counts as empty. Half a line is read once it is whole.
 
     Args:
         run: The run.
@@ -39,7 +39,7 @@ class EventFiles:
         self._read_bytes: dict[Path, int] = {}
 
     def skip(self) -> None:
-        """Passes over all that was written so far."""
+        """Skips everything that was written so far."""
         self._read_bytes = {path: path.stat().st_size for path in self._files()}
 
     def new_events(self) -> list[tuple[str, dict[str, Any]]]:
@@ -69,7 +69,7 @@ class EventFiles:
 class EventTail:
     """Reads the events that roles by themselves write from now on.
 
-    The learner's own are left out. Used by one thread at a time.
+    The learner's own events are left out. Used by one thread at a time.
 
     Args:
         run: The run.
@@ -82,7 +82,7 @@ class EventTail:
         self._files = EventFiles(
             run, "*-command-*.jsonl", lambda name: not name.startswith(_OWN)
         )
-        # What was told before this call is of models of before.
+        # Events from before this call are about earlier models.
         self._files.skip()
         self._clock = clock
         self._looked_s = clock()

@@ -1,7 +1,7 @@
-"""Append-only JSON lines, one file an incarnation of a role, one writer each.
+"""Events: append-only JSON lines, one file and writer for each incarnation of a role.
 
-An event is ``{"time_s": <unix seconds>, "kind": <str>, ...}``. A writer that is killed
-may leave half a line at the end; readers pass over it.
+An event is ``{"time_s": <unix seconds>, "kind": <str>, ...}``. A killed writer may
+leave half a line at the end, which readers ignore.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class EventListener(Protocol):
-    """Who takes events as they are written. Raises nothing."""
+    """A listener that gets events as they are written. Raises nothing."""
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Takes an event; returns soon."""
@@ -44,11 +44,11 @@ class EventWriter:
     """Appends events of one incarnation; a fresh file each time a role starts.
 
     Not thread-safe. Each event is one write, so that a reader sees whole lines except
-    after a crash. Events are not fsynced: they tell, nothing resumes from them.
+    after a crash. Events are not fsynced, because nothing resumes from them.
 
     Args:
         run: The run.
-        role: Who writes.
+        role: The role that writes.
         incarnation: From ``RunDirectory.new_incarnation``.
         listener: Takes every event that was written, and is closed with the file.
 
@@ -84,7 +84,7 @@ class EventWriter:
             RunError: The disk refuses.
         """
         event = {"time_s": round(time.time(), 3), "kind": kind, **fields}
-        # Behind what a full disk cut short begins a line of its own.
+        # After a line that a full disk cut short, begin a new line.
         line = ("\n" if self._is_cut else "") + json.dumps(event) + "\n"
         try:
             num_written = os.write(self._descriptor, line.encode())
@@ -104,9 +104,9 @@ class EventWriter:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the whole events of one file in order; other lines are passed over.
+    """Yields the whole events of one file in order; ignores other lines.
 
-    Yields none where the file is gone.
+    Yields nothing if the file is gone.
     """
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         for line in file:
@@ -115,10 +115,10 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_progress(run: RunDirectory) -> Progress | None:
-    """Returns where a run is: the latest ``progress`` event over all its files.
+    """Returns a run's progress: the latest ``progress`` event of all its files.
 
-    Between files the writers' clocks count. Events that hold no progress, damaged or
-    of other code, are passed over; None where there is no other.
+    The writers' clocks decide the order between files. Damaged events, and events of
+    other versions that hold no progress, are ignored; None if there is no event left.
     """
     found = _events_by_time(run, lambda event: event["kind"] == "progress")
     for event in reversed(found):
@@ -128,9 +128,9 @@ def read_progress(run: RunDirectory) -> Progress | None:
 
 
 def read_gate(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns the latest that was told of a match of the gate, by whoever ran it.
+    """Returns the latest report of a match of the gate, whichever process ran it.
 
-    Between files the writers' clocks count.
+    The writers' clocks decide the order between files.
 
     Returns:
         ``candidate``, its number; ``accepted``, None while it is not decided;
@@ -164,7 +164,7 @@ def _events_by_time(
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """Returns the event of a line, or None for one that is none: unfinished, damaged.
+    """Returns the event of a line, or None for an unfinished or damaged line.
 
     Args:
         line: Of an event file, with its end.

@@ -1,8 +1,8 @@
-"""On which hosts the processes of a call are, where a cluster has several.
+"""On which hosts the processes of a call are, if it has several hosts.
 
-``RUN/events/hosts-N.jsonl`` is the file of one call: first ``placed``, the table, then
-what became of the places; a cluster that places processes itself tells of each as it
-begins there. ``tengen train`` alone writes it.
+``RUN/events/hosts-N.jsonl`` is the file of one call. First it has ``placed``, the
+table, then what became of the places; if a cluster itself places processes, one event
+for each process as it begins. Only ``tengen train`` writes the file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Place:
     """A process of a run and where it is."""
 
     place: str
-    """As the launcher names it, ``rank 1``."""
+    """The launcher's name of the place, such as ``rank 1``."""
     host: str
-    """Its host's name."""
+    """The name of its host."""
     name: str
-    """The process, ``selfplay-0``."""
+    """The process, such as ``selfplay-0``."""
     roles: tuple[str, ...]
-    """What it hosts."""
+    """The roles that it hosts."""
     num_threads: int
-    """That each of its roles may use."""
+    """Threads that each of its roles may use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +40,13 @@ class Hosts:
     """What the file of a call says."""
 
     call: str
-    """No other call has it."""
+    """The id of the call, which no other call has."""
     process: str
-    """Of ``tengen train``, as ``RunDirectory.lock_holder`` names it."""
+    """The process of ``tengen train``, as ``lock_holder`` names it."""
     places: tuple[Place, ...]
     """Every process."""
     lost: tuple[str, ...]
-    """Places that were lost since, and how, a line each."""
+    """Places that were lost since, and how, one line each."""
 
 
 class HostsLog:
@@ -54,8 +54,8 @@ class HostsLog:
 
     Args:
         run: The run.
-        call: No other call has it.
-        process: Of ``tengen train``, as ``RunDirectory.lock_holder`` names it.
+        call: The id of the call, which no other call has.
+        process: The process of ``tengen train``, as ``lock_holder`` names it.
         places: Every process.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How far a run is: the one record that the view and ``status`` show."""
+"""The progress of a run: the record that the view and ``status`` show."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Progress", "ServerProgress"]
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProgress:
-    """What one inference server did of late."""
+    """What one inference server did recently."""
 
     server: int
-    """Which it is, from 0."""
+    """Its index, from 0."""
     host: str
     """The name of its host."""
     model: int
@@ -25,11 +25,11 @@ class ServerProgress:
     num_sessions: int
     """Groups of the actors' copies that it answers."""
     rows_per_s: float
-    """Rows that it answered a second."""
+    """Rows that it answered per second."""
     batch_rows: float
     """Rows of a batch, on the mean."""
     batch_fill: float
-    """These over the rows of all its groups, in [0, 1]."""
+    """``batch_rows`` over the rows of all its groups, in [0, 1]."""
     busy: float
     """Share of its time in which it evaluated, in [0, 1]."""
 
@@ -46,8 +46,8 @@ class Progress:
     elapsed_s: float
     """Seconds of this call."""
     cpu_s: float | None = None
-    """Processor seconds of this call, of all its processes on this machine; told now
-    and then."""
+    """CPU-seconds of this call, of all its processes on this machine; set now and
+    then."""
     stage: str = ""
     """What happens now: self-play, learning, rating."""
     num_games: int | None = None
@@ -85,8 +85,8 @@ class Progress:
     loss: float | None = None
     """Mean total loss of the last generation."""
     lag_steps: float | None = None
-    """Learner steps that the models which acted were behind, of the batches that were
-    learned from last; None in games."""
+    """Policy lag: by how many learner steps the models that acted were behind the
+    learner, in the latest batches; None in games."""
     mean_return: float | None = None
     """Mean return of the last episodes."""
     rating: float | None = None
@@ -105,7 +105,7 @@ class Progress:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Progress:
-        """Returns what ``to_dict`` gave; other keys, as events have, are passed over.
+        """Returns the progress from ``to_dict``; ignores other keys, which events have.
 
         Raises:
             UsageError: ``generation`` or ``elapsed_s`` is missing, or a value is of

@@ -1,4 +1,4 @@
-"""One line on stderr that says how far a command is, of any that takes a while."""
+"""One line on stderr that says how far a slow command is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
-# What is done sooner needs no progress.
+# A command that is done sooner shows no progress.
 _PATIENCE_S = 2.0
 _DRAW_S = 0.5
 _LOG_S = 30.0
@@ -23,7 +23,7 @@ _open: set[ProgressLine] = set()
 
 
 class ProgressLine:
-    """Says what goes on, after two seconds, until it is closed.
+    """Shows what a command does, from two seconds after its start until closed.
 
     On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
     is a line every half minute, so that a log shows that something goes on. A thread
@@ -95,7 +95,7 @@ class ProgressLine:
             self._write("\r\033[K")
 
     def _write(self, text: str) -> None:
-        # Who reads may have left, which is no reason to end the work.
+        # The reader may be gone, which is no reason to end the work.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
@@ -103,7 +103,7 @@ class ProgressLine:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-    """Within it no line is shown, as with ``--quiet``."""
+    """Context in which no line is shown, as with ``--quiet``."""
     global _is_silent
     before, _is_silent = _is_silent, True
     try:
@@ -114,7 +114,7 @@ def silenced() -> Iterator[None]:
 
 @contextlib.contextmanager
 def wiped() -> Iterator[None]:
-    """Within it no line is on the terminal, so that others may print on stderr."""
+    """Context in which no line is on the terminal, so that stderr is free."""
     with contextlib.ExitStack() as stack:
         for line in list(_open):
             stack.enter_context(line._lock)

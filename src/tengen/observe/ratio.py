@@ -1,7 +1,8 @@
-"""Whether players and learner go together where each runs by itself, and what to set.
+"""Whether players and learner keep pace, where each runs by itself, and what to set.
 
 The learner may use each row a number of times (``store.limiter.samples_per_row``) and
-waits when it has: so the share of the time in which it learns tells which is slower.
+then waits for new rows. So the share of time in which it learns shows which side is
+slower.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def ratio(
         events: The learner's, in order.
         config: The run's, as in ``run.json``.
         now_s: The time, unix seconds.
-        suppliers: The roles that the learner waits for, in the order of the rows' way:
-            the share of the time in which each is busy, None where nobody is it.
+        suppliers: The roles that the learner waits for, in the order in which rows pass
+            them, each with the share of time in which it is busy, or None if no process
+            has the role.
     """
     turns = [event for event in events if event["kind"] == "turn"]
     steps = [turn for turn in turns if turn.get("num_steps")]

@@ -107,7 +107,7 @@ def read_ratio(run: RunDirectory) -> str | None:
 
 
 def needed_roles(content: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the roles without which a run does not go on.
+    """Returns the roles that a run needs to make progress.
 
     Args:
         content: Of ``run.json``.
@@ -208,7 +208,7 @@ def _state(event: dict[str, Any]) -> str:
 
 
 def _done(event: dict[str, Any], name: str, word: str) -> str:
-    """Returns how much of a turn is done, of how much where that is known."""
+    """Returns how much of a turn is done, and the total if it is known."""
     total = event.get(name.replace("num_", "of_"))
     of = "" if total is None else f" of {total:,}"
     return f"{event[name]:,}{of} {word}"

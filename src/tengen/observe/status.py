@@ -31,10 +31,12 @@ __all__ = [
 ]
 
 HOST_STATUS = "host_status.json"
-"""In the folder of a mirror (``tengen.mirror``): what its run's host said last."""
+"""The file in a mirror's folder (``tengen.mirror``) with the last status from the run's
+host."""
 
 _LITTLE_BYTES = 1e9
-# One is judged and one may have come since: more will not all be judged.
+# One candidate is being judged and one may be new: if there are more, not all will be
+# judged.
 _MANY_CANDIDATES = 3
 
 
@@ -44,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def status(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints where a run is and what limits it; returns ``read_status``.
+    """Prints a run's progress and what limits it; returns ``read_status``.
 
     Raises:
         UsageError: There is no run.
@@ -129,7 +131,7 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
 
 
 def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """Returns what a mirror was told of its run last, and that for people.
+    """Returns the last status that a mirror got of its run, and its text.
 
     Raises:
         RunError: The file is damaged.
@@ -147,7 +149,7 @@ def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
 
 
 def _hosts(run: RunDirectory, running: str | None) -> Hosts | None:
-    """Returns what the call that runs says of its hosts, or else the last one."""
+    """Returns the hosts of the running call, or else of the last one."""
     hosts = read_hosts(run)
     if hosts is None or (running is not None and hosts.process != running):
         return None
@@ -169,7 +171,7 @@ def _role(role: dict[str, Any]) -> str:
 
 
 def _unfinished(run: RunDirectory) -> list[str]:
-    """Returns the writers that a process left with games that nobody learns from."""
+    """Returns writers whose unfinished games no process continues."""
     writers = {
         path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
     }
@@ -182,7 +184,7 @@ def _gate(candidate: int, accepted: bool | None, summary: str) -> str:
 
 
 def _origin(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns the origin of the newest model; None where its file does not tell."""
+    """Returns the origin of the newest model; None if its file does not have it."""
     newest = run.models.latest()
     if newest is None:
         return None
@@ -265,7 +267,7 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("unfinished", f"{names}; the command that played goes on with it"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
-    # An older host of a mirror says nothing of it.
+    # The host of a mirror may be of an older version, which does not report it.
     if report.get("target") is not None:
         rows.append(("target", target_line(report["target"])))
     if report["num_candidates"]:

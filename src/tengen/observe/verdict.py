@@ -1,8 +1,9 @@
 """What limits a run, in one line, and what to set: pure functions of shares of time.
 
-Where roles take turns, what is short shows in how the time is divided. Where all work
-at once, it shows in how busy the learner is: it may use each row a number of times
-(``store.limiter.samples_per_row``) and waits when it has.
+Where roles take turns, the division of the time shows what limits the run. Where all
+roles work at once, the learner's share of time at work shows it: the learner may use
+each row a number of times (``store.limiter.samples_per_row``) and then waits for new
+rows.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ __all__ = [
     "waiting_verdict",
 ]
 
-# Of the time, where another stage than playing is worth looking at.
+# Share of the time from which on a stage other than playing may be the limit.
 _MUCH = 0.5
 _SOME = 0.25
-# Of the time, below which another stage is not told of.
+# Share of the time below which another stage is not shown.
 _SHOWN = 0.05
-# A stage that works more than this share of its time has nothing left to give.
+# A stage that works more than this share of its time is at its limit.
 _FULL = 0.85
-# A role that works at the same time as others is behind them from this share on, and
-# waits for them below that one.
+# Where roles work at once, a role holds up the others above the first share, and waits
+# for them below the second.
 _BEHIND = 0.9
 _WAITS = 0.5
-# Slots that have no game to go on with leave batches emptier than this.
+# Batches are emptier than this if slots have no game left to play.
 _HALF_EMPTY = 0.6
-# Of the processes that wait for room.
+# How many of the processes that wait for room are named.
 _NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
-"""What a role does, and what takes its time beside the net."""
+"""By role: its activity, and what takes its time besides the net."""
 
 ADVICE = {
     "selfplay": {
@@ -127,23 +128,23 @@ class Shares:
     """Shares of time over one generation, each in [0, 1]."""
 
     playing: float
-    """Self-play, or acting in environments, of the whole."""
+    """Share of the whole time for self-play, or for acting in environments."""
     learning: float
-    """The learner, of the whole; what no field has is publishing."""
+    """Share of the whole time for the learner; time in no field is publishing."""
     inference_busy: float
-    """The net, of the threads' time while playing."""
+    """Share of the threads' time while playing for the net."""
     tree_busy: float
-    """Games, trees and environments, of the threads' time while playing."""
+    """Share of the threads' time while playing for games, trees and environments."""
     batch_fill: float = 1.0
     """Rows in an inference batch over its capacity."""
     gate: float = 0.0
-    """The gate's matches, of the whole."""
+    """Share of the whole time for the gate's matches."""
     rating: float = 0.0
-    """Matches that rate models, of the whole."""
+    """Share of the whole time for matches that rate models."""
 
     @property
     def others(self) -> dict[str, float]:
-        """What is neither playing nor learning, by its name, of the whole."""
+        """Shares of the time, by name, of what is neither playing nor learning."""
         named = self.playing + self.learning + self.gate + self.rating
         return {
             "gate": self.gate,
@@ -156,9 +157,9 @@ def verdict(role: str, shares: Shares, lighter: str = "") -> str:
     """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
 
     Args:
-        role: That acts, ``selfplay`` or ``actor``.
+        role: The role that acts, ``selfplay`` or ``actor``.
         shares: Of the last generation.
-        lighter: Of ``lighter_learning``, in environments.
+        lighter: The advice of ``lighter_learning``, in environments.
     """
     stages = [_playing(role, shares), f"learning {shares.learning:.0%}"]
     stages += [
@@ -169,9 +170,9 @@ def verdict(role: str, shares: Shares, lighter: str = "") -> str:
 
 
 def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str:
-    """Returns the same where all roles work at once, ``at once, <role> <share>; ...``.
+    """Returns the verdict where roles work at once, ``at once, <role> <share>; ...``.
 
-    The shares are of the time in which each role works: together more than one.
+    Each share is the share of time in which a role works; they sum to more than 1.
 
     Args:
         role: That acts.
@@ -196,10 +197,10 @@ def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str
 
 
 def room_verdict(names: Sequence[str]) -> str:
-    """Returns the same for a run that waits for its cluster to begin processes.
+    """Returns the verdict for a run that waits for its cluster to begin processes.
 
     Args:
-        names: Theirs; of none it is empty.
+        names: The names of the processes; without any the verdict is empty.
     """
     if not names:
         return ""
@@ -212,11 +213,11 @@ def room_verdict(names: Sequence[str]) -> str:
 
 
 def waiting_verdict(learning: float, waiting: float) -> str:
-    """Returns the same for a run that learns from another's games.
+    """Returns the verdict for a run that learns from another run's games.
 
     Args:
         learning: The learner's share of the time, in [0, 1].
-        waiting: That in which there were no new games.
+        waiting: The share of the time in which there were no new games.
     """
     advice = (
         "games come slowly; raise --set store.limiter.samples_per_row to use each row "
@@ -236,7 +237,7 @@ def _playing(role: str, shares: Shares) -> str:
 
 
 def _limit(advice: Mapping[str, str], shares: Shares) -> str:
-    """Returns what limits most, of what there is advice for."""
+    """Returns what limits the run most, among what there is advice for."""
     if shares.learning > _MUCH:
         return "learning"
     others = shares.others

@@ -19,7 +19,7 @@ _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 
 
 class View(Protocol):
-    """What the runner tells; every call returns soon. Not thread-safe.
+    """Shows what the runner reports; every call returns soon. Not thread-safe.
 
     ``with make_view(...) as view:`` opens and closes it.
     """
@@ -33,7 +33,7 @@ class View(Protocol):
         ...
 
     def update(self, progress: Progress) -> None:
-        """Shows where the run is now; call it as often as you like."""
+        """Shows the run's progress; may be called often."""
         ...
 
     def generation(self, progress: Progress) -> None:
@@ -53,7 +53,7 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
         stream: Where to show it; None for stdout.
     """
     stream = stream or sys.stdout
-    # mpirun gives each rank a terminal, whatever it writes itself to.
+    # mpirun gives each rank a terminal, wherever mpirun's own output goes.
     is_live = stream.isatty() and _OF_MPIRUN not in os.environ
     return _LiveView(title, stream) if is_live else _PlainView(stream)
 
@@ -89,14 +89,14 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
 def plain_line(progress: Progress) -> str:
     """Returns one generation as one line, ``generation 3 | games 128 | ...``.
 
-    Of environments it is the actors' turns so far, ``turns 3 | episodes 128 | ...``.
+    In environments it shows the actors' turns so far, ``turns 3 | episodes 128 | ...``.
     """
     fields = [f"{name} {text}" for name, text in describe(progress)]
     return " | ".join([*fields, *([progress.verdict] if progress.verdict else [])])
 
 
 class _PlainView:
-    """One line a generation, for logs and pipes."""
+    """Prints one line for each generation, for logs and pipes."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -152,7 +152,7 @@ class _LiveView:
             self._ratings.append(progress.rating)
 
     def message(self, text: str) -> None:
-        # Not wrapped: a command that is broken in two cannot be copied.
+        # Not wrapped, because a command broken into two lines cannot be copied.
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _render(self) -> RenderableType:

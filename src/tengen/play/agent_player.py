@@ -26,13 +26,13 @@ class AgentModel:
     """A model of an environment, and the agent that acts by it."""
 
     name: str
-    """The word that it was opened by."""
+    """The word by which it was opened."""
     directory: ModelDir
     """The model."""
     agent: EnvironmentAgent
-    """Turns answers into actions."""
+    """The agent, which turns the network's answers into actions."""
     backend: Backend
-    """Answers."""
+    """The backend, which evaluates the network."""
 
     @property
     def task(self) -> str:
@@ -47,13 +47,13 @@ def open_agent(
 
     Args:
         model: The model.
-        name: What messages call it.
-        task: The model's, as the user typed it in this call; without it no model of an
-            environment in Python is opened.
+        name: The model's name in messages.
+        task: The model's task, if the user typed it in this call; without it no model
+            of an environment in Python is opened.
         devices: As for ``open_for_play``; None: the CPU.
 
     Raises:
-        UsageError: It plays a board game, was trained for another task, or its
+        UsageError: The model plays a board game or was trained for another task, or its
             environment cannot be made or has changed since.
         RunError: The backend refuses the model.
     """
@@ -76,10 +76,10 @@ def open_agent(
 
 
 class AgentPlayer:
-    """An agent that takes the action it holds best, as ``eval --act greedy`` does.
+    """An agent that takes the greedy action, as ``tengen eval --act greedy`` does.
 
-    ``tengen eval`` does so by itself, but for Atari: there it draws from a policy, and
-    a Q agent takes any action in one of a thousand steps.
+    ``tengen eval`` is greedy by default, except in Atari: there it draws actions from a
+    policy, and a Q agent takes a random action in one of a thousand steps.
 
     Made by ``tengen.load``::
 
@@ -89,15 +89,15 @@ class AgentPlayer:
         while not is_over:
             observation, reward, *_ = env.step(player.act(observation))
 
-    What it remembers of an episode, the network's memory and the last step, is its own.
-    Used by one thread.
+    The player keeps the recurrent state and the last step of the episode itself. Used
+    by one thread.
 
     Args:
-        model: Who acts.
+        model: The model that acts.
 
     Attributes:
         name: The word that it was loaded by.
-        spec: What the environment shows and takes.
+        spec: The environment's observations and actions.
     """
 
     def __init__(self, model: AgentModel) -> None:
@@ -108,7 +108,7 @@ class AgentPlayer:
         """
         self.name = model.name
         self._model: AgentModel | None = model
-        # Knows the forms of observations and actions, and is never stepped.
+        # Only for the forms of observations and actions; it is never stepped.
         self._env = envs.make(model.task, 1, 0)
         self._env.close()
         self.spec = self._env.spec
@@ -133,16 +133,16 @@ class AgentPlayer:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the model. Twice is fine."""
+        """Releases the model. A second call does nothing."""
         self._model = None
 
     @property
     def needs_rewards(self) -> bool:
-        """Whether ``act`` must be told rewards: the network was trained with them."""
+        """Whether ``act`` needs rewards, because the network has them as an input."""
         return LAST_REWARD in self._rows.inputs
 
     def reset(self) -> None:
-        """Begins an episode: forgets all that was seen."""
+        """Begins an episode, and forgets the one before."""
         self._last_action: Any = None
 
     def act(self, observation: Any, reward: float | None = None) -> Any:
@@ -152,14 +152,14 @@ class AgentPlayer:
             observation: As ``reset`` or ``step`` of the environment returned it,
                 perhaps nested; for a suite that is not Gymnasium's, as its own package
                 returns it.
-            reward: What the action before gave. Only where ``needs_rewards``, and not
-                at an episode's first step; ignored elsewhere.
+            reward: The reward of the last action. Needed if ``needs_rewards``, except
+                at an episode's first step; ignored otherwise.
 
         Returns:
             The action as the environment's ``step`` takes it: an int, or an array.
 
         Raises:
-            UsageError: The player was closed, the observation is none of the
+            UsageError: The player was closed, the observation does not fit the
                 environment, or the reward is missing.
             RunError: The network's answer is not finite.
         """
@@ -182,7 +182,8 @@ class AgentPlayer:
     def _told(self, reward: float | None) -> Any:
         if reward is None and self.needs_rewards:
             raise UsageError(
-                f"reward (None) must be given after an episode's first step to "
-                f"{self.name}, whose network is told it; pass act(observation, reward)"
+                "reward (None) must be given after an episode's first step to "
+                f"{self.name}, whose network has it as an input; pass act(observation, "
+                "reward)"
             )
         return self.spec.learned(np.array([reward or 0.0], np.float32))

@@ -1,4 +1,4 @@
-"""What a search found, for people: the board with its policy, and a table."""
+"""Shows what a search found: the board with its policy, and a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def analysis_text(found: Analysis) -> str:
 
 
 def analysis_html(found: Analysis) -> str:
-    """Returns the board, warm where the search would move, and a table beside it."""
+    """Returns the board, coloured where the search would move, and a table."""
     write = _writer(found)
     verdict = _verdict(found, write)
     rows = [_row(action, write) for action in found.actions[:_MOST_ROWS]]
@@ -106,5 +106,5 @@ def _told(action: ActionAnalysis, write: _Write) -> str:
 
 
 def _writer(found: Analysis) -> _Write:
-    """Returns what writes an action as people do."""
+    """Returns a function that writes an action as people do."""
     return make_board_text(open_game(found.task)).write if found.task else str

@@ -1,9 +1,9 @@
 """Boards for people: how an action is written, read and drawn.
 
-What suits a game follows from its policy layout. On boards of cells a move is a letter
-for the column and a number for the row, counted from the bottom, as diagrams of Go and
-gomoku have them: ``e5``; Go's columns have no I, as in GTP: ``J5`` is the ninth. Where
-actions are columns it is the column's number.
+The game's policy layout decides the form. On boards of cells a move is a letter for the
+column and a number for the row, counted from the bottom, as in diagrams of Go and
+gomoku: ``e5``. Go's columns have no I, as in GTP: ``J5`` is in the ninth column. Where
+actions are columns, a move is the column's number.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DIM = "2"
 
 @dataclass(frozen=True)
 class BoardText:
-    """How one game is shown and its moves are written. Never changes.
+    """How one game is drawn and its moves are written. Immutable.
 
-    The base is for any game: moves are action numbers, the board is the game's own
-    text.
+    This base class works for any game: moves are action numbers, and the board is the
+    game's own text.
     """
 
     game: Game
-    """What is played."""
+    """The game that is played."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -43,7 +43,7 @@ class BoardText:
 
     @property
     def letters(self) -> str:
-        """Of the columns, from the left; empty where moves have none."""
+        """The columns' letters, from the left; empty if moves have no letters."""
         return ""
 
     @property
@@ -56,7 +56,7 @@ class BoardText:
         return str(action)
 
     def read(self, text: str) -> int | None:
-        """Returns the action that was typed, legal or not; None for no move at all."""
+        """Returns the typed action, legal or not; None if the text is not a move."""
         if not re.fullmatch("[0-9]{1,6}", text.strip()):
             return None
         action = int(text)
@@ -160,9 +160,9 @@ class _ColumnBoard(BoardText):
 
 
 def make_board_text(game: Game) -> BoardText:
-    """Returns how a game is shown: by its layout, and as its own text for others."""
+    """Returns how a game is shown: by its layout, or else as the game's own text."""
     has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
-    # Whose stones lie on which plane is for every game of OpenSpiel to say.
+    # Each game of OpenSpiel has its own planes for stones.
     has_stones = has_stones and not game.name.startswith(OPENSPIEL_PREFIX)
     if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
         return _CellBoard(game)
@@ -172,7 +172,7 @@ def make_board_text(game: Game) -> BoardText:
 
 
 def read_stones(state: State) -> list[str]:
-    """Returns one text a row, ``X`` the first player's stones and ``O`` the second's.
+    """Returns a text for each row, ``X`` the first player's stones, ``O`` the other's.
 
     Planes 1 and 2 of an observation are the mover's and the opponent's stones: so
     core/games/planes.h has them, and tengen.games.stone_planes.

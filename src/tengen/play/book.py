@@ -15,13 +15,13 @@ from tengen.play.player import Player
 
 __all__ = ["MAX_OPENINGS", "Opening", "find_openings"]
 
-# Of the simulations that judge an opening, those that each of its moves takes.
+# Simulations for each move, as a share of those that judge the opening.
 _MOVE_SHARE = 0.25
 # Tries for one opening, on average, before a search for more is given up.
 _MOST_TRIES = 20
-# What a balancing move is worth to the draw that the search would not play.
+# The weight in the draw of a balancing move that the search would not play.
 _LEAST_SHARE = 1e-3
-# Planes of a native game before others than the stones: core/games/planes.h.
+# The first planes of a native game, which show the stones: core/games/planes.h.
 _STONES = 3
 
 
@@ -32,7 +32,7 @@ class Opening:
     moves: tuple[int, ...]
     """Actions from the start of the game."""
     value_to_play: float
-    """Of the side to move after them, by search, in [-1, 1]."""
+    """Value for the side to move after the moves, by search, in [-1, 1]."""
 
 
 def find_openings(
@@ -49,26 +49,28 @@ def find_openings(
 ) -> list[Opening]:
     """Returns openings in which a search expects neither side to win. Blocks.
 
-    Each is drawn move by move from what a search of the position would play. The last
-    move is drawn from those after which the network expects neither side to win, so
-    that openings are there where the first move is an advantage, too. Then a longer
-    search judges. Of positions that are the same but for a symmetry of the
-    board, or for the order of the moves, only the first is taken.
+    Each move but the last is drawn from the policy of a search. The last move is drawn
+    from those after which the network expects neither side to win, so that openings are
+    found even if the first move is an advantage. Then a longer search judges the
+    opening. Of positions that differ only by a symmetry of the board or the order of
+    the moves, only the first is taken.
 
     Args:
-        player: Who searches; a kept tree would make openings depend on each other.
-        num_openings: How many, 1 to MAX_OPENINGS.
+        player: The player that searches, without a kept tree, which would make openings
+            depend on each other.
+        num_openings: How many openings to find, 1 to MAX_OPENINGS.
         num_plies: Moves of each, at least 1; an opening that ends the game is dropped.
-        num_simulations: Of the search that judges; a quarter for each move.
+        num_simulations: Simulations of the search that judges; each move gets a
+            quarter.
         within: Greatest distance of the value from 0, in [0, 1].
         temperature: Above 0; moves are drawn by the search's policy to the power of one
             over it.
-        seed: Of the draws.
+        seed: Seed of the draws.
         num_threads: Threads that search.
-        watch: Told how many were found and tried, after each try.
+        watch: Called after each try with the numbers of openings found and tried.
 
     Raises:
-        RunError: So many are not there, within 20 tries for each.
+        RunError: Fewer were found within 20 tries for each.
     """
     rng = np.random.default_rng(seed)
     found: list[Opening] = []
@@ -104,9 +106,9 @@ def find_openings(
         if len(found) == num_openings:
             return found
     raise RunError(
-        f"openings ({num_openings}) are not there, only {len(found)} different ones "
+        f"openings ({num_openings}) were not found, only {len(found)} different ones "
         f"of {num_plies} plies are within {within:g}; ask for fewer, or raise "
-        f"--within, --plies or --temperature"
+        "--within, --plies or --temperature"
     )
 
 
@@ -119,7 +121,7 @@ def _policy(
 ) -> tuple[list[int], NDArray[np.float64]]:
     found = player.analyse(moves, num_simulations, threads=num_threads).actions
     policy = np.array([one.policy for one in found])
-    # Of the best move 1 is left, however low the temperature.
+    # Relative to the best move, whose share is 1 however low the temperature is.
     shares = (policy / policy.max()) ** (1.0 / temperature)
     return [one.action for one in found], shares / shares.sum()
 
@@ -145,9 +147,9 @@ def _balancing(
 
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
-    """Returns the same bytes for all images of a position, however it came about."""
+    """Returns the same bytes for all symmetric images and move orders of a position."""
     state = _state(game, moves)
-    # Of the games here the first planes are the stones; others show the last moves.
+    # In native games the first planes show the stones, and later ones the last moves.
     last = None if is_external(game) else _STONES
     return min(
         state.observation(symmetry)[:last].tobytes()

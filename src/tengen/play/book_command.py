@@ -30,10 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
     parser.add_argument(
-        "--openings", type=int, default=100, metavar="N", help="how many (100)"
+        "--openings",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of openings (100)",
     )
     parser.add_argument(
-        "--plies", type=int, default=4, metavar="N", help="moves of each (4)"
+        "--plies", type=int, default=4, metavar="N", help="moves of each opening (4)"
     )
     parser.add_argument(
         "--within",
@@ -58,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="temperature of the moves' draw; above 1 it also draws moves that "
         "the search likes less (1)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (0)")
     parser.add_argument(
         "--threads",
         type=int,

@@ -1,4 +1,4 @@
-"""``tengen play``: a game on the terminal, lines from a pipe where there is none."""
+"""``tengen play``: a game on the terminal, or by lines from a pipe."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--simulations",
         type=int,
         metavar="N",
-        help=f"how long it thinks, simulations a move ({_SIMULATIONS})",
+        help=f"simulations a move, how long the agent thinks ({_SIMULATIONS})",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
@@ -80,7 +80,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         )
         if is_terminal:
             with contextlib.suppress(ImportError):
-                # Gives input() line editing and a history, where it exists.
+                # If readline exists, it gives input() line editing and a history.
                 import readline  # noqa: F401
         run(session, with_prompt=is_terminal)
     return session.report()

@@ -1,4 +1,4 @@
-"""``tengen eval``: what an agent scores in its environment, or against its target."""
+"""``tengen eval``: an agent's return in its environment, or its target's result."""
 
 from __future__ import annotations
 
@@ -49,9 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``eval``."""
     parser.add_argument("model", metavar="RUN", help="RUN, RUN@17 or a model directory")
     parser.add_argument(
-        "--episodes", type=int, default=100, metavar="N", help="how many (100)"
+        "--episodes",
+        type=int,
+        default=100,
+        metavar="N",
+        help="number of episodes (100)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the environment (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the environment (0)"
+    )
     parser.add_argument(
         "--step-timeout",
         type=float,
@@ -91,8 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         type=int,
-        help="only for a run with a target (agent.target), whose models play it in order "
-        "until one passes: cores to use (all); no other option applies there",
+        help="only for a run with a target (agent.target), whose models play it in "
+        "order until one passes: cores to use (all); no other option applies there",
     )
     add_task_argument(parser)
 

@@ -1,8 +1,8 @@
 """How a network expects a game to end, by the heads that otherwise only training reads.
 
-Asked for a position now and then, beside the search: the backend of searches has no
-such heads. A position is looked at under every symmetry of the board at once, and the
-answers are averaged.
+These heads are evaluated now and then, apart from the search, because the search's
+backend does not have them. A position is evaluated under every symmetry of the board at
+once, and the answers are averaged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Forecast:
     """The end of a game as a network expects it, for the side to move."""
 
     ownership_to_play: NDArray[np.float32]
-    """``[H, W]`` in [-1, 1]: 1 where a cell will surely be the side to move's."""
+    """``[H, W]`` in [-1, 1]: 1 where a cell will surely belong to the side to move."""
     score_to_play: float
     """Points by which the side to move will have won, komi counted."""
     score_stdev: float
@@ -41,8 +41,8 @@ class Forecaster:
     """The auxiliary heads of one model, on the CPU. Thread-safe.
 
     Args:
-        directory: Of the model, whose weights are read where it has such heads; None
-            for a player without one.
+        directory: The model's directory, whose weights are read if it has such heads;
+            None for a player without one.
 
     Raises:
         UsageError: A file is missing or damaged.
@@ -53,7 +53,8 @@ class Forecaster:
         self._lock = Lock()
         self._last: tuple[tuple[str, tuple[int, ...]], Forecast] | None = None
         if directory is not None and _has_heads(directory):
-            # Here, for few models have such heads and torch takes seconds to import.
+            # Imported here, because few models have such heads and torch takes seconds
+            # to import.
             from tengen.inference.torch_backend import load_head
 
             self._net = load_head(directory).head.net
@@ -84,7 +85,7 @@ class Forecaster:
         with torch.inference_mode():
             expected = self._net.expect(torch.from_numpy(planes))
             owners = expected["ownership"].flatten(1).numpy()
-            # Of the mixture of the symmetries' distributions.
+            # Mean and deviation of the mixture of the symmetries' distributions.
             means, stdevs = expected["score"].double().T
             mean = float(means.mean())
             stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())

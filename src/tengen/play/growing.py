@@ -1,4 +1,4 @@
-"""What a search found, and searches that grow: looked at between two slices."""
+"""The result of a search, and searches that grow in slices."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ class ActionAnalysis:
     action: int
     """The action."""
     visits: int
-    """Simulations that began with it."""
+    """Simulations that began with the action."""
     prior: float
-    """The network's probability of it among the actions searched, in [0, 1]."""
+    """The network's probability of the action among the searched actions, in [0, 1]."""
     value_to_play: float
     """Mean value of the side to move after it, in [-1, 1]; 0 where not visited."""
     policy: float
-    """The search's probability of it, in [0, 1]; the sum over all is 1."""
+    """The search's probability of the action, in [0, 1]; the sum over all actions is
+    1."""
     score_to_play: float | None = None
     """Mean final score of the side to move after it, in points; None where not visited
     or the network does not estimate it."""
     standard_error: float = 0.0
-    """Of ``utility_to_play``; 0 where that is certain, or not visited."""
+    """Standard error of ``utility_to_play``; 0 where that is certain, or not
+    visited."""
     utility_to_play: float = 0.0
     """Mean of what the search maximised: the value, unless the score counts too."""
     variation: tuple[int, ...] = ()
-    """It and what both sides would play after it; empty unless asked for."""
+    """The action and what both sides would play after it; empty unless asked for."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Analysis:
     num_simulations: int
     """Simulations made; fewer than asked for where the result became certain."""
     is_proven: bool
-    """Whether ``value_to_play`` is certain, by search to the end of the game with the
-    actions that were not left out."""
+    """Whether ``value_to_play`` is certain, because the actions that were not left out
+    were searched to the end of the game."""
     actions: tuple[ActionAnalysis, ...]
     """Every legal action that the search did not leave out, the best first, then by
     visits."""
@@ -68,11 +70,11 @@ class Analysis:
     moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """The actions that led to the position."""
     drawn_action: int | None = None
-    """What a player of a weak level draws; None for other players."""
+    """The action that a player of a weak level draws; None for other players."""
 
     @property
     def action_to_play(self) -> int:
-        """What the player plays: the best action, or the one that its level draws."""
+        """The action that the player plays: the best, or the one its level draws."""
         return self.best_action if self.drawn_action is None else self.drawn_action
 
     def __str__(self) -> str:
@@ -90,23 +92,24 @@ class Contest:
     """The two moves that a search has visited most."""
 
     most_visits: int
-    """Of the first."""
+    """Visits of the first."""
     second_visits: int
-    """Of the other; 0 where there is none."""
+    """Visits of the second; 0 if there is none."""
     is_best: bool
     """Whether the first is what the search would play."""
     has_best_value: bool
-    """Whether no less is expected of the first than of the other."""
+    """Whether the first has at least the value of the second."""
 
 
 class GrowingSearch:
     """One search of one position; see ``Player.begin``. Used by one thread.
 
     Args:
-        searcher: Nobody else's meanwhile; its search of no simulation has run.
-        result: The core's result of that.
+        searcher: A searcher that nothing else uses meanwhile; its search without
+            simulations has run.
+        result: The core's result of that search.
         lock: Held while the model is used.
-        framed: The game of what it finds.
+        framed: The game that is searched.
         moves: The actions that led to the position.
         draw: As for ``to_analysis``.
     """
@@ -129,16 +132,16 @@ class GrowingSearch:
 
     @property
     def num_simulations(self) -> int:
-        """How many were made so far."""
+        """Simulations made so far."""
         return int(self._result.num_simulations)
 
     @property
     def is_proven(self) -> bool:
-        """Whether the result is certain; the search grows no more."""
+        """Whether the result is certain, so that the search does not grow further."""
         return bool(self._result.proof != 0)
 
     def contest(self) -> Contest:
-        """Returns how the best moves stand; cheap."""
+        """Returns how the two most visited moves compare; cheap."""
         first, *others = sorted(self._result.actions, key=lambda row: -row.visits)[:2]
         is_best = self._result.best_action == first.action
         if not others:
@@ -148,12 +151,12 @@ class GrowingSearch:
         return Contest(first.visits, second.visits, is_best, has_best_value)
 
     def grow(self, num_simulations: int) -> None:
-        """Makes so many more simulations, fewer where the result becomes certain.
+        """Makes so many more simulations, fewer if the result becomes certain.
 
         Blocks, without the GIL.
 
         Raises:
-            CoreError: There would be more than 2**24 in all.
+            CoreError: There would be more than 2**24 simulations in all.
             Exception: What the backend raised; the search is ended.
         """
         with self._lock:
@@ -182,15 +185,15 @@ def to_analysis(
     variation_of: Callable[[int], Sequence[int]] = lambda action: (),
     draw: Draw | None = None,
 ) -> Analysis:
-    """Returns the core's result of a search for people.
+    """Returns the core's result of a search as an ``Analysis``.
 
     Args:
-        result: The core's, its actions as the frame numbers them.
+        result: The core's result, with actions as the frame numbers them.
         framed: The game that was searched.
         moves: The actions that led to the position.
         variation_of: Gives an action's variation.
-        draw: Draws what the player plays, of actions, their priors and the best; None
-            where it plays the best.
+        draw: Draws the action to play from the actions, their priors and the best one;
+            None to play the best.
     """
     best = framed.from_frame(result.best_action)
     actions = [

@@ -1,4 +1,4 @@
-"""From a word to a player: of a game, or of an environment."""
+"""Loads the player of a game or an environment from a word."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ def load(
 
     Args:
         word: RUN (its newest model), ``RUN@17``, a model directory, ``katago:FILE``
-            with a network of KataGo's, a player of Go on 19x19 and, by its ``playing``,
-            on other boards, or a bundled player, ``bundled:go/9`` or ``go/9``. A path
-            that exists wins over a bundled player of that name.
-        play: How a player of a game searches, but for ``keeps_tree``; None as the
-            model says, which is as its run's ``agent.play``.
-        devices: ``cpu`` or one GPU, ``cuda:0``, whose answers are not the same bits in
-            batches of other sizes. None: the CPU, or, for a game, the first GPU where
+            with one of KataGo's networks, or a bundled player, ``bundled:go/9`` or
+            ``go/9``. KataGo's network plays Go on 19x19, and on other boards by
+            ``Player.playing``. An existing path wins over a bundled player of the same
+            name.
+        play: How a player of a game searches, except for ``keeps_tree``; None: as in
+            the model, which has its run's ``agent.play``.
+        devices: ``cpu`` or one GPU, ``cuda:0``. A GPU's answers may differ in bits
+            between batch sizes. None: the CPU, or, for a game, the first GPU if
             OpenVINO is not installed.
-        task: The model's task. Needed where it is a game or an environment in Python,
-            ``module:Class``, which is imported from where this process looks and the
-            working directory: a file alone makes nobody import anything.
-        keeps_tree: As for ``Player``, of a game, whatever the run says: a call then
-            answers the same whatever was asked before.
+        task: The model's task. Needed if it is a game or an environment in Python,
+            ``module:Class``, which is imported from Python's search path and the
+            working directory; a file alone never makes a module be imported.
+        keeps_tree: For a game, whether the tree is kept between calls, whatever the
+            run's config says. If not, a call's answer does not depend on earlier calls.
         level: How strong a bundled player is to be: a number from 1, the weakest, a
             level's name, or ``rating:1200``; ``tengen players NAME`` lists them. None:
             as strong as the simulations make it.
@@ -54,8 +55,8 @@ def load(
         environment, which acts.
 
     Raises:
-        UsageError: There is no such model, it cannot be used or is of another task, or
-            the GPU is not here.
+        UsageError: There is no such model, it cannot be used or has another task, or
+            this host lacks the GPU.
         RunError: The backend refuses the model.
     """
     name = str(word)
@@ -84,15 +85,15 @@ def load_player(
 
     Args:
         word: As for ``load``.
-        settings: ``--set`` on how the model plays.
+        settings: ``--set`` settings of how the model plays.
         devices: As for ``load``.
         task: As for ``load``.
-        is_fresh: Whether no tree is kept; else one is, whatever the model says. A weak
-            level then draws the same move twice.
+        is_fresh: Whether no tree is kept; otherwise one is kept, whatever the model
+            says. If so, a weak level draws the same move each time.
         level: As for ``load``.
 
     Raises:
-        UsageError: As ``load``, a setting is refused, or the model is of an
+        UsageError: As ``load``, a setting is refused, or the model acts in an
             environment.
         RunError: The backend refuses the model.
     """

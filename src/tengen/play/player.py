@@ -32,9 +32,10 @@ class Player:
     Threads: calls from several threads wait for each other.
 
     Args:
-        model: Who plays, and whether trees are kept: then what a search finds depends
-            on what was asked before; and its level, if it has one.
-        draws: Seed of the moves that a weak level draws, beside that of each call.
+        model: The model, its level if it has one, and whether trees are kept between
+            calls. With kept trees a search's result depends on earlier calls.
+        draws: Seed of the moves that a weak level draws, combined with each call's
+            seed.
 
     Attributes:
         name: The word that it was loaded by.
@@ -45,8 +46,8 @@ class Player:
         """Opens the game.
 
         Raises:
-            UsageError: There is no such game, or the model's search is for self-play
-                and matches alone.
+            UsageError: There is no such game, or the model's search is only for
+                self-play and matches.
         """
         model.play.search.check_single()
         self.name = model.name
@@ -73,7 +74,7 @@ class Player:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the model; waits for a search in progress. Twice is fine."""
+        """Releases the model; waits for a search in progress. Idempotent."""
         with self._lock:
             self._model = None
             self._searchers = {}
@@ -88,24 +89,25 @@ class Player:
     ) -> int:
         """Returns the strongest action in the position after ``moves``.
 
-        A player of a weak level draws one instead.
+        A player of a weak level draws an action instead.
 
-        With one thread the same arguments give the same action wherever evaluation is
-        deterministic, unless trees are kept; several search one tree together, sooner
-        and not twice alike. Blocks while it searches, without the GIL.
+        With one thread and no kept trees the same arguments give the same action, if
+        evaluation is deterministic. Several threads search one tree together, which is
+        faster, but results may differ from call to call. Blocks while it searches,
+        without the GIL.
 
         Args:
             moves: Actions from the first move of the game; empty for its start.
-            simulations: How long to search, 1 to 2**24; what a kept tree has counts.
-                None: as its level says, 64 without one.
-            seed: Of whatever the search draws at random, below 2**63.
-            threads: That search one tree, 1 to 1024; with a TengenWarning no more than
-                there are cores. The first call with more threads than before compiles
-                the model again.
+            simulations: How long to search, 1 to 2**24; visits of a kept tree count.
+                None: the number of the player's level, or 64 without a level.
+            seed: Seed of what the search draws at random, below 2**63.
+            threads: Threads that search one tree, 1 to 1024; more than the cores are
+                cut to the cores with a TengenWarning. The first call with more threads
+                than before compiles the model again.
 
         Raises:
-            UsageError: The player was closed, a number is out of its range, or the
-                game is one of Python's own and there are several threads.
+            UsageError: The player was closed, a number is out of its range, or several
+                threads are asked for in a game in Python.
             CoreError: A move is not legal, or the game is over (a ``ValueError``).
         """
         return self.analyse(moves, simulations, seed, threads).action_to_play
@@ -138,26 +140,26 @@ class Player:
         threads: int = 1,
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Iterator[GrowingSearch]:
-        """Gives a search of the position after ``moves`` that has only begun.
+        """Begins a search of the position after ``moves``, and yields it.
 
             with player.begin([3, 3]) as search:
                 while not search.is_proven and not enough():
                     search.grow(16)
                 print(search.analysis())
 
-        Grown to so many simulations it is the search of ``analyse``, slice by slice.
-        Blocks for one evaluation.
+        Grown slice by slice to so many simulations, it is the same search as that of
+        ``analyse``. Blocks for one evaluation.
 
         Args:
             moves: As for ``choose``.
-            simulations: About how many it may grow to.
+            simulations: About how many simulations it may grow to.
             seed: As for ``choose``.
             threads: As for ``choose``.
-            left_out: (player, action, depth): actions that a player does not take less
-                than so many moves from here, unless there is no other.
+            left_out: (player, action, depth): actions that a player does not take
+                within so many moves from here, unless there is no other.
 
         Raises:
-            UsageError: As for ``choose``, or the search is no PUCT.
+            UsageError: As for ``choose``, or the search's policy is not PUCT.
             CoreError: As for ``choose``.
         """
         key, request = self._request(moves, simulations, seed, threads)
@@ -175,7 +177,7 @@ class Player:
             result = self._run(searcher, moves, request)
         draw = self._draw(seed, len(moves))
         yield GrowingSearch(searcher, result, self._lock, self._framed, moves, draw)
-        # A search that was interrupted is in no state to begin another: it is let go.
+        # A searcher whose search was interrupted cannot begin another: it is dropped.
         with self._lock:
             if self._model is not None:
                 self._put_searcher(key, searcher)
@@ -189,15 +191,15 @@ class Player:
                 ``net.mixed_sizes`` also Go on any board that the task's planes hold.
 
         Raises:
-            UsageError: There is no such game, it is another one to the network, or the
-                player was closed.
+            UsageError: There is no such game, the network cannot play it, or the player
+                was closed.
         """
         other = Player(self._open_model().playing(task), self._draws)
         other._forecaster = self._forecaster
         return other
 
     def at_level(self, level: Level | None, draws: int = 0) -> Player:
-        """Returns a player of the same model and another strength.
+        """Returns a player with the same model and another level.
 
         Args:
             level: How strong; None: as strong as the simulations make it.
@@ -212,7 +214,7 @@ class Player:
 
     @property
     def level(self) -> Level | None:
-        """How strong it is to be; None: as strong as the simulations make it."""
+        """The player's level; None: as strong as the simulations make it."""
         return self._open_model().level
 
     def usual_threads(
@@ -221,11 +223,11 @@ class Player:
         """Returns how many threads are to search one tree.
 
         Args:
-            asked: What a person asked for, with a TengenWarning where there are fewer
-                cores; None: as many as there are cores, one in a game that Python
-                makes the moves of, or where the search is no PUCT.
-            is_repeatable: Whether the usual number is one in any case, whose searches
-                are the same twice.
+            asked: The number that a person asked for; a TengenWarning says if there are
+                fewer cores. None: as many as there are cores, but one in a game in
+                Python, or if the search's policy is not PUCT.
+            is_repeatable: Whether None always means one thread, so that searches are
+                repeatable.
 
         Raises:
             UsageError: The number is out of its range.
@@ -239,8 +241,8 @@ class Player:
     def forecast(self, moves: Sequence[int]) -> Forecast | None:
         """Returns how the network expects a game to end; None where it cannot say.
 
-        A network that was trained with auxiliary heads, of a game with a score, can.
-        Blocks; the first call reads its weights again.
+        Only a network that was trained with auxiliary heads, in a game with a score,
+        can. Blocks; the first call reads the network's weights again.
 
         Args:
             moves: As for ``choose``; the game may be over.
@@ -257,12 +259,12 @@ class Player:
 
     @property
     def can_grow(self) -> bool:
-        """Whether ``begin`` is for this player: its search is PUCT."""
+        """Whether ``begin`` works for this player: its search's policy is PUCT."""
         return self._open_model().play.search.policy == "puct"
 
     @property
     def mixed_sizes(self) -> bool:
-        """Whether it was trained for games that vary, and plays smaller boards."""
+        """Whether the network was trained for several boards of a game."""
         return self._open_model().mixed_sizes
 
     def _open_model(self) -> ModelPlayer:
@@ -272,7 +274,7 @@ class Player:
 
     def _take_searcher(self, threads: int, rows: int) -> Searcher:
         model = self._open_model()
-        # A search that was interrupted is in no state to begin another.
+        # A searcher whose search was interrupted cannot begin another.
         if searcher := self._searchers.pop(self._place(threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
@@ -283,7 +285,8 @@ class Player:
         self._searchers[self._place(*key)] = searcher
 
     def _place(self, threads: int, rows: int) -> tuple[int, int]:
-        # The tree is in the searcher of the first request, however long others are.
+        # The kept tree is in one searcher, whatever the later requests' simulations
+        # are.
         return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
@@ -296,7 +299,7 @@ class Player:
         )
 
     def _draw(self, seed: int, ply: int) -> Draw | None:
-        """Returns what draws moves at a ply; None for a player that plays the best."""
+        """Returns a function that draws a ply's move; None to play the best."""
         level = self._open_model().level
         if level is None or level.temperature == 0:
             return None
@@ -320,5 +323,5 @@ class Player:
         play = self._open_model().play
         most = play.batch_rows
         if threads == 1 and (is_external(self.game) or play.search.policy != "puct"):
-            most = 1  # such a search takes one leaf after the other
+            most = 1  # such a search evaluates one leaf at a time
         return (threads, batch_rows(simulations, threads, most)), request

@@ -1,4 +1,4 @@
-"""Recipes: functions that return the config of a whole run, and what runs one."""
+"""Recipes: functions that return the config of a whole run; and ``tengen train``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Recipes for board games by self-play, tuned by the sweeps of benchmarks/results.
 
-A network that evaluates fast plays many games early, and grows when games are no longer
-what is short: ``tengen.recipes.scale`` has the rules for time and cores.
+A run begins with a small network, which evaluates fast and so plays many games, and
+takes a larger one once there are enough games. ``tengen.recipes.scale`` has the rules
+for time and cores.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from tengen.search import PlayConfig, SearchConfig
 __all__ = ["connect4", "go", "gomoku", "openspiel", "own_game", "tictactoe"]
 
 
-# Measured part by part (benchmarks/results/strength.md): 3.6 times the simulations of a
-# CPU-second that fp32 and one leaf after the other make, and moves by lower bounds. The
-# score, cPUCT by the spread of values and root symmetries did not pay.
+# Each setting was measured (benchmarks/results/strength.md). Together they make 3.6
+# times the simulations per CPU-second of fp32 with one leaf at a time, and choose moves
+# by LCB. The score, cPUCT by the spread of values and root symmetries did not pay.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 
 
@@ -107,7 +108,7 @@ def gomoku(task: str, num_threads: int) -> RunConfig:
 
 
 def go(task: str, num_threads: int) -> RunConfig:
-    """A player of Go on any board; it also learns owners and scores.
+    """A player of Go on any board, whose network also learns owners and scores.
 
     Source: benchmarks/results/recipes.md.
     """
@@ -120,7 +121,7 @@ def go(task: str, num_threads: int) -> RunConfig:
         max(game.height, game.width),
         num_threads,
         net=dataclasses.replace(net, auxiliary=True),
-        # Without, a side that leads passes until it does not.
+        # Without it, a side that leads may pass until it no longer leads.
         search=SearchConfig(policy="gumbel", score_weight=0.4),
         games_per_generation=128,
         samples_per_row=4.0,
@@ -165,7 +166,7 @@ def _board(
 
 
 def own_game(task: str, num_threads: int) -> RunConfig:
-    """Anyone's own game in Python; its speed is that of its methods."""
+    """A game of your own in Python; its methods set the speed."""
     _serves(task, "own-game", ":" in task)
     return _external(task, "own-game", num_threads)
 
@@ -190,7 +191,8 @@ def _external(task: str, recipe: str, num_threads: int) -> RunConfig:
                 search=SearchConfig(policy="gumbel"),
                 max_opening_plies=2,
             ),
-            # A thousand playouts of a game in Python would take longer than it learns.
+            # A thousand playouts of a game in Python would take longer than the
+            # learning.
             rating=LadderConfig(
                 num_games=8,
                 anchors=("random", "mcts:10", "mcts:100"),

@@ -1,4 +1,4 @@
-"""``tengen recipes``: what can be trained, and every field of a recipe."""
+"""``tengen recipes``: lists what can be trained, and every field of a recipe."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def recipes(args: argparse.Namespace) -> dict[str, Any]:
-    """Lists the recipes, or the fields of one task's config with their meaning.
+    """Lists the recipes, or the fields of one task's config with their docstrings.
 
     Raises:
         UsageError: The task or the recipe is unknown, or arguments exclude each other.

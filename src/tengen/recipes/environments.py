@@ -1,4 +1,4 @@
-"""The recipe for environments: an agent as its own file sets it, in one process."""
+"""The recipe for environments: an agent with the defaults of its own file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["environment"]
 
 
 def environment(agent: str, task: str, num_threads: int) -> RunConfig:
-    """Any environment: its size of network is by its observations.
+    """Returns the config for any environment; observations decide the network.
 
     Args:
         agent: The agent's kind.
         task: The environment.
-        num_threads: Of the CPU, which change nothing.
+        num_threads: Threads of the CPU, which change nothing.
     """
     spec = envs.env_spec(task)
     made = Agent.kinds()[agent]().for_environment(spec)
@@ -29,7 +29,7 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
         net=made.default_net(spec),
         learner=made.default_learner(spec),
         store=made.default_store(spec),
-        # Small networks gain nothing from a compiler, and torch has their memory.
+        # Small networks gain nothing from OpenVINO, and only torch runs recurrent ones.
         inference=InferenceConfig(
             devices="cpu",
             backend="torch",

@@ -1,4 +1,4 @@
-"""What ``tengen train`` ends with: a match that says how strong the agent is."""
+"""The match at the end of ``tengen train``, which measures how strong the agent is."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def final_match(
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
-    The result is ``RUN/eval/final-<n>.json``, which counts for the model's rating, and
-    the games are ``RUN/games/final-<n>.jsonl``. Blocks. Colours alternate and every
-    pair of games has an opening of its own.
+    The result is written to ``RUN/eval/final-<n>.json``, which counts for the model's
+    rating, and the games to ``RUN/games/final-<n>.jsonl``. Blocks. Colours alternate,
+    and every pair of games has an opening of its own.
 
     Args:
         config: The run's config.
         run: The run.
         num_threads: Threads that play.
-        progress: Told the ``stage``, ten times a second.
-        stop: Asked ten times a second; True ends the match and nothing is published.
+        progress: Called with the ``stage``, ten times a second.
+        stop: Called ten times a second; True ends the match and nothing is published.
 
     Returns:
-        The match; None where none is asked for, or it was stopped.
+        The match; None if the config asks for none, or it was stopped.
 
     Raises:
         RunError: The disk refuses.
@@ -107,7 +107,7 @@ def final_match(
 
 
 def match_line(report: MatchReport, rating: LadderConfig) -> str:
-    """Returns the result for people, one line."""
+    """Returns the result as one line of text."""
     tally = report.tally
     return (
         f"rating match at {rating.num_simulations} simulations against "

@@ -1,4 +1,4 @@
-"""Which network a run begins with, and the stages that it grows by."""
+"""Which network a run begins with, and the stages in which it grows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tengen.run import RunDirectory
 
 __all__ = ["grows_by_recipe", "made_for", "with_own_net"]
 
-# The schema of run.json since which it says the stages of any budget.
+# Since this schema run.json has the stages for every budget.
 _STAGES_SCHEMA = 3
 
 
 def with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a recipe's config with the network of ``--set``, and what it grows into.
+    """Returns a recipe's config with the network of ``--set``, and fitting stages.
 
-    A recipe's stages that are no larger than that network are left out, and all where
-    it cannot grow.
+    Stages of the recipe that are no larger than that network are left out; all stages
+    are left out if the network cannot grow.
 
     Args:
         config: The recipe's.
-        settings: Of the call; those of other parts change nothing here.
+        settings: The call's ``--set`` settings; only those of the network count.
     """
     paths = [setting.partition("=")[0].strip() for setting in settings]
     own = [
@@ -41,10 +41,10 @@ def with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def made_for(config: RunConfig, core_minutes: float) -> RunConfig:
-    """Returns the config that begins with the network that a budget would end with.
+    """Returns the config changed to begin with the last network of a budget.
 
     Args:
-        config: Of a new run.
+        config: The config of a new run.
         core_minutes: The budget.
     """
     end = History(core_minutes=core_minutes, in_all=core_minutes)
@@ -53,9 +53,9 @@ def made_for(config: RunConfig, core_minutes: float) -> RunConfig:
 
 
 def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> RunConfig:
-    """Returns a config, with its recipe's stages where an earlier version wrote it.
+    """Returns a config, with its recipe's stages if an earlier version wrote it.
 
-    Such a run has the stages of its first call's budget, and none in most cases.
+    Earlier versions wrote only the stages of the first call's budget, mostly none.
 
     Args:
         run: The run.

@@ -4,9 +4,9 @@ Source: MLPerf training v0.7 to v2.1, training rules, and the reference's
 ``ml_perf/flags/19``.
 
 Differs from the reference: a game that is not over after twice as many plies as the
-board has points is scored as it stands; a settled board is scored at any ply; positions
-of self-play have a symmetry each, and not one a game; of each generation exactly the
-share of the rows is drawn, and not each row with that probability.
+board has points is scored as it stands; a settled board is scored at any ply; each
+position of self-play has its own symmetry, not one for a whole game; of each generation
+exactly the given share of the rows is drawn, instead of each row with that probability.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _SMALL_GAMES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class _Small:
-    """What a small board has in the place of the benchmark's numbers."""
+    """The numbers of a small board that replace the benchmark's."""
 
     num_blocks: int
     """Of the network."""
     num_channels: int
     """Of the network."""
     iterations: int
-    """Models."""
+    """Models after which training ends."""
     last_boundary: int
-    """Steps after which the rate falls: some six tenths of those that a run makes."""
+    """Steps after which the learning rate falls, about 60 % of a run's steps."""
 
 
 SMALL_BOARDS = {
@@ -57,20 +57,20 @@ SMALL_BOARDS = {
 
 
 def serves_minigo(task: str) -> bool:
-    """Returns whether a task is the benchmark's."""
+    """Returns whether a task is the benchmark's board."""
     return _side(task) == 19
 
 
 def serves_small(task: str) -> bool:
-    """Returns whether a task is one of the scaled benchmark's."""
+    """Returns whether a task is one of the scaled benchmark's boards."""
     return _side(task) in SMALL_BOARDS
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
     """The benchmark itself, 19x19; days on a processor, hours on a cluster.
 
-    It begins with games of a random network. For a run of the closed division
-    ``learner.initial_model`` and ``store.imported`` are the published checkpoint, see
+    The run begins with games of a random network. For a run of the closed division set
+    ``learner.initial_model`` and ``store.imported`` to the published checkpoint, see
     docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
@@ -83,7 +83,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             iterations=70,
             bootstrap=BootstrapConfig(),
             actor=SelfplayConfig(
-                # One turn a model, where roles take turns; else sealed in parts.
+                # Where roles take turns, one turn for each model; else sealed in parts.
                 games_per_generation=8192,
                 search=_search(19),
                 full_simulations=800,
@@ -101,7 +101,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
         store=GenerationsConfig(),
         learner=LearnerConfig(
             batch_size=4096,
-            # Above what a pass has, so that each ends with one model.
+            # More than one pass has, so that each pass ends with one model.
             epoch_samples=1_000_000_000,
             # Norms see the whole batch of each learner, as in the reference.
             num_shards=1,
@@ -164,7 +164,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# People play against a model by a search that may look longer.
+# Against people a model plays with a longer search than in self-play.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 
@@ -190,7 +190,7 @@ def _optimizer(rates: tuple[float, ...], boundaries: tuple[int, ...]) -> SgdConf
 
 
 def _side(task: str) -> int:
-    """Returns the side of the benchmark's board that a task names, 0 for none."""
+    """Returns the side of the benchmark's board that a task names; 0: another task."""
     match = _BOARD.fullmatch(task.removesuffix(_RULES))
     return 0 if match is None else int(match[1])
 

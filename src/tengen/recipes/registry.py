@@ -1,4 +1,4 @@
-"""Which recipe serves a task: the first row of its agent, or of any."""
+"""Which recipe serves a task: the first that fits the task and the agent."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tengen.roles import RunConfig
 __all__ = ["USUAL_THREADS", "Recipe", "make_config", "recipe_of", "recipes"]
 
 USUAL_THREADS = 2
-"""What recipes are tuned on; a run by ``--games`` has the config of this many whatever
-the machine, so that it is the same on any."""
+"""The cores that recipes are tuned on. A run by ``--games`` has the config for this
+many, so that the config is the same on every machine."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Recipe:
     """One row of the table."""
 
     name: str
-    """As ``--recipe`` takes it."""
+    """The recipe's name, for ``--recipe``."""
     agent: str
     """The agent that it trains."""
     tasks: str
-    """What it is for, in words."""
+    """The tasks that the recipe serves, in words."""
     build: Callable[[str, int], RunConfig]
     """Returns the config of a task for so many threads of the CPU."""
     serves: Callable[[str], bool]
-    """Whether it is for a task that its agent can train."""
+    """Whether the recipe serves a task that its agent can train."""
 
 
 def _family(name: str) -> Callable[[str], bool]:
@@ -69,21 +69,21 @@ _RECIPES = (
     Recipe(
         "mlperf_minigo",
         "alphazero",
-        "go/19, the benchmark of MLPerf, see docs/howto/train/mlperf.md",
+        "go/19, MLPerf's benchmark minigo, see docs/howto/train/mlperf.md",
         minigo.minigo,
         minigo.serves_minigo,
     ),
     Recipe(
         "mlperf_minigo_small",
         "alphazero",
-        "go/5, go/7, go/9, the same benchmark for two cores",
+        "go/5, go/7, go/9, MLPerf's benchmark minigo scaled to two cores",
         minigo.minigo_small,
         minigo.serves_small,
     ),
     Recipe(
         "openspiel",
         "alphazero",
-        "openspiel/NAME, any game of tengen recipes --openspiel that fits",
+        "openspiel/NAME, any game that tengen recipes --openspiel marks as trainable",
         boards.openspiel,
         lambda task: task.startswith(games.OPENSPIEL_PREFIX),
     ),
@@ -96,20 +96,24 @@ _RECIPES = (
     ),
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
-    _of_environments("a2c", "any environment; with actors in processes A3C"),
-    _of_environments("dqn", "environments whose actions are one choice"),
-    _of_environments("iqn", "the same, by distributions of returns"),
-    _of_environments("r2d2", "the same, where memory is needed"),
-    _of_environments("sac", "environments of real numbers or one choice"),
+    _of_environments("a2c", "any environment; with several actors it is A3C"),
+    _of_environments("dqn", "environments with a Discrete action space"),
+    _of_environments(
+        "iqn", "environments with a Discrete action space, by distributions of returns"
+    ),
+    _of_environments(
+        "r2d2", "environments with a Discrete action space that need memory"
+    ),
+    _of_environments("sac", "environments with a Box or Discrete action space"),
 )
-"""Of those that serve a task the first is its default."""
+"""The first recipe that serves a task is the task's default."""
 
 
 def recipes() -> tuple[Recipe, ...]:
-    """Returns every recipe; an agent that has no row gets those that fit its class.
+    """Returns every recipe, and rows for agents that have none in the table.
 
-    One that is made of a listed agent gets that agent's rows, with its settings; any
-    other that acts in environments one row of its own.
+    An agent whose class derives from a listed agent gets that agent's rows, with its
+    own settings. Any other agent that acts in environments gets one row.
     """
     kinds = Agent.kinds()
     listed = {row.agent for row in _RECIPES}
@@ -123,7 +127,7 @@ def recipes() -> tuple[Recipe, ...]:
 
 
 def _inherited(row: Recipe, kind: str) -> Recipe:
-    """Returns a row for an agent that is made of the row's."""
+    """Returns the row for an agent whose class derives from the row's agent."""
 
     def build(task: str, num_threads: int) -> RunConfig:
         config = row.build(task, num_threads)
@@ -143,11 +147,11 @@ def make_config(
 
     Args:
         task: A game or an environment.
-        agent: None for the recipe's.
-        recipe: None for the first that serves the task, with that agent if one is
-            given.
-        num_threads: Of the CPU, at least 1. GPUs change nothing: how much one computes
-            was never measured, so that a run has the same config with a GPU as without.
+        agent: The agent; None for the recipe's.
+        recipe: The recipe; None for the first that serves the task, with that agent if
+            one is given.
+        num_threads: Threads of the CPU, at least 1. GPUs change nothing, because their
+            speed was never measured: a run has the same config with a GPU as without.
 
     Raises:
         UsageError: The task, agent or recipe is unknown, or they do not fit.
@@ -172,16 +176,16 @@ def make_config(
 
 
 def recipe_of(config: RunConfig, task: str) -> str | None:
-    """Returns the recipe of a run that trains a form of the task of its own.
+    """Returns the recipe of a run, if it trains its own form of the typed task.
 
-    Whoever goes on with such a run need not name its recipe again.
+    To resume such a run, its recipe need not be named again.
 
     Args:
         config: The run's.
-        task: As the user typed it.
+        task: The task as the user typed it.
 
     Returns:
-        None where the run's task is the typed one, or its recipe makes another one.
+        None if the run's task is the typed one, or the recipe makes another task of it.
     """
     if config.task == task:
         return None
@@ -193,7 +197,7 @@ def recipe_of(config: RunConfig, task: str) -> str | None:
 
 
 def _check_fits(task: str, agent: str) -> None:
-    """Refuses an agent that cannot train a task, and says which can."""
+    """Refuses an agent that cannot train a task, and says which agents can."""
     kinds = Agent.kinds()
     if agent not in kinds:
         advice = did_you_mean(agent, kinds)
@@ -215,9 +219,9 @@ def _check_known(task: str) -> None:
     if games.is_game(task):
         games.open_game(
             task
-        )  # refuses a size that there is not, or a game that fits not
+        )  # refuses a board size that does not exist, or a game that does not fit
         return
-    # Listing all environments imports every package of theirs.
+    # Listing all environments would import every suite's package.
     if envs.in_suite(task) or games.is_program(task):
         envs.env_spec(task)
         return

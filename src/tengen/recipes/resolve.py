@@ -1,4 +1,4 @@
-"""What ``tengen train`` makes of its arguments, before there is a run."""
+"""The config that ``tengen train`` makes from its arguments, before there is a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "with_arguments",
 ]
 
-# Beyond what any machine lives for or plays, and far from what a number holds.
+# More than any machine runs for or plays, and far below a number's limits.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
 _MAX_FRAMES = 1_000_000_000_000
@@ -42,9 +42,9 @@ def new_config(
     seed: int | None = None,
     settings: Sequence[str] = (),
 ) -> RunConfig:
-    """Returns the config that a call gives a new run; reads and writes no file.
+    """Returns the config that a call would give a new run; reads and writes no file.
 
-    The arguments are those of ``train_task``, which makes the same of them; files that
+    The arguments are those of ``train_task``, which makes the same config. Files that
     the config names are not looked for.
 
     Raises:
@@ -64,7 +64,7 @@ def new_config(
 def with_arguments(
     settings: Sequence[str], actors: int | None, seed: int | None
 ) -> list[str]:
-    """Returns the settings of a call with those that have an argument of their own."""
+    """Returns a call's settings, with ``--actors`` and ``--seed`` added as settings."""
     first = [] if seed is None else [f"seed={seed}"]
     if actors is not None:
         first.append(f"launch.roles.actor.count={actors}")
@@ -88,11 +88,11 @@ def fresh_config(
         task: A game or an environment.
         agent: None for the task's own.
         recipe: None for the task's own.
-        settings: Of the call; of those of other parts the budget alone counts.
-        minutes: Of the call.
-        games: Of the call; the config is then one for any machine, and with 0 it
-            begins with the network that the budget would end with.
-        frames: Of the call; with 0 as with games.
+        settings: The call's ``--set`` settings; only the network and the budget count.
+        minutes: The call's budget.
+        games: The call's budget in games; the config is then the same on any machine.
+            With 0 the run begins with the last network of the recipe's budget.
+        frames: The call's budget in environment steps; 0 has the effect of 0 games.
         num_threads: Cores to use.
 
     Raises:
@@ -103,7 +103,7 @@ def fresh_config(
     if not games:
         fresh = make_config(task, agent, recipe, num_threads)
     if games == 0 or frames == 0:
-        # Roles by themselves have no budget of which a share could be spent.
+        # Roles that run alone have no budget, so stages cannot begin at a share of it.
         given = asked if minutes is None else minutes
         if not sets(settings, "net", "agent.stages"):
             fresh = made_for(fresh, given * num_threads)
@@ -111,7 +111,7 @@ def fresh_config(
 
 
 def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a new run's config, with every setting of its call.
+    """Returns a new run's config, with every setting of its call applied.
 
     Raises:
         UsageError: A setting is refused.
@@ -127,12 +127,12 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def identity(config: RunConfig) -> dict[str, str]:
-    """Returns what is given as an argument, and what a run keeps for good."""
+    """Returns the fields that are given as arguments and that a run never changes."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 
 def sets(settings: Sequence[str], *fields: str) -> bool:
-    """Returns whether one of ``--set`` names one of the fields, or a part of it."""
+    """Returns whether a ``--set`` setting names one of the fields, or a part of one."""
     paths = [setting.partition("=")[0].strip() for setting in settings]
     return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
 
@@ -140,13 +140,14 @@ def sets(settings: Sequence[str], *fields: str) -> bool:
 def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     """Returns the launcher of a run for which none is named.
 
-    Where acting has a device of its own, the learner need not wait for it; actors that
-    are asked for, or several of them, are processes that work at once; and others come
-    in by ``launch.listen`` where roles do.
+    ``local`` in three cases. If acting has a device of its own, the learner need not
+    wait for it. If actors are asked for, or there are several, they are processes that
+    work at the same time. If ``launch.listen`` is set, other machines join while all
+    roles run. Else ``inline``.
 
     Args:
         config: The run's.
-        has_actors: Whether the call says how many actors there are.
+        has_actors: Whether the call gives the number of actors.
     """
     schedule = config.agent.schedule(config)
     has_many = has_actors or config.launch.of(schedule.acting).count > 1
@@ -156,17 +157,17 @@ def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
 
 
 def check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:
-    """Makes sure that a budget is of what a run is counted in.
+    """Makes sure that the budget has the unit that the run is counted in.
 
     Raises:
-        UsageError: It is of the other.
+        UsageError: The budget has another unit.
     """
     schedule = config.agent.schedule(config)
     check(
         not (config.agent.learn_from and games),
         "games",
         games,
-        "must be left out where none are played; use --minutes",
+        "must be left out where no games are played; use --minutes",
     )
     check(
         games is None or not schedule.counts_frames,
@@ -192,7 +193,8 @@ def check_arguments(
     """Makes sure that the numbers of a call are in their ranges.
 
     Raises:
-        UsageError: One is not, or the launcher is not for so many actors.
+        UsageError: A number is out of range, or the launcher does not take so many
+            actors.
     """
     check(
         launch != "inline" or actors is None or actors == 1,

@@ -1,4 +1,4 @@
-"""Training: one call from nothing to a trained agent, and to go on."""
+"""``tengen.train``: one call that trains an agent, or resumes its run."""
 
 from __future__ import annotations
 
@@ -88,34 +88,33 @@ def train_task(
     devices: str | None = None,
     settings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Trains a task and returns what was reached; resumes what ``out`` holds.
+    """Trains a task and returns the result; resumes the run that ``out`` holds.
 
     Blocks until the budget is spent; Ctrl-C, SIGTERM and ``tengen stop`` end it
     early with everything saved.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
-        agent: None for the task's own.
-        recipe: None for the task's own.
-        launch: ``inline``, ``local``, ``ray`` or ``mpi``, where of the ranks of
-            ``mpirun`` the first alone returns; None: ``local`` on a GPU, with
-            ``actors`` or several of them in the run, and where ``launch.listen`` lets
-            others in, else ``inline``.
+        agent: The algorithm; None for the task's own.
+        recipe: The recipe; None for the task's own.
+        launch: ``inline``, ``local``, ``ray`` or ``mpi``; with ``mpi`` only the first
+            rank of ``mpirun`` returns. None: ``local`` on a GPU, with ``actors``, with
+            several actors in the run, or with ``launch.listen``; else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
-        minutes: Wall time of this call; the recipe's where no budget is given. With
-            what earlier calls gave the run it says when the network grows. A new run's
-            config is made for the cores.
-        games: Games of this call, in whole generations. A new run's config is then
-            one for any machine. 0 writes the config and starts nothing: roles that run
-            by themselves do the rest.
-        frames: Steps of environments of this call, in whole turns of the actors. 0
-            writes the config and starts nothing, as with games.
+        minutes: Wall time of this call; the recipe's where no budget is given. The
+            minutes of all calls together decide when the network grows. A new run's
+            config is made for this machine's cores.
+        games: Games of this call, in whole generations. A new run's config is then the
+            same on any machine. 0 writes the config and starts nothing, for roles that
+            are started one by one.
+        frames: Environment steps of this call, in whole turns of the actors. 0 writes
+            the config and starts nothing, as with games.
         out: The run directory, ``runs/TASK`` by default.
-        seed: Of a new run.
-        threads: Cores to use, all by default; more than there are are cut to these.
+        seed: Seed of a new run.
+        threads: Cores to use, at most those of the machine; all by default.
         devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``: self-play uses all of
-            them, then the learner the first. By default what the run has, or a GPU
+            them, then the learner the first. By default the run's devices, or a GPU
             where there is one.
         settings: ``a.b=v`` changes of the config.
 
@@ -128,7 +127,7 @@ def train_task(
     """
     only_makes = games == 0 or frames == 0
     if launch is not None:
-        run_by(launch)  # refuses one that there is not
+        run_by(launch)  # refuses an unknown launcher
         join(launch, threads)
     check_arguments(launch, actors, minutes, games, frames)
     check(out != "", "out", "", "must name a directory; use . for this one")
@@ -140,7 +139,7 @@ def train_task(
     check_no_mirror(run)
     run.check_new()
     if agent is None and not run.is_new:
-        # Whoever goes on need not say again by which agent.
+        # To resume a run, its agent need not be named again.
         kept = read_config(run)
         recipe = recipe or recipe_of(kept, task)
         agent = kept.agent.kind if kept.task == task else None
@@ -157,13 +156,13 @@ def train_task(
     else:
         fresh = make_config(task, agent, recipe)
     with ExitStack() as locks:
-        # Export writes what it measured there, perhaps now.
+        # The role export may be writing its measurements to run.json now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
         if changing is not None:
             locks.enter_context(changing)
         found = None if run.is_new else read_config(run)
         known = found
-        # Whoever says which stages the run has need not be given others.
+        # Stages that the user sets are kept.
         if found is not None and not sets(settings, "agent.stages"):
             known = grows_by_recipe(run, found, fresh)
         config = _resolve(run, known, fresh, settings)
@@ -173,7 +172,7 @@ def train_task(
         config = checked_imported(config)
         config = checked_target(config, run, known)
         config, book = checked_book(config, run)
-        # Elsewhere each role looks for its GPUs when it begins.
+        # On a cluster each role looks for its GPUs when it begins.
         is_here = not only_makes and not is_on_cluster(launch)
         config = move_run(run, config, devices, is_here=is_here)
         if is_here:
@@ -187,7 +186,7 @@ def train_task(
         has_count = sets(settings, f"launch.roles.{acting}.count")
         config = fit(launch, config, keeps_count=has_count)
         room = "" if only_makes else check_room(launch, config, run)
-        # One that trains already has its ports, and is named where its lock is taken.
+        # A run that trains already uses its ports; taking its lock below names it.
         if not only_makes and (run.is_new or run.lock_holder("train") is None):
             check_doors(launch, config)
         run = RunDirectory.create_or_resume(path)
@@ -198,7 +197,7 @@ def train_task(
         if known != found:
             print(
                 f"{run.path} is of an earlier version, and its network grows from now "
-                f"on; --set 'agent.stages=[]' keeps it as it is"
+                "on; --set 'agent.stages=[]' keeps the network as it is"
             )
         if changing is not None:
             changing.release()
@@ -232,9 +231,9 @@ def _resolve(
 
     Args:
         run: The run.
-        known: Its config; None for a new run.
-        fresh: The recipe's.
-        settings: Of the call.
+        known: The run's config; None for a new run.
+        fresh: The recipe's config.
+        settings: The call's settings.
     """
     if known is None:
         return resolved(fresh, settings)
@@ -293,7 +292,7 @@ def _train(
             reason = stop.reason or "budget"
     finally:
         events.close()
-    # A live view draws its panel once more as it closes; these stand below it.
+    # A live view draws its panel once more as it closes; print these lines below it.
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating))
     view.message(_farewell(config, run, reason, journal))
@@ -307,7 +306,7 @@ def _train(
 
 
 def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
-    """Tells the roles of a new run, or what this call changed in one that was there."""
+    """Tells the roles of a new run, or what this call changed in an existing run."""
     roles = needed_roles(run.read_run())
     names = ", ".join(f"tengen {name}" for name in roles)
     report = {"out": str(run.path), "exit_code": 0}
@@ -317,7 +316,10 @@ def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
         return {**report, "reason": "made"}
     if changes:
         what = ", ".join(changes)
-        print(f"{run.path} is changed, {what}; roles take it up at their next turn")
+        print(
+            f"{run.path} is changed, {what}; roles use the change from their next "
+            "turn on"
+        )
     else:
         print(f"{run.path} is as it was, nothing is changed; {names} go on with it")
     return {

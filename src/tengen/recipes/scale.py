@@ -1,13 +1,13 @@
-"""What more time and more cores change in a recipe for a board.
+"""How a recipe for a board changes with more time and more cores.
 
-Measured, on two cores of a CPU and 10 to 60 minutes (benchmarks/results/recipes.md and
-strength.md): a 2x32 network to the end below 40 core-minutes, the growth to 4x64 in
-longer runs, and games a generation, slots and shards as the recipes give them, which
-nothing here changes on two threads.
+Measured, on two cores of a CPU and for 10 to 60 minutes (benchmarks/results/recipes.md
+and strength.md): a 2x32 network to the end below 40 core-minutes; growth to 4x64 in
+longer runs; and the games of a generation, slots and shards that the recipes give,
+which this file does not change on two threads.
 
-Reasoned, from the rates in docs/explanation/performance_inference.md, and not measured:
-all the rest, that is longer runs with larger networks, and more threads. A GPU changes
-nothing: no rate of one is known.
+Reasoned from the rates in docs/explanation/performance_inference.md, and not measured:
+longer runs with larger networks, and more threads. A GPU changes nothing, because its
+rate is not known.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from tengen.roles import RunConfig
 __all__ = ["GROWTH", "fill_threads"]
 
 GROWTH = (
-    # With less the small network is stronger to the end: it plays many games. It grows
-    # once games are plenty; early growth is worse.
+    # With less time the small network is stronger to the end, because it plays many
+    # games. It grows once there are many games; earlier growth is worse.
     NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
-    # 6x96 is 3.4 times as dear as 4x64, which learns from 24 core-minutes on: in half
-    # of the budget it has twice as many evaluations.
+    # 6x96 costs 3.4 times as much as 4x64, which learns from 24 core-minutes on. In
+    # half of the budget 6x96 has twice as many evaluations.
     NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
-    # 10x128 is three times as dear again, for ten times the time.
+    # 10x128 costs three times as much as 6x96, and has ten times the time.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
 )
-"""The larger networks of every game, by the core-minutes that a run is given."""
+"""The larger networks of every game, by the core-minutes of a run."""
 
-# The last games of a generation leave slots empty: so each slot plays two at least.
+# The last games of a generation leave slots empty, so each slot plays at least two.
 _GAMES_A_SLOT = 2
-# A step keeps a thread a shard busy. A shard has norm statistics of its own: from fewer
-# rows they say too little.
+# A step keeps one thread busy for each shard. Each shard has its own norm statistics,
+# which need at least so many rows.
 _MIN_SHARD_ROWS = 16
 
 
 def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
-    """Returns the config with games and shards enough to keep the threads busy.
+    """Returns the config with enough games and shards to keep the threads busy.
 
     Args:
-        config: As tuned on two cores, of self-play.
-        num_threads: Of the CPU, at least 1.
+        config: A config for self-play, tuned on two cores.
+        num_threads: Threads of the CPU, at least 1.
     """
     agent, learner = AlphaZero.of(config, "selfplay"), config.learner
     actor = agent.actor

@@ -1,4 +1,4 @@
-"""``tengen train``: its arguments."""
+"""``tengen train``: the arguments of the command."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", help="the algorithm; see tengen recipes (default: the task's)"
     )
-    parser.add_argument("--recipe", help="see tengen recipes (default: the task's)")
+    parser.add_argument(
+        "--recipe",
+        help="where the settings come from; see tengen recipes (default: the task's)",
+    )
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns in one process; local: all roles at once, in "
-        "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of mpirun "
-        "-n N, which share the run directory (local with a GPU, --actors, several "
-        "actors in the run or launch.listen, else inline)",
+        help="inline: roles take turns; local: all roles at once, in "
+        "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of "
+        "mpirun -n N, which share the run directory (local with a GPU, --actors, "
+        "several actors in the run or launch.listen, else inline)",
     )
     parser.add_argument(
         "--actors",
@@ -50,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frames",
         type=_frames,
-        help="environment steps of this call, such as 500k or 10M; a step of Atari is four "
-        "frames of the emulator; 0 only writes the run's config, as with --games",
+        help="environment steps of this call, such as 500k or 10M; a step of Atari is "
+        "four frames of the emulator; 0 only writes the run's config, as with --games",
     )
     parser.add_argument(
         "--out", help="run directory, which is resumed if it holds a run (runs/TASK)"
@@ -60,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one; the code for GPUs was "
-        "never run on a real GPU)",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one; the code for "
+        "GPUs was never run on a real GPU)",
     )
     parser.add_argument(
         "--set",

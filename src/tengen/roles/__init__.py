@@ -1,9 +1,10 @@
 """What one process does; roles meet only through the run directory.
 
 The turns of a role are in ``actor``, ``selfplay``, ``serving``, ``learning`` or
-``judging``. ``config`` is what all of them read, ``inputs`` what it names outside the
-run, ``doors`` how hosts without the run directory reach them. ``alone`` runs a role by
-itself; ``store`` has the commands of a store by itself.
+``judging``. ``config`` has the config that all roles read, ``inputs`` checks what the
+config names outside the run, and ``doors`` is how hosts without the run directory reach
+the roles. ``alone`` runs a role by itself; ``store`` has the commands of a store by
+itself.
 """
 
 from __future__ import annotations

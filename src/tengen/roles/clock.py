@@ -1,9 +1,9 @@
-"""When what of a run happened, of runs whose result is a time.
+"""The times of a run, for runs whose result is a time (MLPerf).
 
-``RUN/eval/calls.json`` says when each call of ``tengen train`` began and what it had
-that MLPerf's closed division forbids, ``RUN/eval/began.json`` when the learner began.
-Once training has ended ``RUN/eval/target/clock.json`` and ``generations.jsonl`` are
-made of them and of the models, for the log of the run.
+``RUN/eval/calls.json`` says when each call of ``tengen train`` began, and which of its
+settings MLPerf's closed division forbids. ``RUN/eval/began.json`` says when the learner
+began. Once training has ended, ``RUN/eval/target/clock.json`` and ``generations.jsonl``
+are made from these files and the models, for the run's log.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def note_call(run: RunDirectory, config: Mapping[str, Any]) -> None:
-    """Notes that a call of ``tengen train`` begins, which holds the run's lock.
+    """Records that a call of ``tengen train`` begins; the call holds the run's lock.
 
     Args:
         run: The run.
-        config: Its config in this call, as JSON values.
+        config: The run's config in this call, as JSON values.
 
     Raises:
         UsageError: The file is of a newer schema.
@@ -59,7 +59,7 @@ def note_call(run: RunDirectory, config: Mapping[str, Any]) -> None:
 
 
 def begin_clock(run: RunDirectory) -> None:
-    """Notes that learning begins, unless that was done before. Only the learner may.
+    """Records when learning begins, unless recorded before. Only for the learner.
 
     Raises:
         RunError: The disk refuses.
@@ -69,7 +69,7 @@ def begin_clock(run: RunDirectory) -> None:
 
 
 def read_clock(run: RunDirectory) -> float | None:
-    """Returns when learning began, UNIX seconds; None where nobody noted it.
+    """Returns when learning began, in UNIX seconds; None if that was not recorded.
 
     Raises:
         UsageError: The file is of a newer schema.
@@ -86,9 +86,10 @@ def read_clock(run: RunDirectory) -> float | None:
 
 
 def run_open_because(run: RunDirectory) -> list[str]:
-    """Returns what any call had that makes the run one of the open division.
+    """Returns the reasons, of any call, why the run is in MLPerf's open division.
 
-    Whom models meet is for the last call to say: it is the same for all of them.
+    Reasons about ``agent.target`` are left out: the target is the same for all models,
+    so the last call's config decides.
 
     Raises:
         UsageError: A file is of a newer schema.
@@ -102,14 +103,14 @@ def run_open_because(run: RunDirectory) -> list[str]:
     ]
     if read_clock(run) is None:
         found.append(
-            "agent.iterations (0) was set only after training began, so that nobody "
-            "kept the time"
+            "agent.iterations (0) was set only after training began, so the time was "
+            "not recorded"
         )
     return list(dict.fromkeys(found))
 
 
 def has_history(run: RunDirectory) -> bool:
-    """Returns whether ``publish_history`` was done for all models that there are."""
+    """Returns whether ``publish_history`` was done for all current models."""
     path = TargetFiles(run).folder / _CLOCK
     if not path.exists():
         return False
@@ -122,7 +123,7 @@ def publish_history(run: RunDirectory) -> None:
 
     Raises:
         UsageError: A file is of a newer schema.
-        RunError: One is damaged, or the disk refuses.
+        RunError: A file is damaged, or the disk refuses.
     """
     files = TargetFiles(run)
     metas = [
@@ -138,11 +139,12 @@ def publish_history(run: RunDirectory) -> None:
     calls = [float(call["at"]) for call in _calls(run)]
     first_model_at = metas[0][1].made_at if metas else None
     clock_at = read_clock(run)
-    # A run that learns from imported games publishes its first model by the clock.
+    # A run that learns from imported games publishes its first model while the clock
+    # runs.
     ends = [at for at in (first_model_at, clock_at) if at is not None]
     init_ended_at = min(ends, default=None)
-    # Calls that ended before there was a model, as for want of a GPU, left nothing that
-    # the run goes on with: it begins with the one that made the first.
+    # Calls that ended before there was a model, for example because a GPU was missing,
+    # left nothing: the run begins with the call that made the first model.
     before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
     calls = calls[max(0, len(before) - 1) :]
     clock = {
@@ -157,7 +159,7 @@ def publish_history(run: RunDirectory) -> None:
 
 
 def _generation(number: int, meta: ModelMeta, before: ModelMeta) -> dict[str, Any]:
-    """Returns what is known of the pass between two models."""
+    """Returns the figures of the pass between two models."""
     origin = meta.origin
     return {
         "generation": None if origin is None else origin.pass_generation,

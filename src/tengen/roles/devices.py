@@ -30,15 +30,16 @@ def with_devices(
 ) -> RunConfig:
     """Returns the config with inference and learner on the devices of ``--devices``.
 
-    The learner takes the first of them.
+    The learner takes the first device.
 
     Args:
         config: A run's config.
         devices: ``cpu`` or GPUs with commas between; None changes nothing.
-        is_here: Whether this host has them; else those that compute look for them.
+        is_here: Whether this host must have the devices; else the roles that compute
+            look for them.
 
     Raises:
-        UsageError: It is written otherwise, or a GPU is not here.
+        UsageError: The text names no devices, or this host lacks a GPU.
     """
     if devices is None:
         return config
@@ -59,7 +60,7 @@ def move_run(
 ) -> RunConfig:
     """Returns ``with_devices`` for a run that goes on.
 
-    What was chosen by measurement on other devices is open again.
+    Settings that were measured on other devices become ``auto`` again.
 
     Raises:
         UsageError: As ``with_devices``.
@@ -75,13 +76,13 @@ def move_run(
 
 
 def check_devices(config: RunConfig) -> None:
-    """Makes sure that the devices that a config names are here.
+    """Makes sure that this host has the devices that a config names.
 
-    And as many GPUs as all roles together are to have, which on one machine they have
-    by ``--devices``.
+    It must also have as many GPUs as ``launch.roles.ROLE.num_gpus`` of all roles
+    together; on one machine the roles then use the GPUs of ``--devices``.
 
     Raises:
-        UsageError: A GPU is not.
+        UsageError: This host lacks a GPU.
     """
     for name, devices in gpus_named(config).items():
         parse_devices(name, devices)
@@ -95,17 +96,17 @@ def check_devices(config: RunConfig) -> None:
 
 
 def check_evaluating(config: RunConfig) -> None:
-    """Makes sure that this host has the GPUs that a role of it is to evaluate on.
+    """Makes sure that this host has the GPUs that a role evaluates on.
 
     Raises:
-        UsageError: It has not.
+        UsageError: This host lacks a GPU.
     """
     if config.inference.is_on_gpu:
         parse_devices("inference.devices", config.inference.devices)
 
 
 def gpus_named(config: RunConfig) -> dict[str, str]:
-    """Returns the fields that name GPUs, and what they name."""
+    """Returns the fields that name GPUs, with their values."""
     fields = {
         "inference.devices": config.inference.devices,
         "learner.device": config.learner.device,
@@ -117,7 +118,7 @@ def learner_device(config: RunConfig) -> str:
     """Returns the device that the learner computes on.
 
     Raises:
-        UsageError: It is a GPU that is not here.
+        UsageError: The device is a GPU that this host lacks.
     """
     device = config.learner.device
     if device == "auto":

@@ -24,14 +24,14 @@ def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
         at_once: Whether actors will be other processes.
 
     Returns:
-        How large it is and where, a line for people, or nothing.
+        A line for people that says how large the experience is and where; or nothing.
 
     Raises:
-        UsageError: It does not fit.
+        UsageError: The experience does not fit.
     """
     directory = None
     if at_once and config.agent.schedule(config).is_shared:
-        # A new run has no name there yet.
+        # A new run has no folder there yet.
         new = memory_root() / "tengen"
         directory = new if run.is_new else service_folder(run, STORE)
     return config.agent.check_room(config, run, directory)
@@ -43,23 +43,24 @@ def open_experience(
     context: RoleContext,
     state: Mapping[str, Any] | None = None,
 ) -> Experience:
-    """Returns what a role draws from or adds to, opened by whoever asks first.
+    """Returns the experience that a role uses, opened by the first role that asks.
 
     Args:
         config: The run's.
         run: The run.
-        context: Has what roles of this process share.
-        state: Of the learner's checkpoint; None has it read where there is one.
+        context: Holds the experience that roles of this process share.
+        state: The experience's state in the learner's checkpoint; None reads it from
+            the checkpoint, if there is one.
 
     Raises:
-        UsageError: It belongs to another process.
+        UsageError: The experience belongs to another process.
         RunError: What is on the disk is missing or damaged.
     """
     agent = config.agent
     if not agent.schedule(config).is_shared:
         return agent.open_experience(config, run, state)
     if context.at_once:
-        # Actors are other processes, which join in there.
+        # Actors are other processes, which connect there.
         doors = Doors(config.launch, run, STORE)
         if line := agent.check_room(config, run, doors.folder):
             context.say(line)
@@ -70,7 +71,8 @@ def open_experience(
     if shared.experience is None:
         number = run.checkpoints.latest()
         if state is None and number is not None:
-            # An actor whose turn is redone in a new process comes before the learner.
+            # In a new process an actor that redoes its turn opens it before the learner
+            # does.
             state = read_extra(run.checkpoints.entry(number))["table"]
         shared.experience = agent.open_experience(config, run, state)
     return shared.experience

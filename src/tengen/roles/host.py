@@ -1,4 +1,4 @@
-"""A host of roles: makes those of one run when they are first asked for a turn."""
+"""A host of roles: makes each role of a run when its first turn is asked for."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ class RoleHost:
 
     Args:
         run: The run.
-        context: What the roles are given; ``context.stop`` ends a turn.
-        task: The run's, as the user typed it; None where nobody did, so that a game in
-            Python is refused.
+        context: The context of the roles; ``context.stop`` ends a turn.
+        task: The run's task, if the user typed it; None refuses a game in Python.
     """
 
     def __init__(
@@ -36,13 +35,13 @@ class RoleHost:
 
         Args:
             name: The role.
-            details: ``sealed`` and perhaps what ``Spending.outlook`` says,
+            details: ``sealed``, and perhaps the values of ``Spending.outlook``,
                 ``follow_models``, ``frames_left`` and ``saves``; see ``RoleContext``.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
                 typed.
-            RunError: It failed.
+            RunError: The role failed.
         """
         context = self._context
         context.remaining = details.get("remaining")
@@ -54,7 +53,8 @@ class RoleHost:
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
         if name not in self._roles:
-            # Read late: the export role completes the config once.
+            # Read here and not earlier, because the export role completes the config
+            # once.
             config = read_config(self._run)
             check_typed(config.task, self._task, self._run.path)
             self._roles[name] = make_role(name, config, self._run, self._context)
@@ -64,7 +64,7 @@ class RoleHost:
         """Closes the roles. A second call does nothing.
 
         Raises:
-            TengenError: What the first role raised that could not save; all are closed.
+            TengenError: The first error of a role that could not save; all are closed.
         """
         errors = []
         while self._roles:

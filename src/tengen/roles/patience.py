@@ -18,17 +18,18 @@ Taken = TypeVar("Taken")
 
 
 def patiently(take: Callable[[], Taken], stop: threading.Event) -> Taken:
-    """Returns what is taken, once whoever holds it has given it back.
+    """Returns what ``take`` returns, once the present holder has given it back.
 
-    For places that the run gives to one process: another holder is one that ends, or a
-    mirror's that the run's service gives up within seconds (``run.evict_mirrors``).
+    For locks that the run gives to one process. Another holder is a process that is
+    ending, or a mirror's place that the run's service gives up within seconds
+    (``run.evict_mirrors``).
 
     Args:
-        take: Takes it, or raises UsageError.
+        take: Takes the lock, or raises UsageError.
         stop: Ends the waiting.
 
     Raises:
-        UsageError: Somebody holds it for longer.
+        UsageError: Another process holds it for longer.
     """
     until = time.monotonic() + _PATIENCE_S
     while True:

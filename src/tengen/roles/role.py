@@ -1,7 +1,7 @@
-"""What one process does in the loop: a role takes turns; a turn is safe to redo.
+"""The interface of a role, which works in turns; a killed turn is safe to redo.
 
-A role's state is in the run directory. Killed at any instant and started again, its
-next turn carries on from what was published.
+A role's state is in the run directory. If a role is killed at any instant and started
+again, its next turn continues from what was published.
 """
 
 from __future__ import annotations
@@ -39,57 +39,59 @@ Report = Mapping[str, Any]
 
 
 class LearnedNet(NamedTuple):
-    """The learner's network, for who acts in the learner's own process."""
+    """The learner's network, for an actor in the learner's own process."""
 
     net: Net
-    """What a model is made of; the learner changes it in place in its next turn."""
+    """The network that models are made of; the learner changes it in place in its next
+    turn."""
     num_steps: int
-    """Learner steps behind it."""
+    """Learner steps that it was trained for."""
 
 
 @dataclass
 class Shared:
-    """What roles of one process share, which take turns in one thread."""
+    """What the roles of one process share; they take turns in one thread."""
 
     experience: Experience | None = None
-    """What one adds to and another draws from."""
+    """The experience that one role adds to and another draws from."""
     learned: LearnedNet | None = None
-    """What the learner of this process learned last, no older than any published model;
-    None before its first steps, and where the actor has to load published models."""
+    """The newest network of this process's learner, no older than any published model.
+    None before its first steps, and where the actor must load published models."""
 
 
 @dataclass
 class RoleContext:
-    """What a role is given by whoever runs it."""
+    """What a role gets from the code that runs it."""
 
     num_threads: int = 1
-    """Threads that it may keep busy."""
+    """Threads that the role may keep busy."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set from outside: end the turn within a few seconds, losing nothing durable."""
     progress: Callable[[Report], None] = lambda report: None
     """Takes counts during a turn, for the view; cheap to call often."""
     remaining: float | None = None
-    """Part of the run's budget still to come, in [0, 1], for the learning rate's
-    cool-down: of the minutes times cores or the frames that all calls gave it, this one
-    with them. None where this call's is in neither, so that games decide."""
+    """Part of the run's budget that is still to come, in [0, 1], for the learning
+    rate's cool-down. The budget is the core-minutes or the frames of all calls,
+    including this one. None if this call's budget is in games."""
     asked: float | None = None
-    """Part of the same that this call asks for, in (0, 1]."""
+    """Part of that budget that this call adds, in (0, 1]."""
     core_minutes: float | None = None
-    """Minutes times cores that all calls gave the run so far; None where the role runs
-    by itself, so that its time does not count."""
+    """Core-minutes that all calls have spent on the run so far; None if the role runs
+    by itself, because its time does not count."""
     core_minutes_in_all: float | None = None
-    """These, and what this call has still to come; None where it has no budget in
-    minutes, so that no stage in core-minutes begins."""
+    """``core_minutes`` and what is left of this call's budget; None if that is not in
+    minutes, and then no stage in core-minutes begins."""
     follow_models: bool = False
-    """Whether a generation may go on with a model that is published meanwhile; a run
-    whose roles take turns is the same for a seed, and never does."""
+    """Whether a generation may go on with a model that is published meanwhile. Never
+    where roles take turns, so that a seed gives the same run."""
     say: Callable[[str], None] = lambda text: None
-    """Takes what a role by itself does from now on, a line for people."""
+    """Called with a line for people that says what a role by itself does now."""
     write: Callable[[Callable[[], object]], object] = lambda write: write()
-    """Calls what writes to the disk; a role by itself waits there for room."""
+    """Calls a function that writes to the disk; in a role by itself it waits for
+    room."""
     sealed: int | None = None
-    """The newest generation that the writer had sealed before the turn began: a turn
-    that is redone after a kill, and finds a newer one, is over. None always plays."""
+    """The newest generation that the writer had sealed before the turn began. If a turn
+    that is redone after a kill finds a newer one, it is over. None always plays."""
     index: int = 0
     """Which of several actors, learners or inference servers the role is, from 0."""
     at_once: bool = False
@@ -97,26 +99,28 @@ class RoleContext:
     same time."""
     connect: Connect | None = None
     """Where a role by itself finds the services of the run; None: the run directory
-    says it."""
+    says so."""
     is_vouched: bool = False
-    """Whether a runner gives the turns, and this is its only process of the index: then
-    another one that holds what is this role's ends, or is a mirror's that is lost.
-    Self-play is the writer of its index then, else one that is free."""
+    """Whether a runner gives the turns and has only this process for the index. Then
+    another process that holds this role's locks is ending, or belongs to a lost mirror.
+    Self-play is then the writer of its index, else any free writer."""
     mirror: Mirror | None = None
-    """Where the run directory is on another host: the run is then this mirror's folder.
+    """The mirror of a run directory on another host, whose folder is then the run;
+    None: the run directory is here.
     """
     frames_left: int | None = None
-    """Frames that all actors have still to make in this call; None without a budget."""
+    """Frames that all actors together still have to make in this call; None without a
+    budget in frames."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
-    """Ends the process at once, from any thread, for a reason that it can recover from
-    only by being started again."""
+    """Ends the process at once, from any thread, for a failure that only a new process
+    recovers from."""
     alive: Callable[[float, str], None] = lambda within_s, otherwise: None
-    """Told again and again during a turn, from any thread: unless the next call or the
-    turn's end comes within so many seconds, whoever runs the role kills the process for
-    the reason that is given. A role by itself has nobody who would."""
+    """Called again and again during a turn, from any thread, with a time in seconds and
+    a reason. Unless the next call or the turn's end comes within that time, the runner
+    kills the process for that reason. A role by itself has no runner."""
     saves: bool = True
-    """Whether the learner saves what it learned before its turn ends. Where False it
-    may put that off for some seconds, as another turn in the same process follows."""
+    """Whether the learner must save what it learned before its turn ends. If False it
+    may save some seconds later, because another turn in the same process follows."""
     shared: Shared = field(default_factory=Shared)
     """What roles of one process share."""
 
@@ -125,7 +129,7 @@ class Role(Protocol):
     """One role. Used by one thread."""
 
     waits_for: str
-    """What the last turn lacked for its work, and what to do; empty where it did it."""
+    """What the last turn lacked for its work, and what to do; empty if it worked."""
 
     def turn(self) -> Report | None:
         """Does one turn and returns what it did, or None when there is nothing to do.
@@ -155,7 +159,7 @@ ROLES = {
     "selfplay": "tengen.roles.selfplay.role:SelfplayRole",
     "shuffle": "tengen.roles.learning.shuffle:ShuffleRole",
 }
-"""Name -> ``module:class``; each is imported when it is made."""
+"""The classes of roles by name, as ``module:class``; imported when a role is made."""
 
 
 def make_role(
@@ -164,7 +168,7 @@ def make_role(
     """Returns the role ``name`` on a run.
 
     Raises:
-        UsageError: No such role, or the run's family has none of it.
+        UsageError: There is no such role, or the run has no such role.
     """
     if name not in ROLES:
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")

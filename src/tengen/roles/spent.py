@@ -1,7 +1,7 @@
-"""What earlier calls of ``tengen train`` gave a run.
+"""What earlier calls of ``tengen train`` have spent on a run.
 
-A checkpoint says what it was when its turn began, and a call that ends says the rest in
-``RUN/spent.json``, which one that is killed does not.
+A checkpoint says what was spent when its turn began. A call that ends writes the rest
+to ``RUN/spent.json``; a call that is killed does not.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _MOST_BYTES = 4096
 
 
 class RunSpent(NamedTuple):
-    """What a run has been given."""
+    """What has been spent on a run."""
 
     core_minutes: float = 0.0
-    """Wall minutes of calls times their cores; of a call that was killed those up to
-    its last checkpoint."""
+    """Wall minutes of calls times their cores; for a call that was killed, up to its
+    last checkpoint."""
     num_frames: int = 0
-    """Steps of environments, or rows of games."""
+    """Environment steps, or rows of games."""
 
 
 def read_spent(run: RunDirectory) -> RunSpent:
-    """Returns what the newest checkpoint and the last call say.
+    """Returns what the newest checkpoint and the last call recorded.
 
     Raises:
-        UsageError: The checkpoint is of another schema.
+        UsageError: The checkpoint has another schema.
         RunError: A file is damaged.
     """
     told = _told(run.path / _FILE)
@@ -48,11 +48,11 @@ def read_spent(run: RunDirectory) -> RunSpent:
 
 
 def record_spent(run: RunDirectory, core_minutes: float) -> None:
-    """Publishes what a run was given until the end of a call.
+    """Publishes what was spent on a run until the end of a call.
 
     Args:
         run: The run; the caller holds its ``train`` lock.
-        core_minutes: Of all calls.
+        core_minutes: Core-minutes of all calls.
 
     Raises:
         RunError: The disk refuses.
@@ -78,5 +78,5 @@ def _told(path: Path) -> float:
 
 
 def core_minutes_of(extra: dict[str, Any]) -> float:
-    """Returns the core-minutes of a checkpoint; one of an earlier version has none."""
+    """Returns the core-minutes of a checkpoint; 0 if an earlier version wrote it."""
     return float(extra.get("core_minutes", 0.0))

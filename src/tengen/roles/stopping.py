@@ -16,13 +16,13 @@ _POLL_S = 0.2
 
 
 class StopListener:
-    """Listens from ``with`` to its end for whoever wants a run to save and end.
+    """Context that listens for signals and the file STOP, which end a run.
 
     Signals are heard where ``with`` is on the main thread.
 
     Attributes:
-        event: Set once, for good.
-        reason: ``interrupted`` by a signal, ``stopped`` by the file; None before.
+        event: Set once a run is to end, and never cleared.
+        reason: ``interrupted`` by a signal, ``stopped`` by the file; None until then.
 
     Args:
         run: The run.
@@ -41,9 +41,9 @@ class StopListener:
         self._previous: dict[signal.Signals, Any] = {}
 
     def tell(self, on_stop: Callable[[], None]) -> None:
-        """Has ``on_stop`` called once, from another thread, when the event is set.
+        """Registers ``on_stop``, called once by another thread at the event.
 
-        It replaces the one before. Does not block.
+        A later call replaces it. Does not block.
         """
         with self._lock:
             self._on_stop, self._was_told = on_stop, False
@@ -71,7 +71,7 @@ class StopListener:
         self._set("interrupted")
 
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:
-        # Also from a signal handler: it takes no lock and writes to no pipe.
+        # A signal handler calls this too, so it takes no lock and writes to no pipe.
         if self.reason is None:
             self.reason = reason
         self.event.set()

@@ -1,7 +1,7 @@
-"""The run directory: what every process of a run shares, and how it is written.
+"""The run directory: the files that all processes of a run share.
 
-``RunDirectory`` is the layout, ``publish_*`` put a file or a folder there so that a
-reader sees the old content or the new one and never half of it.
+``RunDirectory`` is the layout. ``publish_*`` write a file or a folder so that a reader
+sees the old content or the new one, never half of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What actors of other processes have made, as files that outlive them and the learner.
+"""Counts of what actors in other processes have made, in files that outlive them.
 
-Each actor adds to its own file, ``RUN/actors/INDEX``, when a block is in the table; the
-next process with its index, which has the index's lock, goes on. The learner reads the
-sums. Nobody passes counts on in messages, so none is lost with its bearer, and none
-counts twice when a turn is redone.
+Each actor adds to its own file, ``RUN/actors/INDEX``, once a block is in the table. The
+next process with the same index, which holds the index's lock, continues the file. The
+learner reads the sums. Counts are not sent in messages, so none is lost with a process,
+and none counts twice when a turn is redone.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RETRY_S = 0.01
 
 
 class ActorCounts:
-    """One actor's; the caller holds the lock of its index. Used by one thread.
+    """The counts of one actor; the caller holds the lock of its index. For one thread.
 
-    A count is one write of a few bytes without fsync: it outlives a SIGKILL, and after
-    the loss of a host it may be some seconds old.
+    A count is one write of a few bytes without fsync: it survives SIGKILL of the
+    process, and after the loss of a host it may be some seconds old.
 
     Args:
         run: The run.
-        index: The actor's.
+        index: The actor's index.
 
     Raises:
         RunError: The disk refuses, or the file is damaged.
@@ -58,7 +58,7 @@ class ActorCounts:
             self._num_rows, self._num_episodes = _read(self._path)
 
     def add(self, num_rows: int, num_episodes: int) -> None:
-        """Counts frames and ends of episodes that are in the table now.
+        """Adds frames and ends of episodes that are in the table now.
 
         Raises:
             RunError: The disk refuses.
@@ -87,7 +87,7 @@ class ActorCounts:
 
 
 def read_actor_counts(run: RunDirectory) -> dict[str, int]:
-    """Returns ``num_rows`` and ``num_episodes`` of all actors so far; {} of none.
+    """Returns ``num_rows`` and ``num_episodes`` of all actors; {} without actors.
 
     Raises:
         RunError: A file cannot be read, or is damaged.

@@ -19,7 +19,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def code_text() -> str:
-    """Returns this process's block of ``code.txt``, one ``name: value`` a line."""
+    """Returns this process's block of ``code.txt``, lines of ``name: value``."""
     rows = {
         "tengen": _version("tengen"),
         "commit": _commit(),
@@ -34,7 +34,7 @@ def code_text() -> str:
 def source_sha256(package: Path = _PACKAGE) -> str:
     """Returns one hash of the package's Python files, by name and content.
 
-    It names the code where there is no commit: an installed copy, uncommitted edits.
+    It identifies code without a commit: an installed copy, or uncommitted edits.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -55,7 +55,7 @@ def _commit() -> str:
     checkout = _checkout()
 
     def git(*arguments: str) -> str:
-        # Or status takes a lock there, which a process that dies would leave behind.
+        # Otherwise git status takes a lock, which a killed process would leave behind.
         command = ["git", "--no-optional-locks", "-C", str(checkout), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,12 +1,12 @@
-"""Where a run's services are: what its other processes find them by.
+"""Where a run's services are, for the run's other processes.
 
-A service is in a folder of the memory file system, which processes of its host reach,
-and, where the run's config says so, on an address that other hosts reach.
-``RUN/endpoints/NAME.json`` has both. The folder's name is made of
-``RUN/endpoints/id-NUMBER``, which is random and the run's own: a service that goes on
-after a kill finds what the one before it left, and another run at the same path does
-not, nor does a copy of the run. ``RUN/endpoints/token``, which its user alone may read,
-is what clients by an address must know.
+A service has a folder in the memory file system, which processes of its host reach,
+and, if the run's config says so, an address that other hosts reach.
+``RUN/endpoints/NAME.json`` has both. The folder's name is made from
+``RUN/endpoints/id-NUMBER``, which is random and unique to the run: a service that is
+started again after a kill finds what the killed one left, but another run at the same
+path, or a copy of the run, does not. ``RUN/endpoints/token``, which only its user may
+read, is the token that clients of an address must send.
 """
 
 from __future__ import annotations
@@ -45,38 +45,38 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One service."""
+    """Where one service is."""
 
     host: str
-    """The name of its host, for people."""
+    """The name of the service's host, for people."""
     memory: str
-    """Which memory file system its folder is in: two hosts, or two containers that do
-    not share theirs, have different ones."""
+    """An id of the memory file system with its folder: two hosts, or two containers
+    that do not share a memory file system, have different ids."""
     folder: str
-    """Where processes that have this memory file system reach it."""
+    """The folder by which processes with this memory file system reach it."""
     address: str
-    """``tcp://HOST:PORT`` where other processes reach it; empty: nowhere."""
+    """``tcp://HOST:PORT`` by which other processes reach it; empty: they cannot."""
     fingerprint: str
-    """SHA-256 in hex of its certificate; empty: it has none."""
+    """SHA-256 of its certificate in hex; empty: it has none."""
     run: str
-    """The id of its run, which a copy of the run has not."""
+    """The id of its run; a copy of the run has another id."""
 
     def reached(self, name: str) -> str:
-        """Returns by what this process reaches the service: a folder or an address.
+        """Returns the folder or address by which this process reaches the service.
 
         Args:
-            name: The service's, for messages.
+            name: The service's name, for messages.
 
         Raises:
-            RunError: It is on another host, and listens for that one alone.
+            RunError: The service is on another host, and listens only there.
         """
         if self.memory == _memory_id():
             return self.folder
         if self.address:
             return self.address
         raise RunError(
-            f"{name} (of host {self.host}) listens for that host alone; start this "
-            f"role there, or the others with launch.listen=HOST:PORT"
+            f"{name} (of host {self.host}) listens only on that host; start this role "
+            "there, or the other roles with launch.listen=HOST:PORT"
         )
 
 
@@ -91,16 +91,16 @@ def service_folder(run: RunDirectory, name: str) -> Path:
 
 
 def run_token(run: RunDirectory) -> str:
-    """Returns what clients of the run's services must know where they come by TCP.
+    """Returns the token that TCP clients of the run's services must send.
 
     Raises:
-        RunError: The file is damaged, or not this user's to read.
+        RunError: The file is damaged, or this user may not read it.
     """
     return _random(run, "token", 16, 0o600)
 
 
 def remove_services(run: RunDirectory) -> None:
-    """Removes what killed services of this host left, unless a learner is there.
+    """Removes what killed services of this host left, unless a learner is running.
 
     Args:
         run: The run; the caller holds its ``train`` lock.
@@ -142,7 +142,7 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     """Returns where a service is, or last was.
 
     Raises:
-        RunError: It never ran, or the file is damaged.
+        RunError: The service never ran, or the file is damaged.
     """
     path = run.endpoints / f"{name}.json"
     if not path.exists():
@@ -153,8 +153,8 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
         raise RunError(f"{name} ({path}) is damaged; start its role again")
     if found["run"] != run_identity(run):
         raise RunError(
-            f"{name} (of {run.path}) is not there, but in the run that this one is a "
-            f"copy of; start its role"
+            f"{name} (of {run.path}) is not there, only in the run that this run is a "
+            "copy of; start its role"
         )
     return Endpoint(**{key: str(value) for key, value in found.items()})
 
@@ -165,7 +165,7 @@ def memory_root() -> Path:
 
 
 def _memory_id() -> str:
-    """Returns what differs where a folder of ``memory_root`` is not the same one."""
+    """Returns an id that differs between different memory file systems."""
     boot = platform.node()
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
@@ -173,7 +173,7 @@ def _memory_id() -> str:
 
 
 def run_identity(run: RunDirectory) -> str:
-    """Returns the run's id. It is of its folder, so that a copy gets another one.
+    """Returns the run's id, which depends on its folder: a copy gets another id.
 
     Raises:
         RunError: The file is damaged, or the disk refuses.
@@ -183,7 +183,7 @@ def run_identity(run: RunDirectory) -> str:
 
 
 def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
-    """Returns a random text of the run's, made by whoever asks first."""
+    """Returns a random text of the run, made by the first process that asks."""
     run.endpoints.mkdir(exist_ok=True)
     path = run.endpoints / name
     for _ in range(2):

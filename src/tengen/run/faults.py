@@ -31,7 +31,7 @@ def reach(point: str, path: Path) -> None:
 
     Args:
         point: The step that was just made.
-        path: What is being made durable, under its final name.
+        path: The final path of what is being made durable.
     """
     global _remaining
     if point != _point or _part not in str(path):

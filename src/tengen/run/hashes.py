@@ -1,8 +1,8 @@
-"""Hashes of files, each made once a process.
+"""Hashes of files, each computed once in a process.
 
-A model is verified by export, by the gate and by whoever computes with it. Where these
-are roles of one process, they read the same bytes of a file that none of them changes:
-its hash is kept by what the file system says of it, which a rename leaves as it is.
+A model is verified by export, by the gate and by every role that computes with it. If
+these are roles of one process, they would read the same unchanged file several times.
+So its hash is kept by the file's identity, which a rename does not change.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ _lock = threading.Lock()
 def file_sha256(path: Path) -> str:
     """Returns the lower-case hexadecimal sha256 of a file. Any thread may ask.
 
-    The file is read unless this process has hashed it before and it was not changed
-    since.
+    The file is not read if this process has hashed it before and it has not changed.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with open(path, "rb") as file:
         identity = _identity(os.fstat(file.fileno()))
@@ -43,14 +42,14 @@ def file_sha256(path: Path) -> str:
 
 
 def remember_sha256(path: Path, sha256: str) -> None:
-    """Takes the hash of a file that this process has just written.
+    """Records the hash of a file that this process has just written.
 
     Args:
         path: The file; it is closed.
-        sha256: Of the bytes that were written, lower-case hexadecimal.
+        sha256: Hash of the bytes that were written, lower-case hexadecimal.
 
     Raises:
-        OSError: It is not there.
+        OSError: The file is not there.
     """
     _keep(_identity(os.stat(path)), sha256)
 

@@ -1,7 +1,7 @@
 """The run directory: where everything of one run lies.
 
-As in docs/reference/run_directory.md. Order is always by number, never by file time.
-Every file has exactly one writer.
+docs/reference/run_directory.md describes the layout. Order is always by number, never
+by file time. Every file has exactly one writer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FILES = ("run.json", "code.txt", "STOP", "store", "rows")
 
 
 class NumberedFolder:
-    """A folder of immutable things named by six digits: ``models/000017``.
+    """A folder of immutable folders named by six digits: ``models/000017``.
 
     Args:
         path: The folder.
@@ -79,7 +79,7 @@ class NumberedFolder:
         """Publishes a folder as ``number``; see ``publish_directory``.
 
         Returns:
-            Its path.
+            The path of the published folder.
 
         Raises:
             RunError: The number is taken, or the disk refuses.
@@ -88,23 +88,23 @@ class NumberedFolder:
         return self.entry(number)
 
     def remove(self, number: int) -> None:
-        """Removes one; only their writer may."""
+        """Removes an entry; only the entries' writer may."""
         remove_directory(self.entry(number))
 
     def retire(self, num_kept: int) -> None:
-        """Removes all but the newest ``num_kept``; only their writer may."""
+        """Removes all but the newest ``num_kept`` entries; only their writer may."""
         for number in self.numbers()[:-num_kept]:
             self.remove(number)
 
     def retire_before(self, first: int) -> None:
-        """Removes all below ``first``; only their writer may."""
+        """Removes all entries below ``first``; only their writer may."""
         for number in self.numbers():
             if number < first:
                 self.remove(number)
 
 
 class RunDirectory:
-    """Everything in one RUN by name. Holds no state: any number of processes may.
+    """Everything in one RUN by name. It has no state: any number may exist.
 
     Use ``create_or_resume`` to train and ``open`` for everything else.
 
@@ -114,14 +114,14 @@ class RunDirectory:
         candidates: Exported models that wait for the gate.
         rejected: Models that the gate refused.
         checkpoints: Learner states to resume from.
-        shuffled: Batches that were drawn for the learner, by turns.
+        shuffled: Batches that were drawn ahead for the learner, by turns.
         experience: Segments, ``<writer>/<incarnation>/NNNNNN``.
         eval: Ratings and matches.
         games: Game records for people.
         logs: What roles print.
         events: ``<role>-<incarnation>.jsonl``, one writer each.
         endpoints: Where services are.
-        actors: What each actor of other processes than the learner's has made.
+        actors: The counts of each actor outside the learner's process.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -143,10 +143,10 @@ class RunDirectory:
     def create_or_resume(cls, path: Path | str) -> RunDirectory:
         """Returns the run at ``path``, made when absent.
 
-        ``is_new`` tells which: until ``write_run``, the run is new.
+        ``is_new`` says whether the run is new, which it is until ``write_run``.
 
         Raises:
-            UsageError: ``path`` is a file, holds something else, or a run of a newer
+            UsageError: ``path`` is a file, or holds something else or a run of a newer
                 schema; or this process may not write there.
             RunError: The disk refuses.
         """
@@ -174,8 +174,8 @@ class RunDirectory:
         """Returns the run at ``path``.
 
         Raises:
-            UsageError: There is none, or one of a newer schema.
-            RunError: Its ``run.json`` is damaged.
+            UsageError: There is no run, or its schema is newer.
+            RunError: The run's ``run.json`` is damaged.
         """
         run = cls(path)
         if run.is_new:
@@ -192,7 +192,7 @@ class RunDirectory:
         return not (self.path / "run.json").exists()
 
     def check_writable(self) -> None:
-        """Makes sure that this process may write the run, or make it; leaves nothing.
+        """Makes sure that this process may write or make the run; changes nothing.
 
         Raises:
             UsageError: It may not, or the disk is mounted read-only.
@@ -201,19 +201,19 @@ class RunDirectory:
             folder = self.path.absolute()
             while not folder.exists():
                 folder = folder.parent
-            # One without a name, where the filesystem can.
+            # A file without a name, where the filesystem supports it.
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             refused = first_error(self.path, error)
             if isinstance(refused, UsageError):
                 raise refused from error
-            # A disk that is full, or no folder: whoever writes there says so.
+            # A full disk or a missing folder: the code that writes there reports it.
 
     def check_new(self) -> None:
         """Makes sure that a run may begin here.
 
         Raises:
-            UsageError: There is no ``run.json``, but what a run of before has made.
+            UsageError: There is no ``run.json``, but files of an earlier run.
         """
         if not self.is_new or not self.path.is_dir():
             return
@@ -221,9 +221,9 @@ class RunDirectory:
         made = [folder.path for folder in folders if folder.numbers()]
         if made:
             raise UsageError(
-                f"run ({self.path}) has {made[0].name}/ and no run.json, which says "
-                f"what they are of; restore run.json from a copy, or choose another "
-                f"folder"
+                f"run ({self.path}) has {made[0].name}/ and no run.json, which "
+                "describes them; restore run.json from a copy, or choose another "
+                "folder"
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
@@ -261,7 +261,7 @@ class RunDirectory:
             RunError: The disk refuses.
         """
         path = self.path / "code.txt"
-        # Bytes: whatever someone noted there is kept, in any encoding.
+        # As bytes: notes that somebody added are kept, in any encoding.
         blocks = path.read_bytes().split(b"\n\n") if path.exists() else []
         block = code_text().strip().encode()
         if not blocks or blocks[-1].strip() != block:
@@ -269,11 +269,11 @@ class RunDirectory:
             publish_file(path, text + b"\n")
 
     def lock(self, name: str, *, wait: bool = False) -> WriterLock:
-        """Takes the lock of what only one process may do, such as ``train``.
+        """Takes a lock for what only one process may do, such as ``train``.
 
         Args:
-            name: Of the lock.
-            wait: Whether to wait for whoever holds it.
+            name: Name of the lock.
+            wait: Whether to wait for the holder to release it.
 
         Raises:
             UsageError: Another process holds it; the message names the process.
@@ -289,8 +289,8 @@ class RunDirectory:
         """Returns the next incarnation of ``role``, 1 the first time.
 
         Atomic: the role's event file is created exclusively, so that two processes
-        never get the same number. Where event files were lost, it is still above those
-        that wrote experience.
+            never get the same number. If event files were lost, the number is still
+            above every incarnation that wrote experience.
 
         Raises:
             RunError: The disk refuses.
@@ -321,7 +321,7 @@ class RunDirectory:
     def forget_incarnations(self, role: str, newest: int) -> None:
         """Removes the event files before ``newest`` of a role that writes no events.
 
-        They only count, and the greatest number is enough for that.
+        These files only count incarnations, for which the greatest number is enough.
         """
         for number in self.incarnations(role):
             path = self.events_path(role, number)
@@ -351,7 +351,7 @@ class RunDirectory:
         publish_file(self.path / "STOP", b"")
 
     def clear_stop(self) -> None:
-        """Takes a request to stop back; the one that starts a run does.
+        """Withdraws a request to stop; called when a run is started.
 
         Raises:
             RunError: The disk refuses.
@@ -366,7 +366,7 @@ class RunDirectory:
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:
-        """Refuses a folder with content that no killed ``train`` left behind."""
+        """Refuses a folder with content that cannot be from a killed ``train``."""
         known = {*_FOLDERS, *_FILES}
         foreign = sorted(
             name

@@ -1,9 +1,9 @@
 """One writer at a time: an advisory lock that dies with its process.
 
-The lock is ``flock`` on a file that holds the owner's process number. The kernel lets
-go of it when the process ends, however it ends, so that no lock is ever stale. POSIX
-only. Hosts that share a filesystem need one whose locks hold between them, as NFS 4,
-Lustre with ``-o flock`` and CephFS have; where they do not, ``check_held`` tells.
+The lock is ``flock`` on a file that holds the owner's process number. The kernel
+releases it when the process ends, however it ends, so that no lock is ever stale. POSIX
+only. Hosts that share a filesystem need one whose locks hold between hosts, as those of
+NFS 4, Lustre with ``-o flock`` and CephFS do; ``check_held`` detects if they do not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tengen.run.publish import storage_error
 __all__ = ["WriterLock", "lock_holder"]
 
 _LOOK_S = 0.2
-"""Far longer than a look at a lock takes."""
+"""Seconds to retry; much longer than looking at a lock takes."""
 
 
 class WriterLock:
@@ -30,7 +30,7 @@ class WriterLock:
 
     Args:
         path: The lock file, made when absent.
-        guarded: What only its holder may change, for the message.
+        guarded: What only the lock's holder may change, for the message.
         wait: Whether to wait for whoever holds it.
 
     Raises:
@@ -72,7 +72,8 @@ class WriterLock:
         """Makes sure that no other process took the lock too.
 
         Raises:
-            RunError: One did: the locks of this filesystem do not hold between hosts.
+            RunError: Another process did: the filesystem's locks do not hold between
+                hosts.
         """
         try:
             written = self._path.read_bytes()
@@ -81,12 +82,12 @@ class WriterLock:
         if written != self._text:
             raise RunError(
                 f"lock ({self._path}) of this process was taken by "
-                f"{_owner_in(written)} too, the filesystem's locks do not hold between "
-                f"hosts; mount it with locks, and start this role again"
+                f"{_owner_in(written)} too, so the filesystem's locks do not hold "
+                "between hosts; mount it with locks, and start this role again"
             )
 
     def release(self) -> None:
-        """Lets the next writer in. A second call does nothing."""
+        """Releases the lock. A second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -104,7 +105,7 @@ class WriterLock:
 
 
 def _take(descriptor: int, wait: bool) -> None:
-    """Takes the lock; who only looks at it, in ``lock_holder``, holds it no longer."""
+    """Takes the lock; retries while ``lock_holder`` of another process looks at it."""
     end_s = time.monotonic() + _LOOK_S
     while True:
         try:
@@ -118,7 +119,7 @@ def _take(descriptor: int, wait: bool) -> None:
 
 
 def lock_holder(path: Path) -> str | None:
-    """Returns who holds the lock file, ``PID on HOST``, or None when it is free."""
+    """Returns the holder of the lock file, ``PID on HOST``, or None when it is free."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -133,7 +134,7 @@ def lock_holder(path: Path) -> str | None:
 
 
 def _owner(descriptor: int) -> str:
-    """Returns who wrote the lock file last, ``PID on HOST``."""
+    """Returns the last writer of the lock file, ``PID on HOST``."""
     return _owner_in(os.pread(descriptor, 200, 0))
 
 

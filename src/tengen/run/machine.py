@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MAX_THREADS = 1024
-"""More are a slip of the hand, not a machine."""
+"""The most threads that may be asked for; more is a typing error."""
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
@@ -54,12 +54,12 @@ def available_cores() -> int:
 
 
 def usable_threads(threads: int | None) -> int:
-    """Returns ``threads``, or the cores where these are fewer, with a TengenWarning.
+    """Returns ``threads``, or the cores if there are fewer, with a TengenWarning.
 
     More threads than cores wait for each other and slow everything down.
 
     Args:
-        threads: What was asked for, 1 to MAX_THREADS, or None for all cores.
+        threads: The threads that were asked for, 1 to MAX_THREADS; None for all cores.
 
     Raises:
         UsageError: ``threads`` is out of its range.
@@ -82,12 +82,12 @@ def usable_threads(threads: int | None) -> int:
 def keep_freed_memory() -> bool:
     """Tells the C allocator to keep what this process frees for its next request.
 
-    A training step takes and frees the same buffers every time. By default the large
-    ones go back to the kernel and come as fresh zeroed pages, which costs a small
-    network a fifth of its step.
+    Every training step allocates and frees the same buffers. By default large buffers
+    go back to the kernel and come back as zeroed pages, which costs a small network a
+    fifth of its step.
 
     Returns:
-        Whether the allocator took it; only glibc knows the settings.
+        Whether the allocator accepted the settings; only glibc has them.
     """
     try:
         set_option = ctypes.CDLL(None).mallopt
@@ -138,9 +138,9 @@ def memory_limit_bytes(membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS)
 def available_memory_bytes(
     membership: Path = _MEMBERSHIP, cgroups: Path = _CGROUPS
 ) -> int:
-    """Returns the memory that this process may still take, caches given up.
+    """Returns the memory that this process may still take, counting caches as free.
 
-    Where the system does not tell, all that it may use.
+    If the system does not say, all the memory that the process may use.
 
     Args:
         membership: The process's cgroups, ``/proc/self/cgroup``.
@@ -179,7 +179,7 @@ def cpu_name() -> str:
 
 
 def machine_line() -> str:
-    """Returns the line that stands beside every measured figure."""
+    """Returns the line that names the machine beside every measured figure."""
     memory_gib = memory_limit_bytes() / 2**30
     return (
         f"{cpu_name()}, {available_cores()} of {os.cpu_count()} cores, "

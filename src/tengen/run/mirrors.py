@@ -1,9 +1,11 @@
-"""Which roles work on this run from hosts without its directory: ``RUN/mirrors/``.
+"""Which roles on hosts without the run directory work on a run: ``RUN/mirrors/``.
 
-A folder that is such a mirror has ``mirror.json``, which says so to every command.
+Such a role works in a mirror, a folder with ``mirror.json``, by which every command
+recognises it.
 
-Each has a file there, which the run's service writes (``tengen.mirror``); whoever looks
-at the run, or takes a writer of its own, reads them.
+Each mirror has a file in ``RUN/mirrors/``, which the run's service writes
+(``tengen.mirror``). Commands that look at the run, and roles that take a writer, read
+these files.
 """
 
 from __future__ import annotations
@@ -32,13 +34,14 @@ __all__ = [
 ]
 
 MIRROR_FILE = "mirror.json"
-"""In a folder that is a mirror of another host's run."""
+"""The file in a folder that is a mirror of another host's run."""
 MIRROR_SCHEMA = 1
-"""Of ``MIRROR_FILE``."""
+"""The schema of ``MIRROR_FILE``."""
 
 _SCHEMA = 1
 _LOCK = "mirror-records"
-"""Held where a record is published anew or evicted: an eviction is not overwritten."""
+"""The lock for changing or evicting a record, so that an eviction is not
+overwritten."""
 _TYPES = {
     "mirror": str,
     "role": str,
@@ -52,32 +55,32 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorRecord:
-    """One mirror of a run, as its service knows it."""
+    """One mirror of a run, as the run's service knows it."""
 
     mirror: str
-    """Its id: 32 hexadecimal digits, made with its folder."""
+    """The mirror's id: 32 hexadecimal digits, made with its folder."""
     role: str
-    """What works on it."""
+    """The role that works on it."""
     index: int
-    """Which self-play writer or which actor that is."""
+    """The index of the self-play writer or actor."""
     process: str
     """``PID on HOST``."""
     incarnation: int
-    """The process's among those of its role; of self-play the least that it writes as.
+    """The process's incarnation of its role; for self-play the least that it writes as.
     """
     events: int
     """The number of the process's event file."""
     is_away: bool
-    """Whether its process has ended, or was not heard of for a minute."""
+    """Whether its process has ended, or has been silent for a minute."""
 
 
 def check_no_mirror(run: RunDirectory) -> None:
     """Makes sure that a folder is a run itself, and not a mirror of one.
 
-    What a run's own roles made in a mirror would be taken for the other run's.
+    Otherwise what a role makes in a mirror would be taken for the other run's.
 
     Raises:
-        UsageError: It is a mirror.
+        UsageError: The folder is a mirror.
     """
     path = run.path / MIRROR_FILE
     if not path.exists():
@@ -111,7 +114,7 @@ def read_mirrors(run: RunDirectory) -> list[MirrorRecord]:
 
 
 def has_mirror(run: RunDirectory, mirror: str) -> bool:
-    """Whether a mirror has a place that nobody has taken from it."""
+    """Returns whether a mirror still has its place."""
     return _path(run, mirror).exists()
 
 
@@ -133,7 +136,7 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
     """Publishes a record anew, unless it was evicted.
 
     Returns:
-        Whether it is there still.
+        Whether the record is still there.
 
     Raises:
         RunError: The disk refuses.
@@ -146,9 +149,9 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
 
 
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
-    """Has a run's service give a place back, for a process with the run directory.
+    """Makes a run's service free a mirror's place, for a local process.
 
-    The lock of the place is free some seconds later, where a service holds it.
+    If a service holds the lock of the place, the lock is free some seconds later.
 
     Raises:
         RunError: The disk refuses, or a record is damaged.
@@ -160,7 +163,7 @@ def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
 
 
 def forget_mirror(run: RunDirectory, mirror: str) -> None:
-    """Removes a record; nothing happens where it is not there.
+    """Removes a record; does nothing if it is not there.
 
     Raises:
         RunError: The disk refuses.

@@ -1,8 +1,8 @@
 """Publishing: write to a temporary sibling, fsync, rename, fsync the directory.
 
-A reader sees the old content or the new one, never half of it, whatever instant the
-writer was killed at. A temporary is named after its host and process, so that the next
-writer can tell which ones nobody will finish.
+A reader sees the old content or the new one, never half of it, at whatever instant the
+writer was killed. A temporary file is named after its host and process, so that the
+next writer can tell which temporary files will never be finished.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ __all__ = [
 
 _PREFIX = ".tmp-"
 _DENIED = (errno.EACCES, errno.EPERM)
-# Tells this process from an earlier one with the same number (1, in a container).
+# Distinguishes this process from an earlier one with the same number (1 in a
+# container).
 _TOKEN = secrets.token_hex(4)
 
 
@@ -52,7 +53,7 @@ def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     Args:
         path: The file; its folder exists.
         data: The whole content.
-        mode: Who may read and write it, less the umask.
+        mode: The file's permissions, before the umask.
 
     Raises:
         RunError: The disk is full or the folder cannot be written; the old content
@@ -136,7 +137,7 @@ def move_directory(source: Path, final: Path) -> None:
 def remove_directory(final: Path) -> None:
     """Removes a published folder: at once for readers, then file by file.
 
-    Where that fails or is cut short, a temporary stays for ``remove_leftovers``.
+    If that fails or is cut short, a temporary folder stays for ``remove_leftovers``.
     """
     temporary = _temporary(final)
     with suppress(OSError):
@@ -148,15 +149,16 @@ def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
     """Removes temporaries in ``folder`` whose writers on this host are dead.
 
     Args:
-        folder: Of the run.
-        of_other_hosts: Whether those of other hosts go too. Only their own host can
-            tell, unless a lock of this process says that nobody else writes there.
+        folder: A folder of the run.
+        of_other_hosts: Whether to remove those of other hosts too. Only their own host
+            can tell whether the writer is dead, unless this process holds a lock so
+            that no other process writes there.
 
     Returns:
         How many were removed.
 
     Raises:
-        RunError: One cannot be removed.
+        RunError: A temporary cannot be removed.
     """
     num_removed = 0
     for path in sorted(folder.glob(f"{_PREFIX}*")):
@@ -171,7 +173,7 @@ def remove_leftovers(folder: Path, *, of_other_hosts: bool = False) -> int:
 
 
 def storage_error(path: Path, error: OSError) -> RunError:
-    """Returns the clear form of an operating system's refusal to write ``path``."""
+    """Returns a clear error for the system's refusal to write ``path``."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(
             f"path ({path}) cannot be written, the disk is full; free some space and "
@@ -194,10 +196,10 @@ def storage_error(path: Path, error: OSError) -> RunError:
 
 
 def first_error(path: Path, error: OSError) -> TengenError:
-    """Returns ``storage_error`` for what is written first.
+    """Returns ``storage_error`` for a command's first write.
 
-    A folder that this process may not write at all is bad usage then, as nothing was
-    begun in it.
+    If this process may not write the folder at all, that is bad usage, because nothing
+    was begun in it.
     """
     told = storage_error(path, error)
     if error.errno in (*_DENIED, errno.EROFS):
@@ -214,7 +216,9 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            with suppress(OSError):  # what made the writing fail, once more
+            with suppress(
+                OSError
+            ):  # the cause of the failed write may also prevent this
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise storage_error(path, error) from error

@@ -1,4 +1,4 @@
-"""Reading a run directory: which files it holds, JSON objects with a ``schema``."""
+"""Reading a run directory: finding files, and reading JSON with a ``schema``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ __all__ = ["find_files", "newer_schema", "read_object"]
 def find_files(folder: Path, pattern: str) -> list[Path]:
     """Returns what matches a pattern below a folder, in no order.
 
-    Other than ``Path.glob`` it passes over folders that others remove meanwhile, as
-    those of processes that left nothing are.
+    Unlike ``Path.glob`` it ignores folders that other processes remove meanwhile.
 
     Args:
         folder: Where to look; it need not exist.
@@ -37,10 +36,10 @@ def read_object(
 
     Args:
         path: The file.
-        name: What messages call it.
+        name: The file's name in messages.
         schema: The newest version that is read.
-        advice: What to do where the file cannot be read, or is damaged.
-        error: What is raised then.
+        advice: What to do if the file cannot be read, or is damaged.
+        error: The exception that is raised then.
 
     Raises:
         UsageError: The schema is newer.
@@ -65,7 +64,7 @@ def read_object(
 
 
 def newer_schema(path: Path, found: int, newest: int) -> UsageError:
-    """Returns the error of a file that later code wrote.
+    """Returns the error for a file that a later version wrote.
 
     Args:
         path: The file.

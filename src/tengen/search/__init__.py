@@ -1,7 +1,7 @@
 """Tree search: its settings, and a slow readable twin of the native search.
 
 The search itself is C++ (core/search) and runs inside self-play workers, matches and
-sessions. To learn what it does, read `tengen.search.reference`.
+sessions. `tengen.search.reference` explains what it does.
 """
 
 from tengen.search.levels import Level, draw_seed

@@ -1,4 +1,4 @@
-"""How strong a player is to be: how long it searches, or how freely it moves."""
+"""Levels of strength: how long a player searches, or how randomly it moves."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MASK = (1 << 64) - 1
 
 
 def draw_seed(*numbers: int) -> int:
-    """Returns one seed of several numbers, as of a match, a game and a ply."""
+    """Returns one seed made from several numbers, such as match, game and ply."""
     seed = 0
     for number in numbers:
-        # Spreads neighbours, as splitmix64 does.
+        # Spreads neighbouring numbers, as splitmix64 does.
         seed = (seed + number + 0x9E3779B97F4A7C15) & _MASK
         seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         seed = ((seed ^ (seed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -29,22 +29,24 @@ def draw_seed(*numbers: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One strength of a model.
+    """One level of strength of a model.
 
-    A strong one searches and plays the best move found. A weak one draws its move from
-    the network's policy, the more evenly the higher its temperature.
+    A strong level searches and plays the best move found. A weak level draws its move
+    from the network's policy, the more evenly the higher its temperature.
     """
 
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)
-    """Of each move."""
+    """Simulations of each move."""
     temperature: float = bounded(0.0, 0.0, 100.0)
-    """Of the policy that moves are drawn from; 0: the best move, without a draw."""
+    """Temperature of the policy that moves are drawn from; 0: the best move, without a
+    draw."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
 
         Raises:
-            UsageError: One is out of its range, or a draw has a search before it.
+            UsageError: A field is out of its range, or both a search and a temperature
+                are set.
         """
         check_fields(self)
         is_plain = self.temperature == 0 or self.simulations == 1
@@ -57,10 +59,11 @@ class Level:
         """Returns the action to play.
 
         Args:
-            actions: The legal ones, in any order.
+            actions: The legal actions, in any order.
             priors: The network's probability of each, in [0, 1].
-            best: What a search plays; the answer where the temperature is 0.
-            seed: Of the draw; the same gives the same action.
+            best: The action that a search plays, which is returned if the temperature
+                is 0.
+            seed: Seed of the draw; the same seed gives the same action.
         """
         if self.temperature == 0:
             return best
@@ -68,7 +71,7 @@ class Level:
         most = max(prior for _, prior in rows)
         if not most > 0:
             return best
-        # Relative to the most likely: no power of it is 0.
+        # Relative to the most likely action, whose power is never 0.
         weights = [(prior / most) ** (1 / self.temperature) for _, prior in rows]
         (drawn,) = random.Random(seed).choices([a for a, _ in rows], weights)
         return drawn

@@ -27,38 +27,41 @@ _EXPLORING = (
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """What a trained player does; how long it thinks belongs to the caller.
+    """How a trained player searches; the caller says how long it thinks.
 
-    The defaults are how every player searched before runs had these settings, so that
-    runs and models of then play as they did; recipes choose stronger ones.
+    The defaults are what every player did before runs had these settings, so that runs
+    and models of that time still play the same. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
-    """How it searches. It does not explore, so that noise, the root's temperature and
-    forced playouts stay as they are."""
+    """How the player searches. A player does not explore, so the settings of root
+    noise, the root's temperature and forced playouts must keep their defaults."""
     precision: PlayPrecision = "fp32"
-    """Arithmetic of the trunk on a CPU. ``run``: what the run's self-play computes in,
-    which a trial and a check of the rounding chose. int8 is bf16 for a model that
-    loses too much by it, and what this CPU does not compute natively is fp32."""
+    """Arithmetic of the trunk on a CPU. ``run``: the precision of the run's self-play,
+    which a trial and a check of the rounding chose. A model that loses too much by int8
+    plays in bf16, and a precision that this CPU does not compute natively becomes
+    fp32."""
     keeps_tree: bool = False
-    """Whether in matches, ratings and gates a search by PUCT goes on from what the
-    moves since have left of the one before, whose visits count towards its simulations.
-    Against people trees are kept, but for ``--fresh``. A search by minigo always goes
-    on so, and has all its simulations beside those visits: this stays false."""
+    """Whether a search by PUCT in matches, ratings and gates starts from the subtree
+    that the player's last search left, whose visits count towards the simulations.
+    Against people trees are kept unless ``--fresh`` is given. A search by minigo always
+    keeps its tree, and makes all its simulations besides the kept visits: with it this
+    field stays false."""
 
     batch_rows: int = bounded(0, 0, 64)
-    """Most leaves that each thread of one search gathers for the network, fewer where
-    they were more than 1/32 of the simulations; 0: 8 where several threads search one
-    tree, 1 where one does. A batch costs less a leaf; a leaf on its way is not known
-    yet. Games in Python, and those that a match plays side by side, have 1; in matches
-    a search by minigo gathers ``search.minigo_virtual_losses``, and this stays 0."""
+    """Most leaves that each thread of one search gathers for the network; never more
+    than 1/32 of the simulations. 0: 8 where several threads search one tree, 1 where
+    one thread does. A larger batch costs less time a leaf, but the search goes on
+    without the values of leaves in flight. Games in Python, and games that a match
+    plays side by side, gather 1. In matches a search by minigo gathers
+    ``search.minigo_virtual_losses``, and this field stays 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
-        """Returns these settings where ``run`` is said by the precision itself.
+        """Returns these settings with ``run`` replaced by the run's precision.
 
         Args:
-            precision: What the run computes in; ``auto`` where none is chosen yet,
-                which is fp32 here.
+            precision: The run's precision; ``auto`` where none is chosen yet, which
+                becomes fp32.
         """
         if self.precision != "run":
             return self
@@ -69,7 +72,8 @@ class PlayConfig:
         """Checks the fields.
 
         Raises:
-            UsageError: A field is unknown, or one that only exploring reads is set.
+            UsageError: A field has an unknown value, or one that only self-play reads
+                is set.
         """
         check_fields(self)
         usual = SearchConfig()

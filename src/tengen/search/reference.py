@@ -1,9 +1,9 @@
 """The search, written to be read: start here, then core/search/serial/search.h.
 
 One search looks at one position. It begins with the root alone and makes
-``num_simulations`` descents. Each walks from the root along the moves that its policy
-selects, adds one new position to the tree, has it evaluated, and adds the value to
-every position on the way back. Two policies select moves:
+``num_simulations`` simulations. Each walks from the root along the moves that its
+policy selects, adds one new position to the tree, has it evaluated, and adds the value
+to every position on the way back. Two policies select moves:
 
 * PUCT, for hundreds of simulations a move: `tengen.search.reference_puct` (Silver et
   al. 2017, "Mastering the game of Go without human knowledge").
@@ -12,17 +12,18 @@ every position on the way back. Two policies select moves:
 
 The search of the benchmark minigo is another one, `tengen.search.reference_minigo`.
 
-Differs from the papers: results of finished games are proven up the tree. A position
-is won where one move is, and settled where every move is; a settled position has its
-exact value, is not searched further, and a move proven lost is not tried again.
+Differs from the papers: results of finished games are proven up the tree. A position is
+won if one of its moves wins, and settled if all its moves are settled. A settled
+position has its exact value and is not searched further, and a move proven lost is not
+tried again.
 
-In games with a score that may count beside the result:
+For games with a score, which may count beside the result, see
 `tengen.search.reference_score`. The score of a settled position is that of the play
 that settles it, and a search does not go on for more points.
 
-The native search is far faster and must build the very same tree: tests hold it to
-this one node by node. A node here lists all its legal moves and scores each of them;
-the native one scores the visited moves and the best of the others.
+The native search is far faster and must build exactly the same tree: tests compare both
+node by node. Here a node lists and scores all its legal moves; the native search scores
+the visited moves and the best of the others.
 """
 
 from __future__ import annotations
@@ -75,14 +76,14 @@ class SearchResult:
     policy: dict[int, float]
     """The training target; sums to 1."""
     root_value_to_play: float
-    """Win minus loss in [-1, 1]; exact where proven."""
+    """Value of the root, win minus loss in [-1, 1]; exact where proven."""
     root_score_to_play: float
     """The final score expected, in points; 0 where evaluations have none."""
     proof: Proof
     best_action: int
-    """The strongest by this search."""
+    """The strongest action by this search."""
     num_simulations: int
-    """Descents made; fewer than asked for where the root was proven or reused."""
+    """Simulations made; fewer than asked for if the root was proven or reused."""
 
 
 class ReferenceSearch:
@@ -97,10 +98,11 @@ class ReferenceSearch:
 
     Args:
         config: The settings.
-        evaluate: Called once a new position; a network, or anything else.
-        estimate_score: Likewise, where the score counts or shall be known: the
-            position's mean and standard deviation.
-        final_score: Of a finished game, in points of the first player.
+        evaluate: Called once for each new position; a network, or anything else.
+        estimate_score: Called likewise, if the score counts or is to be reported:
+            returns the mean and standard deviation of the final score.
+        final_score: Returns the score of a finished game, in points of the first
+            player.
         board_side: Cells along a side of the board.
 
     Attributes:
@@ -141,15 +143,15 @@ class ReferenceSearch:
 
         Args:
             state: The position; after `play`, the one that the moves led to.
-            num_simulations: Descents; those that a reused subtree holds count towards
-                it. A Gumbel search starts afresh, because its schedule must.
-            explore: Root temperature and noise on, or the Gumbel draws.
+            num_simulations: Simulations; the visits of a reused subtree count. A Gumbel
+                search always starts with an empty tree, because its schedule must.
+            explore: Whether to use root temperature and noise, or the Gumbel draws.
             seed: With ``generation``, ``game`` and the position's ply, names the
                 stream of random numbers: equal names give equal searches.
             generation: See ``seed``.
             game: See ``seed``.
-            left_out: Actions that a player does not take less than so many moves below
-                the root, unless it has no others; nothing is reused then.
+            left_out: Actions that a player does not take within so many moves below the
+                root, unless it has no others; then no subtree is reused.
         """
         if left_out:
             self._kept = None
@@ -158,7 +160,7 @@ class ReferenceSearch:
         self._kept = None
         self.root = root
         self._explores = explore
-        # The root's own evaluation is no descent.
+        # The root's own evaluation is not a simulation.
         num_left = num_simulations - (root.visits - 1)
         key = (seed, generation, game, state.ply)
         if self.config.policy == "gumbel":
@@ -181,7 +183,7 @@ class ReferenceSearch:
         self._kept = self.root = child if can_keep else None
 
     def _simulate(self, root: Node) -> None:
-        """One descent: select to a new or settled position, evaluate, back up."""
+        """One simulation: select to a new or settled position, evaluate, back up."""
         path = [root]
         while True:
             node = path[-1]

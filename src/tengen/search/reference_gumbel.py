@@ -30,9 +30,9 @@ def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
     """Yields the phases of sequential halving: (actions, visits to each of them).
 
     Source: section 3 of the paper, after Karnin et al. 2013. There are log2(m) phases
-    of n / log2(m) simulations, each with half the actions of the one before. What is
-    left over goes to two actions more and more. Endless: the caller stops after n
-    simulations, within a phase where they do not divide.
+    of n / log2(m) simulations, each with half the actions of the one before.
+    Simulations that are left over go to the last two actions. The iterator is endless:
+    the caller stops after n simulations, within a phase if n does not divide evenly.
 
     Args:
         m: Actions considered, at least 1.
@@ -46,15 +46,15 @@ def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
 
 
 def mixed_value(node: Node, own: float, q: Callable[[int], float]) -> float:
-    """Returns the value that completes q: that of every unvisited action.
+    """Returns the value that completes q, used for every unvisited action.
 
     It mixes the evaluator's value with the visited children's mean under the prior,
     which weighs as much as the children have visits (paper, appendix D).
 
     Args:
         node: The node.
-        own: The evaluator's value of it.
-        q: That of a visited action.
+        own: The evaluator's value of the node.
+        q: Returns q of a visited action.
     """
     if not node.children:
         return own
@@ -67,14 +67,14 @@ def mixed_value(node: Node, own: float, q: Callable[[int], float]) -> float:
 def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
     """Returns softmax(logits + sigma(completed q)) over all legal actions.
 
-    This is the training target, too (paper, section 4). sigma(q) is (c_visit + the
-    most visits of a child) * c_scale * q. A log prior serves as logit: the two differ
-    by a constant, which no softmax sees.
+    This is also the training target (paper, section 4). sigma(q) is (c_visit + the
+    most visits of a child) * c_scale * q. A log prior serves as logit: both differ by a
+    constant, which does not change a softmax.
     """
     scale = _sigma_scale(config, node)
 
     def q(action: int) -> float:
-        # However many points a lost action loses by, it is worth the least there is.
+        # A lost action has the least value, however many points it loses by.
         is_lost = node.child_proof(action) == Proof.LOSS
         return -1 - config.score_weight if is_lost else node.child_value(action)
 
@@ -92,11 +92,11 @@ def improved_policy(config: SearchConfig, node: Node) -> dict[int, float]:
 def target_mean(
     root: Node, target: dict[int, float], own: float, q: Callable[[int], float]
 ) -> float:
-    """Returns what the training target of an unsettled root expects of q.
+    """Returns the mean of q under the training target, for an unsettled root.
 
-    Differs from the paper, which trains on returns, and from its programs, which take
-    the mean of all visits: halving spends visits on worse actions too, and the mean
-    under the target foretells the outcome better (benchmarks/results).
+    Differs from the paper, which trains on returns, and from the paper's programs,
+    which take the mean over all visits. Halving spends visits on worse actions too, so
+    the mean under the target predicts the outcome better (benchmarks/results).
 
     Args:
         root: The root.
@@ -114,7 +114,7 @@ def target_mean(
 def select_below(config: SearchConfig, node: Node) -> int:
     """Returns argmax improved policy(a) - N(a) / (1 + N), for a node below the root.
 
-    So the visits follow the improved policy, without chance (paper, section 5). Equal
+    So visits follow the improved policy without randomness (paper, section 5). Equal
     scores: the child visited first, then the larger prior, then the lower action.
     """
     policy = improved_policy(config, node)
@@ -139,7 +139,7 @@ class GumbelRoot:
         config: The settings.
         root: The evaluated root, without children.
         num_simulations: n.
-        rng: Draws g for every legal action, in their order; without it every g is 0.
+        rng: Draws g for every legal action, in order; None: every g is 0.
     """
 
     def __init__(
@@ -157,14 +157,14 @@ class GumbelRoot:
     def select(self) -> int:
         """Returns the action that the next simulation visits.
 
-        A phase visits its actions in rounds: in each, those that took part in every
-        round so far, the best first. Where a round is shorter than the one before,
-        the worst are left behind: this is the halving.
+        A phase visits its actions in rounds. Each round visits actions that took part
+        in every round so far, the best first. A round that is shorter than the one
+        before drops the worst actions: this is the halving.
         """
         wanted = next(self._rounds)
         open_actions = self._root.open_actions()
         ready = [a for a in open_actions if self._visits(a) == wanted]
-        if not ready:  # those that were are proven lost
+        if not ready:  # those that were ready are proven lost
             ready = [a for a in open_actions if a in self._root.children]
         return self._best(ready or open_actions)
 

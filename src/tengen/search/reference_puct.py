@@ -24,8 +24,8 @@ __all__ = [
     "stdev_factor",
 ]
 
-_STDEV_PRIOR = 0.4  # of the values of a node that nothing is known of
-_STDEV_PRIOR_VISITS = 2.0  # how many visits that weighs as much as
+_STDEV_PRIOR = 0.4  # assumed for a node whose values are unknown
+_STDEV_PRIOR_VISITS = 2.0  # its weight, in visits
 
 
 def select_puct(config: SearchConfig, node: Node, is_root: bool) -> int:
@@ -39,7 +39,7 @@ def select_puct(config: SearchConfig, node: Node, is_root: bool) -> int:
     Args:
         config: The settings.
         node: An evaluated position with a move that is not proven lost.
-        is_root: Whether it is where the search began.
+        is_root: Whether the node is the root of the search.
     """
     scale = exploration_scale(config, node)
     reduction = config.root_fpu_reduction if is_root else config.fpu_reduction
@@ -58,7 +58,7 @@ def select_puct(config: SearchConfig, node: Node, is_root: bool) -> int:
 
 def exploration_scale(config: SearchConfig, node: Node) -> float:
     """Returns c(N) sqrt(N + 0.01), times the factor of the node's spread."""
-    visits = node.visits - 1  # its own evaluation is no visit of a child
+    visits = node.visits - 1  # the node's own evaluation is not a visit of a child
     growth = math.log((visits + config.cpuct_base) / config.cpuct_base)
     scale = (config.cpuct + config.cpuct_log * growth) * math.sqrt(visits + 0.01)
     return scale * stdev_factor(config, node)
@@ -67,7 +67,7 @@ def exploration_scale(config: SearchConfig, node: Node) -> float:
 def stdev_factor(config: SearchConfig, node: Node) -> float:
     """Returns 1 + s (stdev / prior - 1), s the setting: 1 where s is 0.
 
-    Where values differ, exploring other moves costs less than it may find. The
+    If values differ, exploring other moves may gain more than it costs. The
     standard deviation is that of all values backed up through the node, mixed with a
     prior of it; the prior alone up to one visit. Source: KataGo's dynamic
     variance-scaled cPUCT.
@@ -84,10 +84,10 @@ def stdev_factor(config: SearchConfig, node: Node) -> float:
 
 
 def forced_action(config: SearchConfig, root: Node) -> int | None:
-    """Returns the root's move that is owed a visit, the oldest first; None for none.
+    """Returns the first visited root move that is owed a visit; None if there is none.
 
     A visited move is owed sqrt(k P(a) N) visits, N over all children (Wu 2019, section
-    3.2): noise that found a move is given the visits to see what it is worth.
+    3.2): a move that noise found gets the visits to judge it.
 
     Differs from the paper: a settled move is never forced.
     """
@@ -113,7 +113,7 @@ def add_root_noise(config: SearchConfig, root: Node, rng: Rng) -> None:
     normalised.
 
     Differs from the paper: the concentration is a total over the legal moves, so that
-    it needs no constant a board size.
+    it needs no constant for each board size.
     """
     weight = config.noise_weight
     shares = [1 / len(root.prior) for _ in root.prior]

@@ -4,8 +4,8 @@ Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score
 maximization); defaults and the zero weight of the center are KataGo's
 (lightvector/KataGo).
 
-Differs from KataGo: no static term; the expectation by quadrature and not from a table;
-a tree that is searched on keeps its center.
+Differs from KataGo: there is no static term; the expectation is computed by quadrature
+instead of a table; a reused tree keeps its center.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def expected_saturated(mean: float, stdev: float) -> float:
 
 
 class ScoreUtility:
-    """What a position is worth to a search where the final score counts.
+    """The utility that a search maximises if the final score counts.
 
     Args:
         config: The settings.
@@ -50,9 +50,9 @@ class ScoreUtility:
         self.center_to_first = 0.0
 
     def center_on(self, score_to_first: float) -> None:
-        """A tree begins, whose root is expected to end with this score.
+        """Sets the center for a new tree, whose root has this expected score.
 
-        The center is that less a share of it, but no more than one width away.
+        The center is the score minus a share of it, at most one width away.
         """
         pull = self._config.score_center_zero_weight * score_to_first
         self.center_to_first = score_to_first - max(

@@ -1,4 +1,4 @@
-"""What the reference search learns and plays of a finished search."""
+"""The training target and the best action of a finished reference search."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = [
 
 
 def training_target(root: Node, weights: dict[int, float]) -> dict[int, float]:
-    """Normalises; proven results decide where there are any.
+    """Returns the normalised training target; proven results decide first.
 
-    A won root trains on its winning moves and a drawn one on its drawing moves only,
-    any other on no move that is proven lost (unless all are). Where none of the moves
-    left has any weight, their priors stand in.
+    A won root trains only on its winning moves, and a drawn root only on its drawing
+    moves. Any other root leaves out moves that are proven lost, unless all are. If no
+    remaining move has any weight, their priors are used.
     """
 
     def is_out(action: int) -> bool:
@@ -41,20 +41,20 @@ def training_target(root: Node, weights: dict[int, float]) -> dict[int, float]:
 def prune_forced_playouts(
     root: Node, visits: dict[int, int], scale: float
 ) -> dict[int, float]:
-    """Returns the visits that the search would have made of its own accord.
+    """Returns the visits that the search would have made without forced playouts.
 
-    Of every action but the most visited, those are left at which its PUCT score,
-    Q + scale * P / (1 + visits), would have been that of the most visited. Then single
-    visits go, where the most visited has 64 or more. So noise explores without being
-    learned (Wu 2019, section 3.2).
+    Every action but the most visited keeps only so many visits that its PUCT score, Q +
+    scale * P / (1 + visits), equals that of the most visited action. Then single visits
+    are removed if the most visited action has 64 or more. So noise explores without
+    being learned (Wu 2019, section 3.2).
 
-    Differs from the paper: all visits that the value does not justify go, not only as
-    many as were forced; as KataGo does.
+    Differs from the paper, as in KataGo: all visits that the value does not justify are
+    removed, not only as many as were forced.
 
     Args:
         root: An unsettled root.
-        visits: Of every legal action.
-        scale: The factor of its exploration term.
+        visits: Visits of every legal action.
+        scale: The factor of the root's exploration term.
     """
     pruned = {action: float(count) for action, count in visits.items()}
     candidates = [a for a in root.prior if a in root.open_actions() and visits[a]]
@@ -75,10 +75,10 @@ def prune_forced_playouts(
 
 
 def lower_bound(mean: float, mean_square: float, visits: int, stdevs: float) -> float:
-    """Returns a mean value less so many standard errors of it.
+    """Returns a mean value minus so many of its standard errors.
 
-    A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are not taken
-    for certain. Source: KataGo's LCB.
+    A variance of 1 is mixed in with a weight of 1 / visits^2 visits, so that a value
+    with few visits is not taken as certain. Source: KataGo's LCB.
     """
     variance = max(0.0, mean_square - mean**2) + 1 / (visits**3 + 1)
     return mean - stdevs * math.sqrt(variance / visits)
@@ -87,8 +87,8 @@ def lower_bound(mean: float, mean_square: float, visits: int, stdevs: float) -> 
 def best_by_lower_bound(config: SearchConfig, root: Node) -> int | None:
     """Returns the action with the highest lower bound; None where all lose.
 
-    Only actions with 15 % of the most visits stand for election. A settled action has
-    its exact value.
+    Only actions with at least 15 % of the most visits are considered. A settled action
+    has its exact value.
     """
     visited = [a for a in root.open_actions() if a in root.children]
     if not visited:

@@ -11,7 +11,7 @@ __all__ = ["Node", "Proof", "prove"]
 
 
 class Proof(enum.IntEnum):
-    """What is known for certain of a position, for its side to play."""
+    """The proven result of a position, for its side to play."""
 
     UNKNOWN = 0
     LOSS = 1
@@ -30,10 +30,10 @@ class Proof(enum.IntEnum):
 
 @dataclass(eq=False)
 class Node:
-    """A position in the tree. Values are of its own side to play.
+    """A position in the tree. Values are for the position's side to play.
 
-    They are what the search maximises: win minus loss, and where the settings say so
-    the utility of the score (`tengen.search.reference_score`).
+    Values are what the search maximises: win minus loss, and if the settings say so the
+    utility of the score (`tengen.search.reference_score`).
     """
 
     state: State
@@ -43,12 +43,12 @@ class Node:
     children: dict[int, Node] = field(default_factory=dict)
     """Visited legal actions, in the order of their first visit."""
     visits: int = 0
-    """The position's own evaluation, and every descent through it."""
+    """The position's own evaluation, and every simulation through it."""
     value_sum: float = 0.0
     value_square_sum: float = 0.0
-    """Of the same values as ``value_sum``."""
+    """Sum of the squares of the values in ``value_sum``."""
     value_to_play: float = 0.0
-    """The evaluator's; 0 where the game is over."""
+    """The evaluator's value; 0 where the game is over."""
     proof: Proof = Proof.UNKNOWN
     settled_value: float = 0.0
     """The value of a settled position."""
@@ -59,7 +59,7 @@ class Node:
     where the position is settled those of the play that settles it."""
     win_loss_sum: float = 0.0
     score_sum: float = 0.0
-    """As ``value_sum``, of win minus loss and of points."""
+    """Sums as ``value_sum``, but of win minus loss and of points."""
 
     @property
     def mean_value(self) -> float:

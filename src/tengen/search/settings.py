@@ -15,7 +15,7 @@ __all__ = ["MAX_SIMULATIONS", "SearchConfig"]
 MAX_SIMULATIONS = 1 << 24
 """Most simulations of one search; as the core has it."""
 
-# Of every real number; what comes of them stays far from the end of float32.
+# The largest value of every real-valued field: results stay far below float32's limit.
 _MOST = 1e6
 _NATIVE_POLICY = {
     "puct": RootPolicy.PUCT,
@@ -27,19 +27,18 @@ _MAX_LEAVES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """What a search does; how long it is belongs to the caller.
+    """How a search works; the caller says how many simulations it makes.
 
     The native twin is ``SearchSettings`` in core/search/settings.h; the two list the
-    same fields. `tengen.search.ReferenceSearch` shows what every field does. What the
-    policy does not read keeps its default.
+    same fields. `tengen.search.ReferenceSearch` shows what every field does. A field
+    that the policy does not read must keep its default.
     """
 
     policy: Literal["puct", "gumbel", "minigo"] = "puct"
     """``puct``: AlphaZero's rule, for 100 simulations a move and more. ``gumbel``:
     sequential halving at the root, which improves the policy from 2 simulations on
-    (Danihelka et al. 2022). ``minigo``: the search of the MLPerf benchmark minigo,
-    for self-play and matches of games of the core, see
-    `tengen.search.reference_minigo`."""
+    (Danihelka et al. 2022). ``minigo``: the search of the MLPerf benchmark minigo, for
+    self-play and matches in native games, see `tengen.search.reference_minigo`."""
 
     cpuct: float = bounded(1.1, 0, rule="must not be negative; raise it")
     """PUCT: exploration where few children were visited, at least 0 (KataGo's 1.1;
@@ -50,28 +49,28 @@ class SearchConfig:
     0 keeps it constant (KataGo's 0.45; AlphaZero's is 1)."""
 
     cpuct_base: float = bounded(500.0, 0, above=True, hint="raise it")
-    """PUCT: visits at which that growth sets in, above 0 (KataGo's 500; AlphaZero's
-    c_base is 19652)."""
+    """PUCT: visits at which the growth by ``cpuct_log`` sets in, above 0 (KataGo's 500;
+    AlphaZero's c_base is 19652)."""
 
     cpuct_stdev_scale: float = bounded(
         0.0, 0, 1, "0 keeps exploration the same in every node"
     )
-    """PUCT: exploration follows the standard deviation s of a node's values, by the
-    factor 1 + this * (s / 0.4 - 1); 0 to 1, 0 for none (KataGo's 0.85 in play, 0 in
-    self-play)."""
+    """PUCT: exploration is multiplied by 1 + cpuct_stdev_scale * (s / 0.4 - 1), where s
+    is the standard deviation of a node's values; 0 to 1, 0 for no such factor (KataGo's
+    0.85 in play, 0 in self-play)."""
 
     fpu_reduction: float = bounded(0.2, 0, rule="must not be negative; raise it")
-    """PUCT: an unvisited child is worth its parent's value less this times the square
-    root of the prior mass already visited; at least 0 (KataGo's 0.2)."""
+    """PUCT: the value of an unvisited child is its parent's value minus fpu_reduction *
+    sqrt(sum of the visited children's priors); at least 0 (KataGo's 0.2)."""
 
     root_fpu_reduction: float = bounded(0.0, 0, rule="must not be negative; raise it")
-    """PUCT: the same at the root, at least 0. Root noise wants 0, so that a noisy
-    move is tried at all (KataGo's 0 in self-play)."""
+    """PUCT: ``fpu_reduction`` at the root, at least 0. With root noise use 0, or a move
+    that the noise favours may never be tried (KataGo's 0 in self-play)."""
 
     root_symmetries: bool = False
     """PUCT, Gumbel: whether the root's priors and value are the mean over all
-    symmetries of the board, not those of one. It costs seven evaluations more a search.
-    The root of a kept tree gets new priors, and keeps its visits."""
+    symmetries of the board, not those of one symmetry. This costs seven evaluations
+    more a search. The root of a kept tree gets new priors and keeps its visits."""
 
     noise_alpha_total: float = bounded(10.83, 0, above=True, hint="raise it")
     """PUCT, exploring: total concentration of the Dirichlet noise on the root prior,
@@ -83,39 +82,40 @@ class SearchConfig:
     (AlphaGo Zero's 0.25; the benchmark's is 0.3)."""
 
     noise_shaped: bool = False
-    """PUCT, exploring: half of that concentration goes to the moves whose prior is not
-    far below the others' (KataGo's way)."""
+    """PUCT, exploring: whether half of ``noise_alpha_total`` goes to the moves whose
+    prior is not far below the others', instead of evenly to all (KataGo does so)."""
 
     root_temperature: float = bounded(1.0, 0, above=True, hint="raise it")
-    """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0,
-    more than 1 flattens it (KataGo begins at 1.25)."""
+    """PUCT, exploring: the root prior becomes prior^(1/T) before the noise; above 0, a
+    value above 1 flattens the prior (KataGo begins at 1.25)."""
 
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
-    """PUCT, exploring: a visited root move gets at least sqrt(this * prior * N)
-    visits, and the policy target is pruned of those that its value does not justify;
-    0 for none, else above 0 (KataGo's 2). Did not pay on 7x7, see
-    docs/howto/train/go.md."""
+    """PUCT, exploring: a visited root move gets at least sqrt(forced_playouts * prior *
+    N) visits, where N is the root's visits. The policy target leaves out forced visits
+    that the move's value does not justify. 0 for none, else above 0 (KataGo's 2). They
+    did not pay on 7x7, see docs/howto/train/go.md."""
 
     lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
-    """PUCT: the best action is the one with the highest mean value less this many
-    standard errors, among those with 15 % of the most visits; 0 for the most visits,
-    else above 0 (KataGo's 5 in play)."""
+    """PUCT: the best action is the one with the highest lower confidence bound, the
+    mean value minus lcb_stdevs standard errors, among the actions with at least 15 % of
+    the most visits. 0 takes the action with the most visits (KataGo's 5 in play)."""
 
     score_weight: float = bounded(0.0, 0, 1, "0 does without")
     """PUCT, Gumbel: how much the final score counts beside the result, in games with a
-    score: what is maximised is win minus loss, and this times a function of the
-    expected score from -1 to 1 that is steepest near what the search began with. 0 to
-    1, 0 for none (KataGo's 0.4). Needs a network with ``net.auxiliary=true``. Values
-    that are reported and learned stay win minus loss."""
+    score; 0 to 1, 0 for not at all (KataGo's 0.4). The search maximises win minus loss,
+    plus score_weight times a function of the expected score. The function goes from -1
+    to 1 and is steepest near the score that the root expects. Needs a network with
+    ``net.auxiliary=true``. Values that are reported and learned stay win minus loss."""
 
     score_center_zero_weight: float = bounded(0.25, 0, 1, "0 does without")
-    """PUCT, Gumbel: how far the middle of that function is pulled from the expected
-    score towards zero, as a share of the score, 0 to 1; 0 makes a side far ahead play
-    for the next point as one in a close game does (KataGo's 0.25)."""
+    """PUCT, Gumbel: how far the steepest point of the score's function is moved from
+    the root's expected score towards zero, as a share of the score, 0 to 1. With 0 a
+    side that is far ahead plays for the next point as in a close game (KataGo's
+    0.25)."""
 
     score_scale: float = bounded(0.5, 0, above=True, hint="raise it")
-    """PUCT, Gumbel: the points that lift the function from 0 to a half, in sides of the
-    board; above 0 (KataGo's 0.5)."""
+    """PUCT, Gumbel: how many points lift the score's function from 0 to a half, as a
+    multiple of the board's side; above 0 (KataGo's 0.5)."""
 
     gumbel_considered: int = bounded(16, 1, 65535, "16 is the paper's")
     """Gumbel: actions that sequential halving begins with, at least 1; fewer where
@@ -130,24 +130,24 @@ class SearchConfig:
 
     minigo_c_init: float = bounded(1.25, 0, rule="must not be negative; raise it")
     """Minigo: exploration where a node has few visits, at least 0; the factor of the
-    exploration term is 2 * (this + ln((1 + N + c_base) / c_base)) (the benchmark's
-    1.25)."""
+    exploration term is 2 * (minigo_c_init + ln((1 + N + minigo_c_base) /
+    minigo_c_base)), where N is the node's visits (the benchmark's 1.25)."""
 
     minigo_c_base: float = bounded(19652.0, 0, above=True, hint="raise it")
-    """Minigo: c_base in that factor, visits at which it sets in to grow, above 0 (the
-    benchmark's 19652)."""
+    """Minigo: visits at which the factor at ``minigo_c_init`` begins to grow, above 0
+    (the benchmark's 19652)."""
 
     minigo_value_penalty: float = bounded(0.2, 0, 2, "the benchmark's is 0.2")
-    """Minigo: each move of a position begins with a value, which counts as one visit:
-    the position's own less this, not below -1; 0 to 2 (the benchmark's 0.2)."""
+    """Minigo: each move begins with a value that counts as one visit: the position's
+    own value minus minigo_value_penalty, not below -1; 0 to 2 (the benchmark's 0.2)."""
 
     minigo_virtual_losses: int = bounded(4, 1, _MAX_LEAVES, "the benchmark's is 4")
-    """Minigo: descents of one tree that wait at once for the network, 1 to 256. Each
-    has a virtual loss on its path (the benchmark's 4)."""
+    """Minigo: simulations of one tree that wait for the network at the same time, 1 to
+    256. Each has a virtual loss on its path (the benchmark's 4)."""
 
     minigo_noise_alpha: float = bounded(0.03, 0, above=True, hint="raise it")
-    """Minigo, exploring: concentration of the Dirichlet noise for each legal move,
-    above 0, and not a total (the benchmark's 0.03)."""
+    """Minigo, exploring: concentration of the Dirichlet noise for each legal move, not
+    the total over all of them; above 0 (the benchmark's 0.03)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -159,20 +159,20 @@ class SearchConfig:
         self._refuse_unread()
 
     def check_scores(self, has_scores: bool) -> None:
-        """Checks that evaluations give what the settings read.
+        """Checks that evaluations have a score if the settings read one.
 
         Args:
-            has_scores: Whether they come with the expected final score.
+            has_scores: Whether evaluations come with the expected final score.
 
         Raises:
-            UsageError: The score shall count, and they do not.
+            UsageError: The settings read the score, and evaluations have none.
         """
         check(
             has_scores or self.score_weight == 0,
             "search.score_weight",
             self.score_weight,
-            "needs a network that estimates the final score; train one of a game with "
-            "a score by net.auxiliary=true, or leave it out",
+            "needs a network that estimates the final score; train one with "
+            "net.auxiliary=true, in a game with a score, or leave it out",
         )
 
     def check_game(self, is_external: bool) -> None:
@@ -206,7 +206,7 @@ class SearchConfig:
         )
 
     def point_utility(self, num_points: int) -> float:
-        """Returns the most that a point more is worth in what a search maximises.
+        """Returns the most by which one more point raises what a search maximises.
 
         Args:
             num_points: Cells of the board.
@@ -216,11 +216,11 @@ class SearchConfig:
 
     @property
     def leaves_at_once(self) -> int:
-        """The most leaves of one search that wait for the network at once."""
+        """The most leaves of one search that wait for the network at the same time."""
         return self.minigo_virtual_losses if self.policy == "minigo" else 1
 
     def _refuse_unread(self) -> None:
-        """Refuses a setting that would do nothing; its name tells whose it is."""
+        """Refuses a setting that the policy does not read."""
         for field in fields(self):
             readers = _readers(field.name)
             if self.policy in readers:

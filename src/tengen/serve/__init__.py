@@ -1,4 +1,4 @@
-"""``tengen serve``: a web page that shows runs, and that one plays against models by.
+"""``tengen serve``: a web page that shows runs, and on which people play models.
 
 Nothing here changes a run. The web framework is imported when the command runs, and
 only by the modules below this one.

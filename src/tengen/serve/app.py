@@ -1,4 +1,4 @@
-"""The application: all routes behind one door."""
+"""The application: all routes behind one guard."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ __all__ = ["Application"]
 
 
 class Application:
-    """Everything that answers requests.
+    """The application that answers all requests.
 
     Args:
         catalog: The runs.
-        limits: What strangers may ask at most.
+        limits: Bounds of what clients may ask.
         names: Names of the server, without a port.
-        any_address: Whether every numeric address is one too.
-        token: What whoever asks must know; empty for nobody's.
+        any_address: Whether every numeric address counts as a name too.
+        token: The token that clients must send; empty: none is needed.
         tasks: Games in Python that the user typed.
 
     Attributes:
-        asgi: What a server of ASGI runs.
+        asgi: The ASGI application that a server runs.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Application:
         )
 
     def close(self) -> None:
-        """Ends what pages are told, so that the server can end."""
+        """Ends the streams to pages, so that the server can end."""
         self._runs.close()
 
     @asynccontextmanager

@@ -11,18 +11,18 @@ from tengen.errors import UsageError
 
 __all__ = ["bundled_of", "describe_bundled", "describe_levels"]
 
-# Stands for the slashes of a name in a path of the server.
+# Replaces the slashes of a name in a path of the server.
 _SLASH = "~"
 
 
 def bundled_of(request: Request) -> str | None:
-    """Returns the name of the bundled player that a request is about, None of none."""
+    """Returns the name of the bundled player that a request is about, or None."""
     player = request.path_params.get("player")
     return None if player is None else str(player).replace(_SLASH, "/")[:80]
 
 
 def describe_bundled(name: str) -> dict[str, Any]:
-    """Returns what the list of players says of one, as JSON values.
+    """Returns one entry of the list of players, as JSON values.
 
     Keys: ``id``, as paths have it, ``name``, ``net``, ``games`` and ``strength``, a
     list of ``what``, ``value``, ``low`` and ``high``. Of one whose manifest is damaged,

@@ -17,15 +17,15 @@ _MAX_RUNS = 500
 
 
 class Catalog:
-    """Runs by the ids that pages name them by. No other path is ever opened.
+    """Runs by the ids that pages use. No other path is ever opened.
 
     Args:
         paths: Run directories. Empty: every run below ``folder``, also those that are
             made while the server runs.
-        folder: Where to look then; it need not exist.
+        folder: Where to look if ``paths`` is empty; it need not exist.
 
     Raises:
-        UsageError: A path is no run directory, or of a newer schema.
+        UsageError: A path is not a run directory, or has a newer schema.
         RunError: A ``run.json`` is damaged.
     """
 
@@ -49,7 +49,7 @@ class Catalog:
         return ids
 
     def name(self, run: RunDirectory) -> str:
-        """Returns what people call a run: its path, without the folder of all."""
+        """Returns a run's name for people: its path, without the common folder."""
         text = str(run.path)
         root = f"{self._folder}{os.sep}"
         return text.removeprefix(root)

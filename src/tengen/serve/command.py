@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen on (127.0.0.1, for this machine alone); at any other "
-        f"address pages ask for a token, which the variable {_TOKEN} holds or which is "
-        "made and printed",
+        help="the address to listen on (127.0.0.1, for this machine alone); at any "
+        f"other address pages ask for a token, which the variable {_TOKEN} holds or "
+        "which is made and printed",
     )
     parser.add_argument(
         "--name",
@@ -140,8 +140,8 @@ def check_installed() -> None:
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"package ({missing[0]}) is not installed, and serves the page; pip install "
-            "'tengen[serve]'"
+            f"package ({missing[0]}) is not installed, and serves the page; pip "
+            "install 'tengen[serve]'"
         )
 
 

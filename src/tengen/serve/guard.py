@@ -1,4 +1,4 @@
-"""The door of the server: who may ask, by which name, and how much."""
+"""The guard of the server: which requests are allowed."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _YEAR_S = 365 * 24 * 3600
 
 
 class Guard:
-    """Lets only such requests through as a page of this server sends.
+    """Lets only requests of this server's own pages through.
 
-    A name in ``Host`` that nobody gave is refused, so that a page of another site
-    cannot reach the server by a name of its own that it lets point here. Other sites'
-    pages are refused by ``Origin`` and ``Sec-Fetch-Site``.
+    An unknown name in ``Host`` is refused, so that a page of another site cannot reach
+    the server by a name of its own that points here (DNS rebinding). Other sites' pages
+    are refused by ``Origin`` and ``Sec-Fetch-Site``.
 
     Args:
-        app: What is behind the door.
+        app: The application behind the guard.
         names: Names of the server, without a port.
-        any_address: Whether every numeric address is a name of it too.
-        token: What whoever asks must know; empty for nobody's.
-        max_body_bytes: Of a request.
+        any_address: Whether every numeric address counts as a name too.
+        token: The token that clients must send; empty: none is needed.
+        max_body_bytes: Most bytes of a request's body.
     """
 
     def __init__(
@@ -117,19 +117,20 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns what somebody is told who does not know the token, or now does."""
+        """Returns the answer to a client without the token, or with a new one."""
         if not self._token:
             return None
         try:
             text = scope["query_string"].decode("latin-1")
             query = parse_qsl(text, max_num_fields=_MAX_FIELDS)
         except ValueError:
-            query = []  # of more fields than any page has
+            query = []  # it has more fields than any page sends
         given = dict(query).get("token", "")
         name = f"tengen-{scope['server'][1] if scope.get('server') else 0}"
         if given and scope["method"] == "GET" and self._is_token(given):
             left = urlencode([pair for pair in query if pair[0] != "token"])
-            # Of the path alone, which begins with one slash: nobody is sent elsewhere.
+            # Only the path, beginning with one slash, so that nobody is sent to another
+            # site.
             path = "/" + scope["path"].lstrip("/\\")
             reply = RedirectResponse(path + (f"?{left}" if left else ""), 303)
             reply.set_cookie(
@@ -182,7 +183,7 @@ class Guard:
 
 
 def _told(body: bytes, receive: Receive) -> Receive:
-    """Returns what gives the body first, and then what else comes."""
+    """Returns a receiver that gives the body first, and then later messages."""
     is_given = False
 
     async def again() -> Message:

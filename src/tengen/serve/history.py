@@ -1,4 +1,4 @@
-"""The curves of a run so far, and the events that pages show, as they come."""
+"""The curves of a run so far, and the latest events that pages show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["Curve", "History"]
 
-# Of one curve, of which half is left out when there are so many.
+# Most points of one curve; when it is full, every other point is dropped.
 _MAX_POINTS = 4096
 _SHOWN_POINTS = 400
 _KEPT_NEW = 512
@@ -28,7 +28,7 @@ class Curve:
         self.values: list[float] = []
 
     def add(self, step: int, time_s: float, value: float) -> None:
-        """Appends a value; of a curve that is full every other one is left out."""
+        """Appends a value; a full curve drops every other point."""
         self.steps.append(step)
         self.times_s.append(time_s)
         self.values.append(value)
@@ -36,7 +36,7 @@ class Curve:
             self._keep(slice(len(self.steps) % 2, None, 2))
 
     def cut(self, step: int) -> None:
-        """Takes back what stands at a step or behind it."""
+        """Removes the points at and after a step."""
         count = sum(each < step for each in self.steps)
         self._keep(slice(0, count))
 
@@ -59,17 +59,17 @@ class Curve:
 class History:
     """Reads the event files of one run, each byte once. Used by one thread at a time.
 
-    A call that goes on from a checkpoint makes anew what a kill undid: points behind
-    its first one are taken back.
+    A call that resumes from a checkpoint repeats steps that a kill undid: points after
+    the call's first step are removed.
 
     Args:
         run: The run.
 
     Attributes:
         in_environments: Whether the run steps environments; else it plays games.
-        curves: By tag, as TensorBoard has them.
-        epoch: Changes whenever points were taken back.
-        num_points: Points that came in this epoch.
+        curves: The curves by tag, as in TensorBoard.
+        epoch: A number that changes whenever points were removed.
+        num_points: Points that were added in this epoch.
         last: The newest event of a kind, and of a turn of a role as ``turn/ROLE``.
 
     Raises:
@@ -105,7 +105,7 @@ class History:
                 self._add(point)
 
     def since(self, num_points: int) -> list[dict[str, Any]] | None:
-        """Returns the points behind the first ones; None where too many have come."""
+        """Returns the points after the first ``num_points``; None if too many."""
         first = self.num_points - len(self._new)
         if num_points < first:
             return None
@@ -137,7 +137,7 @@ class History:
 
 
 def rounded(value: float) -> float:
-    """Returns a number with as many digits as a picture can show."""
+    """Returns a number rounded to the digits that a picture can show."""
     return float(f"{value:.{_DIGITS}g}")
 
 

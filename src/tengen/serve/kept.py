@@ -1,4 +1,4 @@
-"""Games that a run keeps: what self-play learned from, and those of its matches."""
+"""Games that a run keeps: games of self-play and of matches."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Source:
     """Games of one file, or of one match."""
 
     id: str
-    """What pages name it by."""
+    """The id that pages use."""
     kind: Literal["self-play", "match"]
     """Whether the search's values were kept with the games."""
     title: str
-    """For people."""
+    """The title, for people."""
     path: Path
     """The file, or the folder of SGF files."""
     players: tuple[str, str] = ("A", "B")
@@ -50,16 +50,16 @@ class Source:
 
 @dataclass(frozen=True)
 class KeptPly:
-    """What was kept of one search."""
+    """The stored data of one search."""
 
     value_to_play: float
-    """After the search, in [-1, 1]."""
+    """Value after the search, in [-1, 1]."""
     num_simulations: int
-    """Made for it."""
+    """Simulations of the search."""
     policy: tuple[tuple[int, float], ...]
     """(action, share of the policy target); empty for a ply that is not learned."""
     lead_to_play: float | None
-    """Points; None where it was not estimated."""
+    """The lead in points; None where it was not estimated."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class KeptGame:
     index: int
     """Its number, in its generation or match."""
     title: str
-    """Who played."""
+    """The players' names."""
     moves: tuple[int, ...]
-    """From the first."""
+    """Actions from the first move on."""
     num_opening_plies: int
-    """Moves at the start that nobody searched."""
+    """Moves at the start that were not searched."""
     result: float | None
-    """The first player's, in {-1, 0, 1}; None where there is none."""
+    """The first player's result, in {-1, 0, 1}; None where there is none."""
     plies: tuple[KeptPly | None, ...] = ()
-    """One a move; empty where no search was kept."""
+    """One for each move; empty if no searches were kept."""
     variant: str = ""
-    """The game that it was, where not the run's own."""
+    """The game that was played, if not the run's own."""
 
 
 def sources(run: RunDirectory) -> list[Source]:

@@ -1,4 +1,4 @@
-"""What strangers may ask of the server at most."""
+"""The bounds of what clients may ask of the server."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of one server; whatever is beyond one is refused in one line."""
+    """Bounds of one server; a request beyond one is refused in one line."""
 
     max_simulations: int = 1600
-    """Of one search, 1 to 2**24."""
+    """Most simulations of one search, 1 to 2**24."""
     num_threads: int = 1
-    """That search one tree, 1 to 1024."""
+    """Threads that search one tree, 1 to 1024."""
     max_searches: int = 1
     """Searches at the same time, at least 1; others wait."""
     max_waiting: int = 16
-    """Searches that wait; one more is told to come again."""
+    """Most searches that wait; a further request is told to try again."""
     max_players: int = 3
-    """Models that are held in memory; the one that was asked longest ago goes."""
+    """Most models in memory; the least recently used one is dropped."""
     max_streams: int = 64
-    """Pages that are told of changes; one more is told to come again."""
+    """Most pages that follow changes; a further page is told to try again."""
     max_body_bytes: int = 64 * 1024
-    """Of one request."""
+    """Most bytes of one request."""
     look_s: float = 2.0
     """Seconds between two looks at a run's files, at least."""
 

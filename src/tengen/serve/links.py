@@ -1,4 +1,4 @@
-"""Links in a run, which whoever made it may have set to what others may not read."""
+"""Links in a run, which may point to files that its readers must not see."""
 
 from __future__ import annotations
 

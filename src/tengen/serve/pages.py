@@ -31,10 +31,9 @@ _FOREVER = "public, max-age=31536000, immutable"
 class Pages:
     """Serves what is in ``tengen/serve/assets``, read once, and nothing else.
 
-    Every address is answered by one shell, which draws the page that its path names; an
-    address that no page has is answered by it too, with status 404. Scripts and styles
-    are asked for by the hash of their bytes, so that a browser keeps them until they
-    change.
+    Every address gets the same HTML shell, which draws the page that the path names; an
+    unknown address also gets it, with status 404. Scripts and styles have the hash of
+    their bytes in their names, so that a browser keeps them until they change.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,6 @@
 """Playing against a model: the page sends the moves so far, and keeps them.
 
-So a page that is closed leaves nothing behind, and a server that is started again goes
-on where it was.
+So a closed page leaves nothing behind, and a restarted server continues where it was.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ _SEED_BITS = 62
 
 
 class PlayApi:
-    """Routes of the page to play by.
+    """Routes of the page on which people play.
 
     Args:
         catalog: The runs.
         players: Their models.
-        searches: Who searches.
-        limits: Of a search.
+        searches: Runs the searches.
+        limits: The bounds of a search.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class PlayApi:
         if level is not None:
             simulations = min(level.simulations, self._most)
         plays = asked.get("plays") is True
-        # Who draws moves draws others in the next game.
+        # A level that draws moves draws others in the next game.
         seed = secrets.randbits(_SEED_BITS) if level is not None else 0
         forecasts = asked.get("forecasts") is True
 

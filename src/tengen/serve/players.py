@@ -1,4 +1,4 @@
-"""Models that people play against: a few in memory, whoever asks."""
+"""Models that people play against, a few of which are kept in memory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Players:
 
     The newest model of a run is looked up each time.
 
-    Thread-safe; a model is loaded once, and whoever else asks for one waits.
+    Thread-safe; a model is loaded once, and other requests wait meanwhile.
 
     Args:
-        max_players: That are kept.
+        max_players: Most players that are kept.
         tasks: Games in Python that the user typed, which may be opened.
         loads: Loads a model directory.
     """
@@ -87,7 +87,7 @@ class Players:
             return self._kept[key]
 
     def close(self) -> None:
-        """Lets go of all models; waits for searches in progress."""
+        """Releases all models; waits for searches in progress."""
         with self._lock:
             kept, self._kept = self._kept, OrderedDict()
         for player in kept.values():

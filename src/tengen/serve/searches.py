@@ -1,4 +1,4 @@
-"""Searches for people: one after the other, each shown while it grows."""
+"""Searches for people, a few at a time, each shown while it grows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Searches:
     """Runs searches of positions, no more at once than the limits say.
 
     Args:
-        limits: How many run, wait, and by how many threads each.
+        limits: How many searches run and wait, and the threads of each.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -45,10 +45,10 @@ class Searches:
         """Yields what a search finds, some times a second; the last is the answer.
 
         Args:
-            player: Who searches.
-            moves: Legal, of a game that is not over.
+            player: The player that searches.
+            moves: Legal moves of a game that is not over.
             simulations: Within the limits.
-            seed: Of whatever is drawn at random.
+            seed: Seed of what is drawn at random.
 
         Raises:
             Busy: Too many wait.
@@ -95,7 +95,7 @@ class Searches:
 def analysis_json(analysis: Analysis) -> dict[str, Any]:
     """Returns what a search found, as JSON values; values are the side to move's.
 
-    Of actions that were never tried only those that the network holds likely are told.
+    Unvisited actions are left out unless the network holds them likely.
     """
     return {
         "value": round(analysis.value_to_play, 4),

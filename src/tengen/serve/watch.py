@@ -1,4 +1,4 @@
-"""What pages know of a run: read once, however many pages look."""
+"""What pages show of a run, read once for all pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.serve.history import History
 
 __all__ = ["Watch", "Watches", "facts", "memory_of", "state_of", "summary"]
 
-# A look takes this share of one core at most, however large a run is.
+# Looks take at most this share of one core, however large a run is.
 _SHARE = 0.05
 
 
@@ -49,7 +49,7 @@ class Watch:
 
     @contextmanager
     def look(self) -> Iterator[tuple[dict[str, Any], History]]:
-        """Gives the run's status and its history; nobody changes them meanwhile.
+        """Yields the run's status and history, which do not change meanwhile.
 
         The status is that of ``tengen status``, with ``memory`` of ``memory_of``.
 
@@ -88,7 +88,7 @@ class Watch:
 
 
 class Watches:
-    """The watches of all runs that somebody looked at. Thread-safe.
+    """The watches of all runs that were looked at. Thread-safe.
 
     Args:
         look_s: As for ``Watch``.
@@ -109,7 +109,7 @@ class Watches:
 
 
 def summary(status: dict[str, Any], history: History) -> dict[str, Any]:
-    """Returns what the list of runs says of one, as JSON values."""
+    """Returns one entry of the list of runs, as JSON values."""
     progress = status["progress"] or {}
     names = (
         *("rows_per_s", "evaluations_per_s", "eta_s", "loss", "rating"),

@@ -1,6 +1,6 @@
 """The experience store: tables of items, in memory, on disk, between processes.
 
-`Store` makes tables or joins those of another process, host or hosts; see
+`Store` makes tables, or joins the tables of another process or of other hosts; see
 `docs/reference/store.md` and `docs/reference/store_net.md`.
 """
 

@@ -1,4 +1,4 @@
-"""What callers pass to a store, checked once for every kind of connection."""
+"""Checks of what callers pass to a store, shared by every kind of connection."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _MAX_AHEAD = 1024
 def check_batch(
     config: TableConfig, num_samples: int, num_ahead: int, copy: bool
 ) -> None:
-    """Refuses batches that can never be.
+    """Refuses batches that can never be drawn.
 
     Args:
         config: The table's.
-        num_samples: Of a batch.
+        num_samples: Samples of a batch.
         num_ahead: Batches drawn ahead.
         copy: Whether a batch is an array, which must fit in memory.
 
     Raises:
-        UsageError: They are too few, too many or too large.
+        UsageError: The samples are too few, too many or too large.
     """
     check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
@@ -46,10 +46,10 @@ def check_batch(
 
 
 def whole(name: str, value: Any) -> int:
-    """Returns a whole number of Python or numpy.
+    """Returns a whole number, of Python or numpy, as an int.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The value is not a whole number.
     """
     try:
         return operator.index(value)
@@ -60,10 +60,10 @@ def whole(name: str, value: Any) -> int:
 
 
 def vector_of(name: str, values: Any) -> NDArray[np.float64]:
-    """Returns numbers as the core takes them, ``[N] float64``.
+    """Returns numbers as the core needs them, ``[N] float64``.
 
     Raises:
-        UsageError: They are no numbers, or of several axes.
+        UsageError: The values are not numbers, or have several axes.
     """
     try:
         vector = np.ascontiguousarray(values, np.float64)
@@ -79,17 +79,17 @@ def vector_of(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def keys_of(keys: Any) -> list[int]:
-    """Returns keys of items, of one or of many, as JSON values.
+    """Returns one or several keys of items as JSON values.
 
     Raises:
-        UsageError: They are no whole numbers, or of several axes.
+        UsageError: The keys are not whole numbers, or have several axes.
     """
     array = np.atleast_1d(np.asarray(keys))
     check(
         array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0),
         "keys",
         f"{array.dtype}, shape {list(array.shape)}",
-        "must be whole numbers of one axis; pass those of a batch",
+        "must be whole numbers of one axis; pass the keys of a batch",
     )
     whole: list[int] = array.tolist()
     largest = max(whole, default=0)
@@ -97,6 +97,6 @@ def keys_of(keys: Any) -> list[int]:
         largest < 2**63,
         "keys",
         largest,
-        "must be below 2^63; pass those of a batch",
+        "must be below 2^63; pass the keys of a batch",
     )
     return whole

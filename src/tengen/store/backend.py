@@ -1,4 +1,4 @@
-"""What a store's tables are written against: a store here, or one behind a server."""
+"""The interface behind a store's tables: a store of this process, or of a server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TableEntry:
     Attributes:
         number: Its number in the store.
         pool: The number of the pool that its steps lie in.
-        config: What it was made from.
+        config: The config that it was made from.
     """
 
     number: int
@@ -44,7 +44,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     """Returns the table of that name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such table.
     """
     check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
     if name not in tables:
@@ -64,7 +64,7 @@ class BatchCore(Protocol):
 
     @property
     def table_size(self) -> int:
-        """Items that were drawn from."""
+        """The number of items that the samples were drawn from."""
         ...
 
     @property
@@ -79,15 +79,15 @@ class BatchCore(Protocol):
 
     @property
     def columns(self) -> Mapping[str, Any]:
-        """Arrays ``[B, ...]``, nested as their names."""
+        """Arrays ``[B, ...]``, in dicts nested as in the columns' names."""
         ...
 
 
 class SamplerCore(Protocol):
-    """The core's sampler, or one made of several. Raises CoreError."""
+    """The core's sampler, or a sampler over several servers. Raises CoreError."""
 
     def next(self, timeout_s: float) -> BatchCore | None:
-        """Returns the next batch; None where there was none in time."""
+        """Returns the next batch; None if there was none within the time."""
         ...
 
     def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
@@ -95,20 +95,21 @@ class SamplerCore(Protocol):
         ...
 
     def give_back(self, lease: int) -> None:
-        """Says that it was not."""
+        """Says that a batch was not used."""
         ...
 
     def waits(self) -> str:
-        """Returns what the next batch waits for; empty where it does not."""
+        """Returns what the next batch waits for; empty if it does not wait."""
         ...
 
 
 class StoreBackend(Protocol):
-    """Thread-safe. Errors are UsageError for what was asked, RunError for the rest.
+    """A store's operations. Thread-safe.
 
-    What opens a writer or a sampler may raise the core's too. ``timeout_s`` is how long
-    a server may take to answer, but for some seconds that each may; None: as long as
-    the connection allows.
+    Raises UsageError if the request is wrong, else RunError; opening a writer or a
+    sampler may also raise CoreError. ``timeout_s`` is how long a server may take to
+    answer, but every server has at least some seconds; None: as long as the connection
+    allows.
     """
 
     def tables(self) -> list[TableEntry]:
@@ -143,9 +144,9 @@ class StoreBackend(Protocol):
         ...
 
     def check_open(self) -> None:
-        """Raises UsageError once it was closed: what waits for the store ends."""
+        """Raises UsageError if the backend was closed, so that waits for it end."""
         ...
 
     def close(self) -> None:
-        """Ends the connection, or the store."""
+        """Ends the connection, or the store of this process."""
         ...

@@ -1,4 +1,4 @@
-"""A batch: samples that a learner has until it acknowledges them."""
+"""A batch: samples that are on loan to a learner until it acknowledges them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Batch:
 
     Attributes:
         lease: The number of this loan; loans count up from 0.
-        keys: ``[B] int64``, which rows or items.
+        keys: ``[B] int64``, the keys of the rows or items.
         probabilities: ``[B] float64``, the chance of each in one draw.
         columns: The arrays, ``[B, ...]`` each; lists of B arrays where they were not
             copied.
-        table_size: Items, or rows, that were drawn from.
+        table_size: How many items, or rows, the batch was drawn from.
     """
 
     lease: int
@@ -35,15 +35,15 @@ class Batch:
     def importance_weights(
         self, exponent: float, greatest: float | None = None
     ) -> NDArray[np.float64]:
-        """Returns what corrects a loss for draws that were not even.
+        """Returns the weights that correct a loss for uneven draws.
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.4:
         ``(N * P(i)) ** -exponent``, divided by the greatest of the batch.
 
         Args:
             exponent: The paper's beta, 0 (no correction) to 1 (all of it).
-            greatest: Where this is part of a batch, the greatest of
-                ``greatest_weight`` of all parts; None: this is all of it.
+            greatest: If this is a part of a batch, the greatest ``greatest_weight`` of
+                all parts; None if this is the whole batch.
 
         Returns:
             ``[B] float64``, above 0, at most 1.
@@ -52,7 +52,7 @@ class Batch:
         return np.asarray(weights / (greatest or weights.max()), np.float64)
 
     def greatest_weight(self, exponent: float) -> float:
-        """Returns the greatest weight of the samples before it is made 1.
+        """Returns the greatest importance weight before the weights are divided by it.
 
         Args:
             exponent: As for ``importance_weights``.
@@ -62,14 +62,15 @@ class Batch:
     def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
         """Says that the learner is done with the batch.
 
-        Each batch is acknowledged once. Those of experience that a learner's checkpoint
-        restores, a window of games or shuffled shards, are acknowledged in the order of
-        their leases, so that what a checkpoint counts as used is a prefix.
+        Each batch is acknowledged once. Batches of a window of games or of shuffled
+        shards, which a learner's checkpoint restores, are acknowledged in the order of
+        their leases, so that the batches that a checkpoint counts as used are a prefix.
 
         Args:
-            priorities: ``[B]``, for samplers that use them; None for the others.
+            priorities: ``[B]``, new priorities for a sampler that uses them; else None.
 
         Raises:
-            UsageError: Out of order, twice, or with priorities that nobody uses.
+            UsageError: Acknowledged out of order or twice, or with priorities that
+                nothing uses.
         """
         self._ack(self.lease, priorities)

@@ -1,4 +1,4 @@
-"""Waiting for a checkpoint of a store, wherever it is."""
+"""Waiting for a checkpoint of a store, in this process or another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tengen.store.waiting import StoreTimeout
 
 __all__ = ["make_checkpoint"]
 
-# A server answers within so long, and a signal is heard between two answers.
+# A server answers within this time, so that signals are handled between two answers.
 _SLICE_S = 0.2
 
 
@@ -19,10 +19,10 @@ def make_checkpoint(backend: StoreBackend, timeout_s: float | None) -> None:
 
     Args:
         backend: The store.
-        timeout_s: At most so long; None: as long as it takes.
+        timeout_s: The longest wait; None: as long as it takes.
 
     Raises:
-        StoreTimeout: It is not there yet.
+        StoreTimeout: The checkpoint is not made yet.
     """
     end = math.inf if timeout_s is None else time.monotonic() + timeout_s
     number = backend.command("begin_checkpoint", {}, timeout_s)
@@ -36,5 +36,5 @@ def make_checkpoint(backend: StoreBackend, timeout_s: float | None) -> None:
         if left_s == 0.0:
             raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
         if is_made is None:
-            # Its server was killed; the next one counts anew.
+            # The server was killed; the next one numbers checkpoints anew.
             number = backend.command("begin_checkpoint", {}, answer_s)

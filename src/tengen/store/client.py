@@ -1,4 +1,4 @@
-"""A client of a store in another process, of this host or of another."""
+"""A client of a store in another process, on this host or another."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ANSWER_S = 10.0
 class RemoteBackend:
     """The backend of a store in another process; each call is a connection of its own.
 
-    The arguments are those of `tengen.store.Store.connect`, for one store. Raises as it
-    does.
+    The arguments and the errors are those of `tengen.store.Store.connect`, for one
+    store.
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class RemoteBackend:
         except (LookupError, TypeError, ValueError) as error:
             self._client.close()
             raise UsageError(
-                f"store ({address}) tells of no tables; install the same tengen there"
+                f"store ({address}) does not list its tables; install the "
+                "same tengen there"
             ) from error
 
     def tables(self) -> list[TableEntry]:
@@ -98,7 +99,8 @@ class RemoteBackend:
         """Returns a sampler of the table, for one thread."""
         if self._is_net and not copy:
             raise UsageError(
-                "copy (False) must be True, as the store is on another host; copy"
+                "copy (False) must be True, because the store is on another "
+                "host; use copy=True"
             )
         numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
         request = {"ask": "sampler", "table": entry.number, **numbers}
@@ -113,8 +115,8 @@ class RemoteBackend:
     ) -> Any:
         """Runs one of the rare commands in the store's process.
 
-        A command whose answer is lost with the server of a folder is run again by the
-        next server.
+        If the server of a folder is killed before it answers, the next server runs the
+        command again.
         """
         question = {"ask": "command", "name": name, "arguments": dict(arguments)}
         return self._client.ask(question, timeout_s)
@@ -124,13 +126,13 @@ class RemoteBackend:
         self._client.check_open()
 
     def close(self) -> None:
-        """Asks no more; writers and samplers that wait end, others by themselves."""
+        """Closes the connection, and ends writers and samplers that wait."""
         self._client.close()
 
     def _open(
         self, entry: TableEntry, request: dict[str, Any], timeout_s: float | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Opens a session; returns the answer, and what the core is told of it."""
+        """Opens a session; returns the server's answer, and the core's arguments."""
         stream, opened = self._client.open(request, timeout_s)
         session = {
             "descriptor": stream.detach(),
@@ -152,7 +154,7 @@ class RemoteBackend:
         }
 
     def _resume(self, session: int) -> Callable[[], int | str]:
-        """Returns how a session goes on with another server, for the core."""
+        """Returns a function that continues a session with the next server."""
 
         def resume() -> int | str:
             try:

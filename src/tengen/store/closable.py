@@ -1,4 +1,4 @@
-"""What is closed at the end of a ``with``."""
+"""A base class for objects that ``with`` closes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Closable"]
 
 
 class Closable:
-    """Base of what a ``with`` closes, and `Lending` too."""
+    """Base class of what ``with``, and `Lending`, close."""
 
     def close(self) -> None:
-        """Ends its use. Idempotent."""
+        """Ends the use of the object. Idempotent."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ T = TypeVar("T", bound=_Closable)
 
 
 class _Place(Generic[T]):
-    """Where one of them is, and whose turn it is."""
+    """The object of one key, and the lock of the thread that has it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -33,8 +33,8 @@ class Lending(Generic[K, T]):
     """Lends one object a key, each to one thread at a time. Thread-safe.
 
     Args:
-        make: Makes the object of a key, when it is first asked for; takes the time
-            that it has, too.
+        make: Makes the object of a key when it is first asked for, from the key and the
+            longest time that making it may take.
     """
 
     def __init__(self, make: Callable[[K, float | None], T]) -> None:
@@ -46,22 +46,23 @@ class Lending(Generic[K, T]):
     def lend(self, key: K, timeout_s: float | None = None) -> Iterator[T]:
         """Lends an object; blocks while another thread has it.
 
-        Where its server has gone or has refused it, it is made anew the next time.
+        If the object's server has gone or has refused it, the next call makes a new
+        object.
 
         Args:
-            key: Whose.
-            timeout_s: The longest wait for the thread, and for it to be made; None: as
-                long as it takes.
+            key: The object's key.
+            timeout_s: The longest wait for the other thread and for making the object;
+                None: as long as it takes.
 
         Raises:
-            StoreTimeout: The other thread has it still.
+            StoreTimeout: The other thread still has the object.
         """
         with self._lock:
             place = self._places.setdefault(key, _Place())
         if not place.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
             raise StoreTimeout(
-                f"call {key} waited {timeout_s:g} s for another thread; allow more by "
-                f"timeout_s, or give each thread a name of its own"
+                f"call {key} waited {timeout_s:g} s for another thread; raise "
+                "timeout_s, or give each thread a name of its own"
             )
         try:
             if place.one is None:
@@ -76,7 +77,7 @@ class Lending(Generic[K, T]):
             place.lock.release()
 
     def for_each(self, visit: Callable[[T], None], timeout_s: float | None) -> None:
-        """Lends each that was made to ``visit``, one after another."""
+        """Calls ``visit`` with each object that was made, one after another."""
         with self._lock:
             keys = [key for key, place in self._places.items() if place.one is not None]
         for key in keys:
@@ -84,7 +85,7 @@ class Lending(Generic[K, T]):
                 visit(one)
 
     def close(self) -> None:
-        """Closes all; who asks again gets others. Idempotent."""
+        """Closes all objects; a later `lend` makes new ones. Idempotent."""
         with self._lock:
             places, self._places = self._places, {}
         for place in places.values():

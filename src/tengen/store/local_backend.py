@@ -1,4 +1,4 @@
-"""The tables of a store that this process holds."""
+"""The backend of a store that this process holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["LocalBackend"]
 
-# What an answer to who waits for a checkpoint may take; it asks again.
+# The longest that one answer may wait for a checkpoint; the client then asks again.
 _CHECKPOINT_S = 1.0
 
 
@@ -27,18 +27,18 @@ class LocalBackend:
     """The store in this process.
 
     Args:
-        configs: Its tables.
-        memory_bytes: For all steps.
-        seed: Of the draws.
-        directory: Where the steps lie in files that others map; empty: in memory of
-            this process alone.
-        disk: Where the steps go that memory does not hold; None: nowhere.
+        configs: The configs of its tables.
+        memory_bytes: Memory for all steps.
+        seed: Seed of the draws.
+        directory: Folder for the steps, in files that other processes map; empty: in
+            memory of this process alone.
+        disk: The disk for steps that memory does not hold; None: no disk.
 
     Raises:
         UsageError: A config is refused, or a budget is too small for a sample.
 
     Attributes:
-        differences: What is not as it was in the store that this one goes on with.
+        differences: Settings that differ from the store that this one continues.
         disk: As given.
         is_closed: Whether `close` was called.
     """
@@ -67,7 +67,7 @@ class LocalBackend:
         self.differences: list[str] = []
         self.disk = disk
         self.is_closed = False
-        # Of this store, and of none that takes its place.
+        # It names this store, and no store that takes its place.
         self._incarnation = secrets.token_hex(16)
         self._durability = "none" if disk is None else disk.durability
         self._entries: list[TableEntry] = []
@@ -86,19 +86,19 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def keep(self, goes_on: bool, changed: Sequence[int] = ()) -> _core.ReplayResumed:
-        """Begins to keep what outlives the process, or the host.
+        """Begins to keep what is to outlive the process, or the host.
 
         Args:
-            goes_on: Whether to go on with what a killed process left in the directory;
-                else with what a lost host left on the disk, if there is any.
-            changed: Tables that are to have the limits and the capacity of their
-                config, and not what they had.
+            goes_on: Whether to continue from what a killed process left in the
+                directory; else from what a lost host left on the disk, if anything.
+            changed: Tables that take limits and capacity from their config instead of
+                keeping what they had.
 
         Returns:
-            What a server goes on with.
+            What a server needs to continue.
 
         Raises:
-            UsageError: What is there is damaged or another store's, or there is no
+            UsageError: What was left is damaged or another store's, or there is no
                 room.
         """
         try:
@@ -119,17 +119,17 @@ class LocalBackend:
         return list(self._entries)
 
     def add_sessions(self, describe: Callable[[], list[str]]) -> None:
-        """Has the command ``sessions`` tell of a server's clients, a line each."""
+        """Makes the command ``sessions`` report a server's clients, one line each."""
         self._describe_sessions.append(describe)
 
     def add_replicas(
         self, replicas: Callable[[], list[tuple[str, float | None]]]
     ) -> None:
-        """Has the command ``replicas`` tell of a server's: name, and seconds behind."""
+        """Makes the command ``replicas`` report names and seconds behind."""
         self._list_replicas.append(replicas)
 
     def pool_layout(self, entry: TableEntry) -> tuple[int, int]:
-        """Returns slots a slab and bytes a slot of the table's pool."""
+        """Returns the slots of a slab and the bytes of a slot of the table's pool."""
         return self.core.pool_layout(entry.pool)
 
     def open_writer(
@@ -160,7 +160,7 @@ class LocalBackend:
         """Runs one of the rare commands.
 
         Raises:
-            UsageError: It is unknown or its arguments are refused.
+            UsageError: The command is unknown or its arguments are refused.
         """
         of_store: dict[str, Callable[..., Any]] = {
             "begin_checkpoint": self._begin_checkpoint,
@@ -198,15 +198,15 @@ class LocalBackend:
             raise UsageError(str(error)) from error
 
     def check_open(self) -> None:
-        """Does nothing: the core tells whoever waits."""
+        """Does nothing: the core ends calls that wait."""
 
     def close(self) -> None:
-        """Ends the store; whoever waits gets an error.
+        """Ends the store; calls that wait get an error.
 
         Raises:
-            RunError: Its last checkpoint could not be made.
+            RunError: The last checkpoint could not be made.
         """
-        # First: who gets that error asks whether the store still serves.
+        # Set first: a caller that gets the error asks whether the store still serves.
         self.is_closed = True
         try:
             self.core.close()
@@ -224,7 +224,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # Of the client's own slices none is as long.
+        # A client's own slices are shorter than this.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)
@@ -282,7 +282,7 @@ class LocalBackend:
             max_items is not None or max_bytes is not None,
             "capacity",
             None,
-            "must be max_items or max_bytes; give what is to change",
+            "must be max_items or max_bytes; give the one to change",
         )
         config = self._entries[table].config
         config.check_capacity(max_items, max_bytes)

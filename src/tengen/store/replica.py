@@ -1,4 +1,4 @@
-"""A replica: a folder that is always a little behind a store of another host."""
+"""A replica: a folder that continuously copies a store of another host."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ __all__ = ["Replica"]
 _RETRY_S = 1.0
 # The store reads files before it opens a replica's session.
 _OPEN_S = 60.0
-# Else it answers at once; a replica that closes waits no longer for one that does not.
+# Later the store answers at once; a closing replica waits no longer than this.
 _ANSWER_S = 10.0
 
 
 class Replica(Closable):
-    """Follows a store by a thread, until `close`.
+    """Copies a store's checkpoints in a thread, until `close`.
 
     ::
 
         with Replica("tcp://10.0.0.5:7070", "/data/replica") as replica:
             replica.wait()
 
-    Where the store's host is lost, close the replica and make the store with its
+    If the store's host is lost, close the replica and make the store with the replica's
     folder: ``Store([...], disk_directory="/data/replica", durability="async", ...)``.
-    Whatever instant this process is killed at, the folder has a whole checkpoint once
-    it had one; the next replica of the folder goes on with it. While the store does not
-    answer, or this disk has no room, it tries again each second.
+    Once the folder has a whole checkpoint, it always has one, whenever this process is
+    killed; the next replica of the folder continues from it. While the store does not
+    answer, or the disk has no room, the replica tries again each second.
 
     Args:
         address: ``tcp://HOST:PORT`` of a store that has ``durability``.
         folder: On a disk of this host; made when absent.
         name: For the store's `describe`; None: this host's name.
-        token: What the store wants to be told; None: that of the environment's
-            ``TENGEN_STORE_TOKEN``, if it is set.
-        ca_file: PEM of who vouches for the store's certificate.
-        fingerprint: SHA-256 of its certificate in hex, instead.
-        tell: Gets a line when the replica has to wait for something.
+        token: The store's token; None: the value of ``TENGEN_STORE_TOKEN`` in the
+            environment, if it is set.
+        ca_file: PEM file of the authority that signed the store's certificate.
+        fingerprint: SHA-256 of the store's certificate in hex, instead of ``ca_file``.
+        tell: Called with a line when the replica has to wait for something.
 
     Raises:
-        UsageError: The folder is a running store's, holds other things, or is damaged.
+        UsageError: The folder is in use by a store, holds other files, or is damaged.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class Replica(Closable):
         self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Blocks until the replica has ended; whether it has.
+        """Blocks until the replica has ended; returns whether it has.
 
         Args:
-            timeout_s: At most so long; None: for ever.
+            timeout_s: The longest wait; None: for ever.
 
         Raises:
-            UsageError: The store refuses the replica, or the folder is another's.
+            UsageError: The store refuses the replica, or the folder is another store's.
         """
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -113,9 +113,9 @@ class Replica(Closable):
     def describe(self) -> dict[str, Any]:
         """Returns JSON values.
 
-        Keys: ``age_s``, how many seconds ago the checkpoint that the folder has began,
-        None where it has none; ``trouble``, what the replica waits for, empty where it
-        follows the store.
+        Keys: ``age_s``, how many seconds ago the folder's checkpoint began, None where
+            the folder has none; ``trouble``, what the replica waits for, empty where it
+            follows the store.
         """
         return {"age_s": self._core.age_s(), "trouble": self._trouble}
 
@@ -133,13 +133,13 @@ class Replica(Closable):
                 self._follow()
                 trouble = "store (gone) has ended the replica's session; start it again"
             except (RunError, _core.CoreError) as error:
-                # What passes: the store is away, or it or this disk has no room.
+                # Passing trouble: the store does not answer, or a disk has no room.
                 trouble = str(error)
             except Exception as error:
                 self._failure = error
                 return
             self._trouble = trouble
-            # Once, until there is another checkpoint.
+            # Tell it once until there is another checkpoint.
             told = (trouble, self._core.begun_us())
             if not self._ending.is_set() and told != self._told:
                 self._tell(trouble)
@@ -164,12 +164,12 @@ class Replica(Closable):
                     self._stream = None
 
     def _adopt(self, made_with: dict[str, Any], is_empty: bool) -> None:
-        """Notes whose replica the folder is, for the store that is made with it."""
+        """Records whose replica the folder is, for a store that is made from it."""
         own = read_config(self._folder)
         if not is_empty and own.get("id") != made_with.get("id"):
             raise UsageError(
-                f"folder ({self._folder}) must be new, or this store's; it has a "
-                f"checkpoint of another store, choose another"
+                f"folder ({self._folder}) must be new, or this store's, and has a "
+                "checkpoint of another store; choose another folder"
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:

@@ -21,15 +21,16 @@ __all__ = ["Sampler"]
 
 
 class Sampler(Closable):
-    """Draws batches of one size. For one thread; batches may outlive it.
+    """Draws batches of one size. For one thread; batches may outlive the sampler.
 
-    A batch counts as used once it is acknowledged. What is drawn and not acknowledged
-    when the sampler is closed or goes, with its process or by a kill, was never used.
+    A batch counts as used once it is acknowledged. Batches that are drawn and not
+    acknowledged when the sampler is closed, or its process ends or is killed, do not
+    count as used.
 
     Args:
         core: The core's sampler.
         config: The table's.
-        check_open: Raises UsageError once the store was closed here.
+        check_open: Raises UsageError if the store was closed in this process.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class Sampler(Closable):
             timeout_s: The longest wait; None: for ever.
 
         Raises:
-            StoreTimeout: There was none; nothing is lost.
-            UsageError: The store has refused this client, has ended or was closed
-                here, or the sampler is closed.
+            StoreTimeout: There was no batch in time; nothing is lost.
+            UsageError: The store has refused this client, has ended or was closed in
+                this process, or the sampler is closed.
         """
         core = self._open()
         batch = wait_for(
@@ -70,7 +71,7 @@ class Sampler(Closable):
         )
 
     def give_back(self, batch: Batch) -> None:
-        """Says that a batch was not used; its items may come again at once."""
+        """Says that a batch was not used; its items may be drawn again at once."""
         core = self._open()
         self._check_lent(batch.lease)
         try:
@@ -82,8 +83,8 @@ class Sampler(Closable):
     def close(self) -> None:
         """Gives back what was drawn and not acknowledged. Idempotent.
 
-        Arrays of batches stay as they are. Those of ``copy=False`` keep the sampler
-        until the last of them goes.
+        Arrays of batches stay valid. Arrays of ``copy=False`` keep the sampler alive
+        until the last of them is freed.
         """
         self._core = None
 
@@ -95,18 +96,18 @@ class Sampler(Closable):
     def _open(self) -> SamplerCore:
         if self._core is None:
             raise UsageError(
-                f"sampler ({self._config.name}, closed) must be open, as its batches "
-                f"were given back; open another"
+                f"sampler ({self._config.name}, closed) must be open, because its "
+                "batches were given back; open another"
             )
         return self._core
 
     def _check_lent(self, lease: int) -> None:
-        """Refuses here what a server would end the session for."""
+        """Refuses a lease for which a server would end the session."""
         check(
             lease in self._lent,
             "lease",
             lease,
-            "must be one that is not acknowledged; acknowledge batches once each",
+            "must be one that is not acknowledged; acknowledge each batch once",
         )
 
     def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:

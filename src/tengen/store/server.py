@@ -23,7 +23,7 @@ __all__ = ["HostServer", "NetServer"]
 
 
 class _StoreServer:
-    """What both servers share: the sessions of writers and samplers, the questions."""
+    """What both servers share: sessions of writers and samplers, and commands."""
 
     _core: Any
     _server: Server
@@ -56,7 +56,7 @@ class _StoreServer:
         self._server = Server(listener, service)
 
     def close(self) -> None:
-        """Lets nobody in any more, and ends every session."""
+        """Accepts no more connections, and ends every session."""
         self._server.close()
         del self._core
 
@@ -85,20 +85,20 @@ class _StoreServer:
 
 
 class HostServer(_StoreServer):
-    """A store whose slabs and socket lie in a folder.
+    """Serves a store to processes of this host; its slabs and socket lie in a folder.
 
     Args:
         configs: Its tables.
         memory_bytes: For all steps.
         seed: Of the draws.
-        directory: The folder; made anew, and removed by ``close``. With what a killed
-            store of the same tables left, this one goes on.
-        disk: Where the steps go that memory does not hold; None: nowhere. Its folder
-            too is removed by ``close``.
+        directory: The folder; made anew, and removed by ``close``. If a killed store of
+            the same tables left the folder, this store continues from it.
+        disk: The disk for steps that memory does not hold; None: no disk. ``close``
+            removes its folder too.
 
     Raises:
-        UsageError: The folder is a live store's, or a killed store's of other tables,
-            or holds other things; or a config is refused.
+        UsageError: A config is refused; or the folder is in use by a store, was left by
+            a killed store of other tables, or holds other files.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class HostServer(_StoreServer):
         self._folder.remove()
 
     def abandon(self) -> None:
-        """Ends every session; what a killed store left stays for the next one."""
+        """Ends every session; what a killed store left stays for the next store."""
         super().close()
         self._leave_folders()
 
     def _leave_folders(self) -> None:
-        """Gives up the folders; what a killed store left is not lost by its heir."""
+        """Gives up the folders; what a killed store left stays in them."""
         goes_on = self._folder.goes_on
         if self._disk is not None:
             (self._disk.leave if goes_on else self._disk.end)()
@@ -163,7 +163,7 @@ class HostServer(_StoreServer):
     def _opened(
         self, connection: socket.socket, open_session: Callable[[int], Any]
     ) -> dict[str, Any]:
-        # This core, unlike that of `NetServer`, copies no descriptor.
+        # This server's core, unlike `NetServer`'s, does not copy the descriptor.
         opened = _with_copy(connection, open_session)
         return {
             "id": opened.id,
@@ -175,11 +175,11 @@ class HostServer(_StoreServer):
 
 
 class NetServer(_StoreServer):
-    """Lets clients of a store in over TCP.
+    """Serves a store to clients over TCP.
 
     Args:
         backend: The store.
-        listener: Where they come to; closed by ``close``.
+        listener: Accepts their connections; closed by ``close``.
     """
 
     def __init__(self, backend: LocalBackend, listener: Listener) -> None:
@@ -220,7 +220,8 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
     number: int = message[name]
     if number not in known:
         raise UsageError(
-            f"{message['ask']} ({number}) must be of a table; ask for the tables"
+            f"{message['ask']} ({number}) must be the number of a table; ask "
+            "for the tables"
         )
     return number
 

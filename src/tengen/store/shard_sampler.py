@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ShardSampler"]
 
-# How long one server is waited for before the others are looked at.
+# How long to wait for one server before looking at the others.
 _SLICE_S = 0.02
 
 
@@ -35,7 +35,7 @@ class _ShardBatch:
 
 @dataclass(frozen=True)
 class _Turn:
-    """Whose batch is next, with which chance, out of how many items."""
+    """Which server's batch is next, with which probability, out of how many items."""
 
     number: int
     share: float
@@ -43,24 +43,25 @@ class _Turn:
 
 
 class ShardSampler:
-    """Draws each batch from one server, chosen in proportion to what each holds.
+    """Draws each batch from one server, chosen by the number of items on each.
 
-    A server with a share q of the items has the share q of the turns, evenly spread.
-    An item that its server draws with probability P is so drawn with q * P, which is
-    what a batch tells, and what makes importance weights right over the whole: of even
-    samplers 1 over all items, of prioritized ones that of its server's share. Servers
-    that are missing, or whose table waits, lose their turns, and q is a share of what
-    is left.
+    A server with a share q of the items has the share q of the turns, evenly spread. An
+    item that its server draws with probability P is thus drawn with probability q * P.
+    A batch has this product as its probabilities, so that importance weights are right
+    over all servers. With uniform samplers the product is 1 / (all items); with
+    prioritized ones it is the item's share on its server times q. Servers that are
+    missing, or whose table waits, lose their turns, and q is then a share of the items
+    on the others.
 
     For one thread.
 
     Args:
         shards: The servers.
         table: The table's name.
-        num_samples: B of every batch.
+        num_samples: B, the samples of every batch.
         num_ahead: Batches drawn before they are asked for, on each server.
         copy: Whether batches are copies.
-        leases: Numbers for the batches' loans.
+        leases: Yields the numbers of the batches' loans.
         timeout_s: How long each server may take to open its part; None: as long as the
             connection allows.
     """
@@ -82,19 +83,19 @@ class ShardSampler:
         self._copy = copy
         self._cores: dict[int, SamplerCore] = {}
         self._joins: dict[int, int] = {}
-        # Batches that came while others had the turn, by server.
+        # Batches that arrived while other servers had the turn, by server.
         self._arrived: dict[int, BatchCore] = {}
         self._waiting: set[int] = set()
         self._owed = [0.0] * len(shards)
         self._turn: _Turn | None = None
-        # A lease's server and its own number there; none where the server was lost.
+        # By lease its server and the lease's number there; None if the server was lost.
         self._leases: dict[int, tuple[int | None, int]] = {}
         self._new_leases = leases
         for number in range(len(shards)):
             self._open(number, timeout_s)
 
     def next(self, timeout_s: float) -> BatchCore | None:
-        """Returns the next batch, or None where the time is over."""
+        """Returns the next batch, or None if the time is over."""
         end = time.monotonic() + timeout_s
         while True:
             self._look_around()
@@ -111,7 +112,7 @@ class ShardSampler:
                 return None
 
     def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
-        """Says that a batch was used; a server that is gone needs no word."""
+        """Says that a batch was used; does nothing if its server is gone."""
         self._end_lease(lease, lambda core, own: core.ack(own, priorities))
 
     def give_back(self, lease: int) -> None:
@@ -130,13 +131,13 @@ class ShardSampler:
 
     @contextlib.contextmanager
     def _may_end(self, number: int) -> Iterator[None]:
-        """Loses a server that turns out to be gone, or to close."""
+        """Context that drops a server if it turns out to be gone or closing."""
         try:
             yield
         except _core.GoneError:
             self._lose(number)
         except _core.RefusedError:
-            # What one that closes says too.
+            # A closing server answers with the same error.
             if self._shards[number].serves(self._joins[number]):
                 raise
             self._lose(number)
@@ -145,7 +146,7 @@ class ShardSampler:
         if lease not in self._leases:
             raise _core.CoreError(
                 f"lease ({lease}) must be one that is not acknowledged; acknowledge "
-                f"batches once each"
+                "each batch once"
             )
         number, own = self._leases[lease]
         if number is not None:
@@ -196,7 +197,7 @@ class ShardSampler:
         return batch
 
     def _look_around(self) -> None:
-        """Sees which servers are gone or back, and which tables wait no more."""
+        """Checks which servers are gone or back, and which tables no longer wait."""
         for number, shard in enumerate(self._shards):
             if number in self._cores and shard.is_missing:
                 self._lose(number)
@@ -246,7 +247,7 @@ class ShardSampler:
 
     def _lose(self, number: int) -> None:
         self._shards[number].lose(self._joins[number])
-        # Nothing holds the connection any more, so that the server sees its end too.
+        # Drop the last reference to the connection, so that the server sees it end.
         del self._cores[number]
         for lease, (one, own) in self._leases.items():
             if one == number:

@@ -20,16 +20,16 @@ from tengen.transport import NoAnswer
 
 __all__ = ["Shard", "Shards"]
 
-# How often a server is asked whether it lives and what it holds.
+# Seconds between two questions to a server: whether it lives and what it holds.
 _LOOK_S = 1.0
 
 
 class Shard:
-    """One of the servers, present or missing. Thread-safe.
+    """One of a store's servers, which answers or is missing. Thread-safe.
 
     Args:
         name: Its address.
-        connect: Makes a connection; raises RunError where nobody answers.
+        connect: Makes a connection; raises RunError if nothing answers.
     """
 
     def __init__(self, name: str, connect: Callable[[], StoreBackend]) -> None:
@@ -44,14 +44,14 @@ class Shard:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it does not answer."""
+        """Whether the server does not answer."""
         return self._backend is None
 
     def backend(self) -> StoreBackend:
-        """Returns its connection.
+        """Returns the connection to the server.
 
         Raises:
-            RunError: It is missing.
+            RunError: The server is missing.
         """
         backend = self._backend
         if backend is None:
@@ -61,18 +61,18 @@ class Shard:
         return backend
 
     def entry(self, table: str) -> TableEntry:
-        """Returns its own entry of a table."""
+        """Returns the server's own entry of a table."""
         return self._entries[table]
 
     def join(self, tables: Mapping[str, TableEntry] | None) -> dict[str, TableEntry]:
-        """Connects to it, and returns its tables.
+        """Connects to the server, and returns its tables.
 
         Args:
-            tables: Those of the other shards; None: it is the first.
+            tables: The tables of the other shards; None for the first shard.
 
         Raises:
-            RunError: It does not answer.
-            UsageError: Its tables have other columns.
+            RunError: The server does not answer.
+            UsageError: The server's tables have other columns.
         """
         backend = self._connect()
         entries = {entry.config.name: entry for entry in backend.tables()}
@@ -94,7 +94,7 @@ class Shard:
         return entries
 
     def look(self, timeout_s: float | None = None) -> None:
-        """Asks it what it holds; it is missing from here on where it does not say."""
+        """Asks the server what it holds; marks it as missing if it does not answer."""
         try:
             sizes = self.backend().command("sizes", {}, timeout_s)
         except TengenError:
@@ -104,7 +104,7 @@ class Shard:
             self._take(sizes)
 
     def serves(self, num_joins: int) -> bool:
-        """Tells whether the store that the join of that number found still serves."""
+        """Returns whether the store found by that join still serves."""
         with self._lock:
             backend, incarnation = self._backend, self._incarnation
             if backend is None or self.num_joins != num_joins:
@@ -115,11 +115,11 @@ class Shard:
             return False
 
     def lose(self, num_joins: int) -> None:
-        """Says that the connection made by the join of that number is gone."""
+        """Marks the connection made by that join as gone."""
         with self._lock:
             if self._backend is None or self.num_joins != num_joins:
                 return
-            # Said before anybody goes on without it.
+            # Warn before anything continues without the server.
             try:
                 warnings.warn(
                     f"shard ({self.name}) does not answer; its "
@@ -136,20 +136,20 @@ class Shard:
 
 
 class Shards:
-    """The backend of a store on several servers.
+    """The backend of a store that lies on several servers.
 
-    A writer's items go to the server that SHA-256 of its name says; batches come from
-    all in proportion to what they hold (`ShardSampler`); other commands go to each.
-    A server that is lost leaves the others serving, and is joined again when it is
-    back.
+    The SHA-256 of a writer's name chooses the server for its items. Batches come from
+    all servers in proportion to their items (`ShardSampler`). Other commands go to
+    every server. If a server is lost, the others go on serving, and it is joined again
+    when it is back.
 
     Args:
-        connect: Each one's address and how to reach it; in the same order for every
-            client.
+        connect: For each server its address and a function that connects to it; in the
+            same order for every client.
 
     Raises:
-        UsageError: There is none, one is named twice, or one of them refuses.
-        RunError: None of them answers.
+        UsageError: No server is named, one is named twice, or one refuses.
+        RunError: No server answers.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class Shards:
         max_item_steps: int,
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
-        """Returns a writer of the table's steps, on the server of its name."""
+        """Returns a writer of the table's steps, on the server for its name."""
         shard = self._shards[shard_of(name, len(self._shards))]
         own = shard.entry(entry.config.name) if not shard.is_missing else entry
         return shard.backend().open_writer(name, own, max_item_steps, timeout_s)
@@ -241,7 +241,7 @@ class Shards:
     ) -> Any:
         """Runs one of the rare commands on every server that answers."""
         if name == "begin_checkpoint":
-            # One that lacks a server is none.
+            # A checkpoint that lacks a server is no checkpoint.
             return [
                 shard.backend().command(name, {}, timeout_s) for shard in self._shards
             ]
@@ -270,7 +270,7 @@ class Shards:
         arguments_of: Callable[[int], Mapping[str, Any]],
         timeout_s: float | None,
     ) -> list[Any]:
-        """Returns the answers of all servers but those that are lost by it."""
+        """Returns the answers of all servers except those lost during the command."""
         answers = []
         for number, shard in enumerate(self._shards):
             num_joins = shard.num_joins
@@ -281,14 +281,14 @@ class Shards:
                     shard.backend().command(name, arguments_of(number), timeout_s)
                 )
             except RunError as error:
-                # One that closes answers by an error.
+                # A closing server answers with an error.
                 if not isinstance(error, NoAnswer) and shard.serves(num_joins):
                     raise
                 shard.lose(num_joins)
         return answers
 
     def check_open(self) -> None:
-        """Raises UsageError once it was closed."""
+        """Raises UsageError if the backend was closed."""
         if self._is_closed.is_set():
             names = ", ".join(shard.name for shard in self._shards)
             raise UsageError(f"store ({names}, closed) must be open; connect again")
@@ -312,7 +312,7 @@ class Shards:
         return None if None in answers else all(answers)
 
     def _own_keys(self, arguments: Mapping[str, Any], number: int) -> dict[str, Any]:
-        """Returns what of arguments with a value a key is of one server."""
+        """Returns the arguments with only the keys, and their values, of one server."""
         keys = np.asarray(arguments["keys"], np.int64)
         is_own = keys % len(self._shards) == number
         own = {"keys": (keys[is_own] // len(self._shards)).tolist()}
@@ -329,7 +329,7 @@ class Shards:
                 elif name == "limits":
                     whole.setdefault(name, value)
                 elif value is None or whole.get(name, 0) is None:
-                    whole[name] = None  # one without a bound
+                    whole[name] = None  # a server has no bound
                 elif isinstance(value, str):
                     whole[name] = whole.get(name) or value
                 else:

@@ -1,4 +1,4 @@
-"""A writer of steps: appends them once, and names runs of them as items of tables."""
+"""A writer of steps: appends each step once, and makes items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def open_writer(
     Args:
         backend: The store.
         entries: Its tables, by name.
-        name: The writer's.
-        table: Whose columns the steps have.
-        max_item_steps: Steps before the last insert that items may still have.
+        name: The writer's name.
+        table: The table whose columns the steps have.
+        max_item_steps: How many of the latest steps a new item may have.
         timeout_s: How long the store may take; None: as long as the connection allows.
     """
     entry = find_table(entries, table)
@@ -55,14 +55,14 @@ def open_writer(
 class StepWriter:
     """Appends steps of one schema, and inserts items into the tables that share it.
 
-    Inserts take effect in order, a moment after the call; ``flush`` waits for them. A
-    writer that dies leaves what it inserted and nothing else: the next one of its name
-    goes on with ``next_sequence``. For one thread.
+    Inserts take effect in order, a moment after the call; ``flush`` waits for them.
+    When a writer dies, what it inserted stays and nothing else; the next writer of its
+    name continues at ``next_sequence``. For one thread.
 
     Args:
         core: The core's writer.
         tables: The tables that items may go to, by name.
-        check_open: Raises UsageError once the store was closed here.
+        check_open: Raises UsageError if the store was closed in this process.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class StepWriter:
 
     @property
     def next_sequence(self) -> int:
-        """The number of the next item; items of lower ones were inserted."""
+        """The number of the next item; items with lower numbers were inserted."""
         return self._open().next_sequence
 
     @property
@@ -96,21 +96,21 @@ class StepWriter:
 
         Args:
             columns: Arrays of the declared dtypes and shapes, C-contiguous or not, of
-                numpy or of anything that speaks DLPack on the CPU; numbers for
-                columns of no axes; nested dicts for names with ``/``.
+                numpy or of any library with DLPack on the CPU; numbers for columns
+                without axes; nested dicts for names with ``/``.
             timeout_s: The longest wait; None: for ever.
             is_first: Whether an episode begins with the step, ``[N]`` for N steps.
-                Needed where a column is stacked, at every step, so that no stack ever
-                has frames of two episodes; of no use elsewhere.
+                Needed at every step if a column is stacked, so that no stack has frames
+                of two episodes; without effect otherwise.
 
         Returns:
-            How many steps that were: N.
+            How many steps were appended: N.
 
         Raises:
             UsageError: A column is missing, unknown, or of another dtype or shape;
                 ``is_first`` is missing, or false at this writer's first step.
-            StoreTimeout: No memory became free; the steps before are appended, and
-                counted by ``num_steps``.
+            StoreTimeout: No memory became free; some of the steps may be appended,
+                which ``num_steps`` counts.
         """
         core = self._open()
         flags = None if is_first is None else _flags_of(is_first)
@@ -137,19 +137,19 @@ class StepWriter:
         version: int = 0,
         timeout_s: float | None = None,
     ) -> None:
-        """Makes the last steps an item. Blocks while the table's limiter says so.
+        """Makes an item of the last steps. Blocks while the limiter holds inserts.
 
         Args:
-            table: One that shares this writer's columns.
+            table: A table with this writer's columns.
             num_steps: How many of the last steps, at least the table's ``num_steps``.
             priority: Finite, 0 or more.
-            sequence: The writer's own number of it; None: the next. One that was
-                inserted before is left out.
-            version: Of the model that made the steps.
+            sequence: The writer's own number of the item; None: the next number. An
+                item that was inserted before is ignored.
+            version: Version of the model that made the steps.
             timeout_s: The longest wait; None: for ever.
 
         Raises:
-            UsageError: The steps are gone or the item is refused.
+            UsageError: The steps are no longer there, or the item is refused.
             StoreTimeout: The table still waits for samples.
         """
         core = self._open()
@@ -182,31 +182,32 @@ class StepWriter:
         version: int = 0,
         timeout_s: float | None = None,
     ) -> int:
-        """Makes an item of each of the steps appended last, by one command.
+        """Makes one item for each of the steps appended last, in one command.
 
-        An item ends with its step and has the ``num_steps - 1`` before it, whichever
-        call appended them; where this writer appended fewer, the step ends no item.
-        Items of other episodes' steps are left out by ``count``.
+        An item has its step and the ``num_steps - 1`` steps before it, whichever call
+        appended them; a step with fewer steps before it gets no item. Use ``count`` to
+        leave out items that would reach into another episode.
 
         Args:
-            table: One that shares this writer's columns.
-            num_steps: T of each item, at least the table's ``num_steps``.
+            table: A table with this writer's columns.
+            num_steps: T, the steps of each item, at least the table's ``num_steps``.
             priorities: ``[N] float64``, or one for all; finite, 0 or more.
-            count: N items, the last of which ends with the last step; None: one for
-                each step of the last ``append``, of which no step lies before this
-                writer's first. The priorities of those that are left out are too.
-            stride: Steps from one item's end to the next's, at least 1; with T items
-                share none.
-            sequence: Of the first; the others follow. None: the next.
-            version: Of the model that made the steps.
+            count: N, the number of items, the last of which ends with the last step.
+                None: one for each step of the last ``append`` that has enough steps
+                before it; the priorities of the other steps are ignored.
+            stride: Steps from one item's end to the next item's end, at least 1; with T
+                items share no steps.
+            sequence: The number of the first item; the others follow. None: the next
+                number.
+            version: Version of the model that made the steps.
             timeout_s: The longest wait; None: for ever.
 
         Returns:
-            How many items that were.
+            How many items were inserted.
 
         Raises:
-            UsageError: The steps are gone or an item is refused.
-            StoreTimeout: The table still waits for samples; those before are in.
+            UsageError: The steps are no longer there, or an item is refused.
+            StoreTimeout: The table still waits for samples; earlier items are inserted.
         """
         core = self._open()
         number = self._number_of(table, num_steps)
@@ -227,14 +228,14 @@ class StepWriter:
         """Blocks until every insert has taken effect.
 
         Raises:
-            UsageError: One of them was refused.
+            UsageError: An insert was refused.
             StoreTimeout: A table still waits for samples.
         """
         core = self._open()
         self._wait_for(lambda s: core.flush(s) or None, timeout_s, "flush")
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flushes, and gives the writer's name free. A second call does nothing."""
+        """Flushes, and frees the writer's name. A second call does nothing."""
         if self._core is not None:
             try:
                 self.flush(timeout_s)
@@ -297,4 +298,4 @@ def _flags_of(is_first: NDArray[np.bool_] | bool) -> NDArray[np.bool_]:
 
 def _no_numbers(*given: object) -> UsageError:
     values = ", ".join(repr(one) for one in given)
-    return UsageError(f"item ({values}) must be of numbers, 0 or more; correct them")
+    return UsageError(f"item ({values}) must have numbers, 0 or more; correct them")

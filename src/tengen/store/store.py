@@ -30,7 +30,7 @@ __all__ = ["Store"]
 
 
 class Store(Closable):
-    """Tables within one budget of memory, for this process, this host or others.
+    """Tables within one budget of memory, for this process, this host or other hosts.
 
     ::
 
@@ -40,43 +40,47 @@ class Store(Closable):
         batch = replay.sample(32)
         batch.ack()
 
-    With a ``directory`` other processes of the host join in by ``Store.connect``, with
-    ``listen`` those of other hosts too. The store ends with ``close``. Where its
-    process is killed, the next one that makes it with the same directory and columns
-    goes on with what it held, down to the batches on loan, and its clients of the host
-    come back by themselves.
+    With a ``directory`` other processes of the host can join by ``Store.connect``, with
+    ``listen`` also processes of other hosts. The store ends with ``close``. If its
+    process is killed, the next process that makes a store with the same directory and
+    columns continues with everything that it held, even batches on loan, and the
+    clients on this host connect to it by themselves.
 
     Args:
-        tables: What it holds.
-        memory_bytes: For all steps of all tables.
-        seed: Of the draws.
+        tables: The configs of its tables.
+        memory_bytes: Memory for all steps of all tables.
+        seed: Seed of the draws.
         directory: A new folder in a memory file system, such as
-            ``/dev/shm/experience``; None: no other process maps the steps.
-        listen: ``HOST:PORT`` to listen on, port 0 for a free one; None: on none.
-        token: What clients by ``listen`` must know; None: that of the environment's
-            ``TENGEN_STORE_TOKEN``, if it is set. Needed, with a certificate, where
-            others than this host reach the address.
-        certificate_file: PEM, with which such clients are spoken to by TLS.
-        key_file: PEM, its key.
-        disk_bytes: For steps that memory does not hold; 0: it holds all.
-        disk_directory: A folder on a disk for them; removed by ``close``, unless there
-            is ``durability``.
-        on_damage: Where a row of it cannot be read: ``skip`` removes the items that
-            have it and draws others, ``refuse`` raises in whoever draws them.
-        durability: What the next store with that folder goes on with when the host was
-            lost, or the store was closed: ``none``, nothing; ``checkpoint``, what was
-            there when `checkpoint` was last called; ``async``, what was there
-            ``durability_ms`` before, about; ``sync``, that, and all that a writer's
-            ``flush`` has returned for.
-        durability_ms: Milliseconds, above 0.
+            ``/dev/shm/experience``, through which other processes map the steps; None:
+            no other process does.
+        listen: ``HOST:PORT`` to listen on, port 0 for a free one; None: no address.
+        token: The token that clients of ``listen`` must send; None: the value of
+            ``TENGEN_STORE_TOKEN`` in the environment, if it is set. Needed, with a
+            certificate, if other hosts can reach the address.
+        certificate_file: PEM file of the TLS certificate for these clients.
+        key_file: PEM file of the certificate's private key.
+        disk_bytes: Disk space for steps that memory does not hold; 0: memory holds all.
+        disk_directory: A folder on a disk for these steps; removed by ``close``, unless
+            there is ``durability``.
+        on_damage: What happens if a row on the disk cannot be read: ``skip`` removes
+            the items that need it and draws others, ``refuse`` raises in the caller
+            that draws them.
+        durability: What the next store with that folder has after the host was lost or
+            the store was closed. ``none``: nothing. ``checkpoint``: what was there when
+            `checkpoint` was last called. ``async``: what was there about
+            ``durability_ms`` before. ``sync``: as ``async``, and everything that a
+            writer's ``flush`` has returned for.
+        durability_ms: Milliseconds between two checkpoints of ``async`` and ``sync``,
+            above 0.
 
     Raises:
         UsageError: A table is refused, a budget is too small, a folder is another
-            store's, or the address cannot be used or is not safe.
+            store's, or the address cannot be used or would need a token and a
+            certificate.
 
     Attributes:
-        differences: A line for each setting that is not what it was when the store
-            ended that this one goes on with; the new one holds.
+        differences: One line for each setting that differs from the ended store that
+            this one continues; the new setting holds.
     """
 
     _address: str | None
@@ -115,7 +119,7 @@ class Store(Closable):
         disk = DiskConfig.of(
             disk_bytes, disk_directory, on_damage, durability, durability_ms
         )
-        # What can be refused is, before a folder is taken and gone on with.
+        # Check everything before a folder is taken and what it holds is continued.
         listener = None
         if listen is not None:
             listener = listen_on(
@@ -146,21 +150,24 @@ class Store(Closable):
         """Joins the store of another process.
 
         Args:
-            address: The folder of a store of this host, ``tcp://HOST:PORT`` of any,
-                or a list of them: the shards of one store, in the same order for
-                every client. See `docs/reference/store_net.md`.
-            token: For ``tcp``, what the store wants to be told; None: that of the
-                environment's ``TENGEN_STORE_TOKEN``, if it is set.
-            ca_file: For ``tcp``, PEM of who vouches for the store's certificate.
-            fingerprint: For ``tcp``, SHA-256 of its certificate in hex, instead.
-            patience_s: For a folder, how long calls, this one too, wait for another
-                server of a store that was killed; then they raise. So long, and 2 s at
-                least, they wait for the answer of one that stands still, but those
-                that have a ``timeout_s`` for no longer than that; over ``tcp`` 10 s.
+            address: The folder of a store on this host, ``tcp://HOST:PORT`` of a store
+                on any host, or a list of these: the shards of one store, in the same
+                order for every client. See `docs/reference/store_net.md`.
+            token: For ``tcp``, the store's token; None: the value of
+                ``TENGEN_STORE_TOKEN`` in the environment, if it is set.
+            ca_file: For ``tcp``, PEM file of the authority that signed the store's
+                certificate.
+            fingerprint: For ``tcp``, SHA-256 of the store's certificate in hex, instead
+                of ``ca_file``.
+            patience_s: For a folder, how long calls, this one too, wait for the next
+                server of a store that was killed, before they raise. They wait as long,
+                but at least 2 s, for the answer of a server that hangs, or for their
+                ``timeout_s`` if that is shorter. Over ``tcp`` they wait 10 s.
 
         Raises:
-            RunError: Nobody answers there, or it is not the store that is trusted.
-            UsageError: It is of another version, or refuses the token.
+            RunError: Nothing answers at the address, or its certificate is not the
+                trusted one.
+            UsageError: The store has another version, or refuses the token.
         """
 
         def backend_of(one: str | os.PathLike[str]) -> StoreBackend:
@@ -186,7 +193,7 @@ class Store(Closable):
         directory: str | os.PathLike[str] | None,
         disk: DiskConfig | None,
     ) -> LocalBackend:
-        """Makes the store of this process, and what lets this host's others in."""
+        """Makes the store of this process, and its server for this host."""
         if directory is not None:
             server = HostServer(list(tables), memory_bytes, seed, Path(directory), disk)
             self._servers.append(server)
@@ -227,7 +234,7 @@ class Store(Closable):
         """Returns a table.
 
         Raises:
-            UsageError: There is none of that name.
+            UsageError: There is no table of that name.
         """
         return find_table(self._tables, name)
 
@@ -237,12 +244,12 @@ class Store(Closable):
         """Returns a writer of steps, for one thread.
 
         Args:
-            name: The writer's, one client at a time; numbers of items go on where the
-                last of that name ended.
-            table: Whose columns the steps have; items may go to every table with the
-                same columns.
-            max_item_steps: Steps before the last insert that items may still have;
-                None: the largest ``num_steps`` of those tables.
+            name: The writer's name, which one client at a time may use; item numbers
+                continue where the last writer of that name ended.
+            table: The table whose columns the steps have; items may go to every table
+                with the same columns.
+            max_item_steps: How many of the latest steps a new item may have; None: the
+                largest ``num_steps`` of these tables.
 
         Raises:
             UsageError: Another client has the name.
@@ -252,12 +259,13 @@ class Store(Closable):
     def describe(self) -> dict[str, Any]:
         """Returns what the store holds and who waits, as JSON values.
 
-        Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, a line
-        for each writer and sampler of another process: what it is, and what it waits
-        for; ``checkpoints``, the ``durability``, and ``age_s``, how long ago the last
-        one began, None where there was none; of shards a list of them;
-        ``replicas``, of each its ``name`` and ``behind_s``, how many seconds of what
-        happened are lost where this host is lost now, None where it has nothing yet.
+        Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, one line
+            for each writer and sampler of another process, which says what it is and
+            what it waits for; ``checkpoints``, with the ``durability``, and ``age_s``,
+            how long ago the last checkpoint began, None where there was none, as a list
+            for shards; ``replicas``, for each its ``name`` and ``behind_s``, how many
+            seconds of changes would be lost if this host were lost now, None for a
+            replica that has nothing yet.
         """
         checkpoints = self._backend.command("checkpoints", {})
         tables = {name: table.describe() for name, table in self._tables.items()}
@@ -273,49 +281,50 @@ class Store(Closable):
         """Blocks until every `Table.insert` of this client has taken effect.
 
         Args:
-            timeout_s: At most so long for each sender; None: as long as it takes.
+            timeout_s: The longest wait for each sender; None: as long as it takes.
 
         Raises:
-            UsageError: One of them was refused.
+            UsageError: An insert was refused.
             StoreTimeout: A table still waits for samples.
         """
         timeout_s = timeout_of(timeout_s)
         self._senders.for_each(lambda sender: sender.flush(timeout_s), timeout_s)
 
     def checkpoint(self, timeout_s: float | None = None) -> None:
-        """Sees to it that what the store holds now outlives its host.
+        """Makes a checkpoint, so that what the store holds now outlives its host.
 
-        Blocks until it is on the disk; everybody else goes on meanwhile. What was there
-        at the last checkpoint is not written again. Inserts that were not flushed may
-        still be on their way, and missing.
+        Blocks until the checkpoint is on the disk; other callers go on meanwhile. What
+        the last checkpoint had is not written again. Inserts that were not flushed may
+        be missing.
 
         Args:
-            timeout_s: At most so long; None: as long as it takes.
+            timeout_s: The longest wait; None: as long as it takes.
 
         Raises:
-            UsageError: The store is made without ``durability``.
-            StoreTimeout: It is not done yet; it goes on.
+            UsageError: The store was made without ``durability``.
+            StoreTimeout: The checkpoint is not done yet; it goes on.
             RunError: The disk has failed, or the store is gone.
         """
         make_checkpoint(self._backend, timeout_of(timeout_s))
 
     def close(self) -> None:
-        """Ends this client, and with it a store that this process made. Idempotent.
+        """Ends this client, and a store that this process made. Idempotent.
 
-        Calls of other threads that wait for the store end by a UsageError.
+        Calls of other threads that wait for the store raise UsageError.
 
-        With ``durability`` a store takes nothing any more and makes a last checkpoint.
+        With ``durability`` the store refuses further inserts and makes a last
+        checkpoint.
 
         Raises:
-            RunError: It could not be made.
+            RunError: The last checkpoint could not be made.
         """
         self._end(is_kept=False)
 
     def abandon(self) -> None:
-        """Ends a store that cannot be put to use after all, as `close` does.
+        """Ends a store whose user failed to start, as `close` does.
 
-        But what it went on with, as a killed store had left it in the directory, stays
-        there for the next one.
+        Unlike `close`, it leaves what a killed store had left in the directory for the
+        next store.
         """
         self._end(is_kept=True)
 
@@ -346,7 +355,7 @@ def _open_sender(
     key: tuple[str, str],
     timeout_s: float | None,
 ) -> StepWriter:
-    """Opens the writer of a sender and a table; made of no store, which holds it."""
+    """Opens the writer of a sender and a table; refers to no Store."""
     sender, table = key
     return open_writer(
         backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s

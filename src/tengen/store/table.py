@@ -1,4 +1,4 @@
-"""A table of a store, as writers and learners have it."""
+"""A table of a store, as writers and learners see it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Table:
 
     Args:
         backend: The store.
-        entry: Which table.
+        entry: The table's numbers and config.
         senders: The writers behind `insert`, by sender and table.
     """
 
@@ -50,7 +50,7 @@ class Table:
 
     @property
     def config(self) -> TableConfig:
-        """What the table was made from."""
+        """The config that the table was made from."""
         return self._entry.config
 
     def insert(
@@ -63,27 +63,27 @@ class Table:
         version: int = 0,
         timeout_s: float | None = None,
     ) -> None:
-        """Adds one item, or N along a leading axis. `writer` is for overlapping items.
+        """Adds one item, or N of them; `Store.writer` is for overlapping items.
 
         Args:
-            writer: Who sends it, one sender at a time.
-            sequence: The sender's own increasing number for it, for N items of the
-                first; what was inserted before is left out.
-            columns: Of one step each, or ``[N, ...]``; of tables with T steps a
+            writer: The sender's name; only one sender at a time may use it.
+            sequence: The sender's own increasing number for the item, or for the first
+                of N items. Items that were inserted before are ignored.
+            columns: Arrays of one step, or ``[N, ...]``; for tables with T steps a
                 sample ``[T, ...]`` or ``[N * T, ...]``.
             priority: Finite, 0 or more; one for all or ``[N]``.
-            version: Of the model that made the item.
+            version: Version of the model that made the item.
             timeout_s: The longest wait for the limiter or for memory.
 
         Raises:
-            UsageError: The columns are not the table's, or are stacked, or the item is
-                refused.
+            UsageError: The columns are not the table's, the table has stacked columns,
+                or the item is refused.
             StoreTimeout: The table still waits for samples.
         """
         if self.config.is_stacked:
             raise UsageError(
                 f"table ({self.config.name}) has stacked columns, whose items need the "
-                f"steps before them; write it by Store.writer"
+                "steps before them; write to it by Store.writer"
             )
         timeout_s = timeout_of(timeout_s)
         with self._senders.lend((writer, self.config.name), timeout_s) as sender:
@@ -106,7 +106,7 @@ class Table:
             )
 
     def sample(self, num_samples: int, timeout_s: float | None = None) -> Batch:
-        """Draws a batch now. Blocks while the limiter says so.
+        """Draws a batch now. Blocks while the limiter holds samples.
 
         For a learner's loop use `sampler`, which draws ahead. The batch is for the
         thread that drew it.
@@ -118,7 +118,7 @@ class Table:
         Returns:
             Columns ``[B, ...]``, or ``[B, T, ...]`` for T steps a sample.
         """
-        # One a thread, as a sampler, and what it lent, is for one.
+        # One sampler for each thread: a sampler and its batches belong to one thread.
         timeout_s = timeout_of(timeout_s)
         key = (num_samples, threading.get_ident())
         with self._samplers.lend(key, timeout_s) as sampler:
@@ -132,26 +132,28 @@ class Table:
         Args:
             num_samples: B, at least 1.
             num_ahead: Batches drawn before they are asked for, 0 to 1024, where the
-                store is in another process or has a disk. Their priorities are as old.
+                store is in another process or has a disk. They are drawn by the
+                priorities of that earlier time.
             copy: False, for samples of a megabyte and more: a batch's columns are lists
-                of B read-only arrays that lie in the store's memory. What they show
-                stays as it is while one of them lives, also after ``ack``; so long the
-                store cannot use their memory again. Every item must lie in one chunk,
-                see `TableConfig.steps_per_chunk`.
+                of B read-only arrays that lie in the store's memory. Their contents
+                stay the same while one of the arrays lives, even after ``ack``, and the
+                store cannot reuse the memory until then. Every item must lie in one
+                chunk, see `TableConfig.steps_per_chunk`.
 
         Raises:
-            UsageError: A batch of so many samples can never be, or the table's samples
-                cannot lie in one piece.
+            UsageError: So many samples can never make a batch, or with ``copy=False``
+                the table's samples cannot lie in one chunk.
         """
         return _open_sampler(self._backend, self._entry, num_samples, num_ahead, copy)
 
     def set_priorities(
         self, keys: NDArray[np.int64], priorities: NDArray[np.float64]
     ) -> None:
-        """Changes priorities, ``[N]`` each; keys that are gone are left out.
+        """Changes priorities, ``[N]`` each; keys of removed items are ignored.
 
         Raises:
-            UsageError: Nothing in the table goes by priority, or they are refused.
+            UsageError: Nothing in the table goes by priority, or the values are
+                refused.
         """
         self.config.check_priorities()
         given, values = keys_of(keys), vector_of("priorities", priorities)
@@ -161,12 +163,12 @@ class Table:
             len(values),
             f"must be {len(given)}, one for each key; pass as many",
         )
-        # As the core does, but before the first of several commands.
+        # The core checks this too, but here it is before the first of several commands.
         wrong = values[~(np.isfinite(values) & (values >= 0))]
         if wrong.size:
             raise UsageError(
-                f"priority ({wrong[0]}) must be finite and at least 0; mend the loss "
-                f"that gave it"
+                f"priority ({wrong[0]}) must be finite and at least 0; correct the "
+                "loss that gave it"
             )
         for some in _slices(len(given)):
             self._command(
@@ -174,7 +176,7 @@ class Table:
             )
 
     def erase(self, keys: NDArray[np.int64]) -> int:
-        """Removes items, and returns how many there were."""
+        """Removes items, and returns how many were removed."""
         given = keys_of(keys)
         return sum(
             int(self._command("erase", keys=given[some]))
@@ -182,10 +184,10 @@ class Table:
         )
 
     def set_limits(self, limits: RateLimits) -> None:
-        """Changes the limiter; what was inserted and sampled still counts.
+        """Changes the limiter; earlier inserts and samples still count.
 
         Raises:
-            UsageError: They leave no room for one insert and one sample.
+            UsageError: The limits leave no room for one insert and one sample.
         """
         check_kind("limits", limits, RateLimits)
         self._command("set_limits", limits=dataclasses.asdict(limits))
@@ -193,14 +195,14 @@ class Table:
     def set_capacity(
         self, max_items: int | None = None, max_bytes: int | None = None
     ) -> None:
-        """Changes the capacity; items that are too many leave at once.
+        """Changes the capacity; items beyond it leave at once.
 
         Args:
-            max_items: Items; None: as many as before.
-            max_bytes: Of their steps; None: as before.
+            max_items: Capacity in items; None: as before.
+            max_bytes: Capacity in bytes of steps; None: as before.
 
         Raises:
-            UsageError: Not one item would fit.
+            UsageError: Not even one item would fit.
         """
         given = {"max_items": max_items, "max_bytes": max_bytes}
         capacity = {
@@ -210,30 +212,30 @@ class Table:
         self._command("set_capacity", **capacity)
 
     def set_version(self, version: int) -> None:
-        """Says which model is the newest: items too far behind it leave."""
+        """Sets the newest model's version; items too far behind it leave."""
         self._command("set_version", version=whole("version", version))
 
     def describe(self) -> dict[str, Any]:
         """Returns what the table holds, may hold and waits for, as JSON values by name.
 
-        ``num_items``, ``num_steps`` and ``num_bytes`` are there now, ``num_eligible``
-        may be drawn, and ``num_inserts`` and ``num_samples`` were made; where uses are
-        bounded, samples of items that left unused count as made;
-        ``max_priority`` is the greatest that an item was given;
-        ``insert_waits`` says for what inserts wait, empty where they do not.
+        ``num_items``, ``num_steps`` and ``num_bytes`` are there now. ``num_eligible``
+        items may be drawn. ``num_inserts`` and ``num_samples`` were made; where uses
+        are bounded, the unused samples of items that left count as made.
+        ``max_priority`` is the greatest priority that an item was given.
+        ``insert_waits`` says what inserts wait for, empty if they do not wait.
         ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and
-        ``newest_version`` hold now. With a disk ``num_chunk_hits`` and
-        ``num_chunk_misses`` are the chunks of drawn samples that lay in memory, and
-        that had to come from disk, one that several samples lie in once for each, since
-        the store's process began; both are 0 without. ``num_damaged`` items are gone as
-        they could not be read, and ``trouble``, where there is any, says what went
-        wrong with the store. Of shards counts are summed, and ``missing_shards`` lists
-        those that do not answer.
+        ``newest_version`` hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,
+        since the store's process began, the chunks of drawn samples that lay in memory
+        and that had to be read from the disk; a chunk counts once for each sample in
+        it, and without a disk both are 0. ``num_damaged`` items were removed because
+        they could not be read. ``trouble``, if present, says what went wrong with the
+        store. For shards counts are summed, and ``missing_shards`` lists shards that do
+        not answer.
         """
         return dict(self._command("describe"))
 
     def close(self) -> None:
-        """Gives back what `sample` drew and nobody acknowledged. Idempotent."""
+        """Gives back batches of `sample` that were not acknowledged. Idempotent."""
         self._samplers.close()
 
     def _command(self, name: str, **arguments: Any) -> Any:
@@ -241,7 +243,7 @@ class Table:
 
 
 def _slices(num_keys: int) -> Iterator[slice]:
-    """Returns what each of several commands has of so many keys; one at least."""
+    """Returns the slices of the keys that go into each command; at least one."""
     for begin in range(0, max(1, num_keys), MAX_KEYS):
         yield slice(begin, begin + MAX_KEYS)
 

@@ -1,4 +1,4 @@
-"""Waiting for the core in slices, so that a signal is heard between two."""
+"""Waiting for the core in slices, so that signals are handled in between."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _LONGEST_S = 1e8
 
 
 class StoreTimeout(RunError):
-    """A call waited as long as it was allowed to; its line says what for."""
+    """A call waited as long as it was allowed to; the message says for what."""
 
 
 def refused(error: _core.CoreError) -> UsageError:
-    """Returns what the core refused, in the house's form."""
+    """Returns the core's refusal as a UsageError."""
     return UsageError(str(error))
 
 
 def is_over(error: UsageError) -> bool:
-    """Tells whether what was called is of no more use, and must be opened anew."""
+    """Returns whether the writer or sampler has ended, and must be opened anew."""
     return isinstance(error.__cause__, _core.GoneError | _core.RefusedError)
 
 
@@ -44,7 +44,7 @@ def timeout_of(value: Any) -> float | None:
     """Returns how long a call may wait, in seconds, 0 or more; None: for ever.
 
     Raises:
-        UsageError: It is no number.
+        UsageError: The value is not a number.
     """
     if value is None:
         return None
@@ -52,7 +52,7 @@ def timeout_of(value: Any) -> float | None:
     check(
         is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
     )
-    # One that is over already is no wait.
+    # A negative time means no wait.
     return None if value == math.inf else max(0.0, float(value))
 
 
@@ -72,15 +72,16 @@ def wait_for(
     """Calls ``attempt`` until it returns something.
 
     Args:
-        attempt: Takes the seconds that it may block.
+        attempt: Called with the seconds that it may block; returns None to be called
+            again.
         timeout_s: How long to try, 0 or more; None: for ever.
         what: The call, for the error.
         waits: Returns what the store waits for, for the error.
-        check_open: Raises UsageError where nobody may wait any more.
+        check_open: Raises UsageError if nothing may wait any more.
 
     Raises:
         StoreTimeout: The time is over.
-        UsageError: The core refused the call, or nobody may wait any more.
+        UsageError: The core refused the call, or ``check_open`` raised.
     """
     timeout_s = timeout_of(timeout_s)
     try:
@@ -99,5 +100,5 @@ def wait_for(
     except _core.CoreError as error:
         raise refused(error) from error
     raise StoreTimeout(
-        f"{what} waited {timeout_s:g} s: {reason}; allow more by timeout_s"
+        f"{what} waited {timeout_s:g} s: {reason}; raise timeout_s to wait longer"
     )

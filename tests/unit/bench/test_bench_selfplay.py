@@ -31,7 +31,7 @@ def test_rows_are_not_known_where_no_game_ends(bench):
     report = json.loads(bench("--game go/19 --simulations 400 --json"))
     assert [report[name] for name in RATES] == [None, None, None]
     assert report["num_games"] == 0
-    assert report["note"].startswith("no game ended in 1 of 1 rounds, so that games")
+    assert report["note"].startswith("no game ended in 1 of 1 rounds, so games")
     assert report["evals_per_s"] > 0
 
 

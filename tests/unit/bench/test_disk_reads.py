@@ -128,7 +128,7 @@ def test_a_read_counts_by_its_time_within_the_measurement(read_s, rate, monkeypa
 
 def test_what_cannot_be_read_is_told(rows, monkeypatch):
     monkeypatch.setattr(os, "preadv", lambda *args: 7)
-    with pytest.raises(RunError, match=r"row \d+ is cut short; look after the disk"):
+    with pytest.raises(RunError, match=r"row \d+ is cut short; check the disk"):
         run(rows, depth=1)
     rows.write_bytes(b"little")
     with pytest.raises(RunError, match="must have a row"):

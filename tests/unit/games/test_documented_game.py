@@ -44,7 +44,7 @@ def test_it_keeps_the_protocol(folder: Path) -> None:
     assert verdict == "domineering:Domineering keeps the protocol in 100 random games"
     numbers = re.fullmatch(
         r"seen     games of (\d+) to (\d+) plies; "
-        r"(\d+) won by who began, 0 drawn, (\d+) lost",
+        r"(\d+) won by the first player, 0 drawn, (\d+) lost",
         seen,
     )
     assert numbers is not None, seen

@@ -57,7 +57,7 @@ def test_openings_are_balanced_and_no_two_are_the_same_position(
 
 
 def test_openings_that_are_not_there_are_told(make_player: Any) -> None:
-    with pytest.raises(RunError, match=r"^openings \(20\) are not there, only \d "):
+    with pytest.raises(RunError, match=r"^openings \(20\) were not found, only \d "):
         find(make_player("connect4"), num_plies=1, num_openings=20)
     # Every line of so many plies is over.
     with pytest.raises(RunError, match=r"only 0 different ones of 9 plies"):
@@ -161,7 +161,7 @@ def test_bad_words_are_refused_before_anything_is_written(
     assert error in capsys.readouterr().err
     assert not out.exists()
     assert main(["book", "nowhere", str(tmp_path / "absent" / "book")]) == 2
-    assert "must be in a folder that is there" in capsys.readouterr().err
+    assert "must be in a folder that exists" in capsys.readouterr().err
 
 
 def train(out: Path, *settings: str) -> None:

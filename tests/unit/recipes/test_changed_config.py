@@ -34,7 +34,7 @@ def test_it_says_what_it_changed(
     assert report["changes"] == changes
     what = "agent.gate.kind accept_all -> match, store.min_rows 8000 -> 1000"
     assert capsys.readouterr().out == (
-        f"{out} is changed, {what}; roles take it up at their next turn\n"
+        f"{out} is changed, {what}; roles use the change from their next turn on\n"
     )
     assert read_config(RunDirectory(out)).store.min_rows == 1000
 

@@ -119,7 +119,10 @@ def test_a_run_that_has_lost_its_config_is_not_begun_anew(tmp_path, capsys, fold
     ("settings", "line"),
     [
         (["listen=foo"], "launch.listen (foo) must be HOST:PORT; "),
-        (["listen=0.0.0.0:7070"], "launch.listen (0.0.0.0:7070) is reached by other"),
+        (
+            ["listen=0.0.0.0:7070"],
+            "launch.listen (0.0.0.0:7070) can be reached by other",
+        ),
         (["listen=127.0.0.1:1", "key_file=k"], "launch.key_file (k) must come with "),
     ],
 )

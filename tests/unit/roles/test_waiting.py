@@ -115,8 +115,8 @@ def test_learner_and_shuffle_say_which_of_them_waits(
     write_generation(run.experience, 2, 200)
     assert main(["shuffle", str(run.path), "--once", "--threads", "1"]) == 0
     assert once("shuffle", run, capsys) == (
-        "shuffled turn (000000) must be begun by the learner before the next one; "
-        "run tengen learn"
+        "shuffled turn (000000) must be begun by the learner before the next one "
+        "is drawn; run tengen learn"
     )
     learn(run)
     assert "that store.limiter allows" in once("shuffle", run, capsys)

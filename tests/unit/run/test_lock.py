@@ -39,7 +39,7 @@ def test_who_lost_the_lock_to_another_host_is_told(
     second = WriterLock(tmp_path / "a", tmp_path)
     second.check_held()
     with pytest.raises(
-        RunError, match=rf"was taken by {os.getpid()} on second too, the filesystem's"
+        RunError, match=rf"was taken by {os.getpid()} on second too, so the"
     ):
         first.check_held()
 

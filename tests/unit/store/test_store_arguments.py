@@ -166,10 +166,10 @@ def test_a_key_may_be_one(open_store):
     [
         ({"num_steps": 1}, r"num_steps \(1\) must be at least the table's 2"),
         ({"num_steps": -1}, r"num_steps \(-1\) must be at least the table's 2"),
-        ({"priority": "x"}, r"item \(2, 'x', .*\) must be of numbers"),
+        ({"priority": "x"}, r"item \(2, 'x', .*\) must have numbers"),
         ({"priority": -1.0}, r"priority \(-1.0+\) must be finite and at least 0"),
-        ({"sequence": -1}, r"item \(.*-1, 0\) must be of numbers, 0 or more"),
-        ({"version": -1}, r"item \(.*-1\) must be of numbers, 0 or more"),
+        ({"sequence": -1}, r"item \(.*-1, 0\) must have numbers, 0 or more"),
+        ({"version": -1}, r"item \(.*-1\) must have numbers, 0 or more"),
     ],
 )
 def test_an_item_is_refused_at_once_and_the_writer_goes_on(

@@ -196,7 +196,7 @@ def test_priorities_that_nobody_uses_are_refused(open_store, kind):
     store = open_store(table(sampler=Selector(kind=kind)))
     fill(store, 2)
     batch = store.table("t").sample(2, 20.0)
-    message = rf"priorities \(of table t\) must be None, as its sampler is {kind}"
+    message = rf"priorities \(of table t\) must be None, because its sampler is {kind}"
     with pytest.raises(UsageError, match=message):
         batch.ack(np.ones(2))
     with pytest.raises(UsageError, match=message):

@@ -24,14 +24,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Env for an environment of yours, whose module is imported, or the name "
-        "of an installed environment, such as CartPole-v1 or minatar/Breakout",
+        help="module:Env for an environment of yours, whose module is imported, or "
+        "the name of an installed environment, such as CartPole-v1 or "
+        "minatar/Breakout",
     )
     parser.add_argument(
-        "--steps", type=int, default=2000, metavar="N", help="random steps (2000)"
+        "--steps",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="random steps to make (2000)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of episodes and actions (0)"
+        "--seed", type=int, default=0, help="seed of episodes and actions (0)"
     )
     parser.add_argument(
         "--timeout",
@@ -59,13 +64,13 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     task = args.task
     allow(task)
     if is_program(task):
-        load_program(task)  # a module that cannot be imported is bad usage
+        load_program(task)  # what cannot be imported is bad usage
         is_other = _is_own_game(task)
     else:
         is_other = is_game(task)
     check(not is_other, "task", task, "must be an environment; see tengen game check")
     if not is_program(task):
-        env_spec(task)  # an unknown task or a missing package is bad usage too
+        env_spec(task)  # what is not there, or lacks a package, is bad usage too
     with ProgressLine(f"stepping {task}"):
         report = check_env(
             lambda num_envs, seed: make(task, num_envs, seed),
@@ -89,7 +94,7 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _is_own_game(task: str) -> bool:
-    """Returns whether a program is a class of a game; in doubt it is not."""
+    """Whether a program is a class of a game; one that can't be told is looked at."""
     found = load_program(task)
     return hasattr(found, "legal_actions") and not hasattr(found, "step")
 

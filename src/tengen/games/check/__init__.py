@@ -1,4 +1,4 @@
-"""Whether a game of one's own keeps its protocol; ``tengen game check``."""
+"""``tengen game check``: whether a user's own game keeps the protocol."""
 
 from __future__ import annotations
 

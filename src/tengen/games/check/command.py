@@ -28,9 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "openspiel/NAME",
     )
     parser.add_argument(
-        "--games", type=int, default=100, metavar="N", help="random games (100)"
+        "--games", type=int, default=100, metavar="N", help="random games to play (100)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of their moves (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the games' moves (0)"
+    )
 
 
 def game_check(args: argparse.Namespace) -> dict[str, Any]:
@@ -42,8 +44,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         there is none.
 
     Raises:
-        UsageError: The game breaks the protocol, or it is none that is played in
-            Python.
+        UsageError: The game breaks the protocol, or is not played in Python.
     """
     check_range("games", args.games, 1, _MAX_GAMES)
     check_range("seed", args.seed, 0, _MAX_SEED)
@@ -56,8 +57,8 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
         if facts.warning:
             print(f"warning  {facts.warning}")
         print(
-            f"seen     games of {fewest:,} to {most:,} plies; "
-            f"{won:,} won by who began, {drawn:,} drawn, {lost:,} lost"
+            f"seen     games of {fewest:,} to {most:,} plies; {won:,} won by the first "
+            f"player, {drawn:,} drawn, {lost:,} lost"
         )
         print(f"{args.task} keeps the protocol in {args.games:,} random games")
     return {
@@ -74,7 +75,7 @@ def _open(task: str) -> OwnGame[Any]:
     """Returns the game of a task.
 
     Raises:
-        UsageError: It is none that is played in Python.
+        UsageError: The game is not played in Python.
     """
     if task.startswith(OPENSPIEL_PREFIX):
         return OpenSpielGame(task)

@@ -1,4 +1,4 @@
-"""What random games of a game showed, for people, and what a network cannot tell."""
+"""What random games showed: lengths, results, and positions that look alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["GameFacts"]
 
-# Positions that are remembered to find two which look alike.
+# How many positions are remembered, to find two that look alike.
 _MAX_POSITIONS = 200_000
 
 
@@ -20,8 +20,8 @@ class GameFacts:
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
     """How many games the first player won (1), drew (0) and lost (-1)."""
     alike: str = ""
-    """Two positions with the same planes and other legal actions; empty where none
-    was met."""
+    """Two positions with the same planes but different legal actions; empty if none
+    were met."""
     _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
         default_factory=dict, repr=False
     )
@@ -37,7 +37,7 @@ class GameFacts:
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
-        """Takes note of a position that is not finished.
+        """Records a position that is not finished.
 
         Args:
             ply: Moves made so far.
@@ -60,7 +60,7 @@ class GameFacts:
             self.alike = f"the same at ply {first_ply} and at ply {ply}, where {other}"
 
     def finish(self, num_plies: int, first: float) -> None:
-        """Takes note of a finished game.
+        """Records a finished game.
 
         Args:
             num_plies: Its length.

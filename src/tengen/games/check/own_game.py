@@ -1,4 +1,4 @@
-"""Checks a game of one's own by playing it, and says which method is wrong."""
+"""Checks a user's own game by playing it, and says which method is wrong."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def check_own_game(
 
     Args:
         own: The game; see `tengen.games.OwnGame` for what must hold.
-        name: What messages call it; its class where empty.
+        name: The game's name in messages; empty for its class name.
         num_games: How many games to play.
-        seed: Of the random moves; the same seed plays the same games.
+        seed: Seed of the random moves; the same seed plays the same games.
 
     Returns:
         What was seen of the games.
@@ -55,7 +55,7 @@ def check_own_game(
 def check_position(
     own: OwnGame[Any], state: Any, ply: int, shape: tuple[int, ...]
 ) -> None:
-    """Verifies what a game answers of one position.
+    """Verifies a game's answers for one position.
 
     Args:
         own: The game.

@@ -1,4 +1,4 @@
-"""A game of one's own, asked method by method; each answer is verified."""
+"""A user's own game whose answers are verified, method by method."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class VerifiedGame:
 
     Args:
         own: The game.
-        name: What messages call it.
-        shape: Of the planes; None takes that of the first.
+        name: The game's name in messages.
+        shape: Shape of the planes; None takes the shape of the first planes.
 
     Attributes:
         ply: Moves made so far, for messages; the caller keeps it up to date.
@@ -49,7 +49,7 @@ class VerifiedGame:
             )
 
     def attribute(self, name: str, default: Any) -> Any:
-        """Returns an attribute, or what stands for it where there is none."""
+        """Returns an attribute, or the default if there is none."""
         try:
             return getattr(self._own, name, default)
         except RAISED as error:
@@ -60,7 +60,7 @@ class VerifiedGame:
         return call_method(self._name, self._own, self.ply, method, *args)
 
     def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
-        """Says that a method answers wrongly, how it must, and what to do."""
+        """Raises UsageError with a method's wrong answer, the rule and advice."""
         text = value if isinstance(value, str) else repr(value)
         raise UsageError(
             f"{self._name}.{method} ({' '.join(text.split())}) {rule} "

@@ -1,4 +1,4 @@
-"""The schedule where all roles work at once, and the processes that it has."""
+"""The schedule in which all roles work at once, and its processes."""
 
 from __future__ import annotations
 

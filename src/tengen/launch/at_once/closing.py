@@ -1,6 +1,6 @@
-"""What comes once training has ended, where all roles worked at once: the closing role.
+"""The closing role, after training has ended, where all roles worked at once.
 
-Processes of it take turns, all at once, until each finds nothing left to do.
+Its processes work at once, each in turns, until each finds nothing left to do.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ def closing_name(role: str, index: int, count: int) -> str:
 
 
 def is_replaced(config: RunConfig, worker: Worker) -> bool:
-    """Returns whether the closing role has the cores of a process that worked before.
+    """Returns whether the closing role takes the cores of an earlier process.
 
-    Of those that play and learn, not of those that work now and then.
+    It takes the cores of processes that play and learn, not of those that work now and
+    then.
     """
     acting = (config.agent.schedule(config).acting,)
     return worker.roles in (acting, ("learn",), ("follow",))
@@ -35,13 +36,13 @@ def closing_workers(
 ) -> list[Worker]:
     """Returns the processes of the closing role of one machine.
 
-    They are as many as acted, one at least, and divide the cores of those and of the
-    learners.
+    There are as many as acted, at least one, and they divide the cores of acting
+    processes and learners.
 
     Args:
         config: The run's.
-        workers: Those that worked before.
-        num_cores: Of the machine.
+        workers: The processes that worked before.
+        num_cores: Cores of the machine.
     """
     schedule = config.agent.schedule(config)
     role = schedule.closing
@@ -63,8 +64,8 @@ class Closing:
 
     Args:
         role: The role.
-        turn: Has a process take a turn of a role; returns its report, None where it
-            found nothing left.
+        turn: Makes a process take a turn of a role; returns its report, None if nothing
+            was left to do.
     """
 
     def __init__(
@@ -77,14 +78,14 @@ class Closing:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody takes another turn."""
+        """Whether no process takes another turn."""
         return self._is_over.is_set()
 
     def run(self, workers: Sequence[Worker]) -> None:
-        """Has all take turns until each finds nothing left.
+        """Makes all processes take turns until each finds nothing left to do.
 
         Args:
-            workers: Of the role.
+            workers: The processes of the role.
 
         Raises:
             UsageError: The role refused its config or files.
@@ -99,11 +100,11 @@ class Closing:
             future.result()
 
     def end(self) -> None:
-        """Has nobody take another turn. Does not block."""
+        """Makes no process take another turn. Does not block."""
         self._is_over.set()
 
     def leaves(self, worker: Worker) -> bool:
-        """Returns whether a process that has no room yet need not come any more."""
+        """Returns whether a process that waits for room is no longer needed."""
         has_ended = self._is_over.is_set() or self._has_nothing_left.is_set()
         return worker.roles == (self._role,) and has_ended
 

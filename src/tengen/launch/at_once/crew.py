@@ -1,6 +1,6 @@
 """The processes of a call where all roles work at once, and their threads.
 
-More of those that act may come and go while the call goes on, as ``run.json`` says.
+The number of acting processes may change during the call, as ``run.json`` says.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Crew"]
 
 
 _MOST_GROWTH = 4
-"""Times the actors that inference was sized for. It takes no more rows than of eight
-times as many, those of actors that died a moment ago among them."""
+"""Most actors, as a multiple of those that inference was sized for. Inference takes
+rows of at most eight times as many, and actors that died a moment ago count too."""
 _KILL_S = 10.0
 
 
 class Crew:
-    """Used by the thread of the call; ``handles`` and ``kill_soon`` by any thread.
+    """The processes of a call, for its thread; ``handles`` and ``kill_soon`` for any.
 
     Args:
         launcher: Starts the processes.
@@ -35,8 +35,8 @@ class Crew:
         workers: The processes to begin with.
 
     Attributes:
-        workers: Those that work, in order; one that leaves is gone at once.
-        threads: By name; of those that left too.
+        workers: The processes that work, in order; a leaving one is removed at once.
+        threads: Threads by process name, also of processes that left.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Crew:
         schedule = config.agent.schedule(config)
         self._acting = schedule.acting
         self._is_served = bool(schedule.serving)
-        # What serves actors is sized for these; nothing is for self-play.
+        # What serves actors is sized for so many; self-play needs no such size.
         self._sized = config.launch.of(self._acting).count if schedule.serving else 0
         self._looked: tuple[int, int] = self._stamp()
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Crew:
             return self._handles[worker.name]
 
     def handles(self) -> list[Handle]:
-        """Returns the handles of all."""
+        """Returns the handles of all processes."""
         with self._lock:
             return list(self._handles.values())
 
@@ -89,11 +89,11 @@ class Crew:
                 thread.start()
 
     def follow_config(self) -> tuple[int, list[Worker], str]:
-        """Has as many processes act as ``run.json`` says now.
+        """Starts or ends acting processes, to have as many as ``run.json`` says now.
 
         Returns:
-            How many they are now, those that are to leave, and why there are not as
-            many as wanted, empty where there are.
+            The number of acting processes, the processes that are to leave, and why
+            there are fewer than wanted; empty if there are as many.
 
         Raises:
             RunError: ``run.json`` is damaged.
@@ -119,7 +119,7 @@ class Crew:
             name = f"{self._acting}-{index}"
             leaving_thread = self.threads.get(name)
             if leaving_thread is not None and leaving_thread.is_alive():
-                # It left a moment ago, and has its lock still: the next time.
+                # It left a moment ago and still has its lock: try again next time.
                 self._looked = (0, 0)
                 continue
             worker = Worker(
@@ -146,7 +146,7 @@ class Crew:
         return count, leaving, refused
 
     def end_all(self) -> None:
-        """Closes every process: what acts first, which may ask the learner to save.
+        """Closes every process; acting ones first, which may make the learner save.
 
         Raises:
             RunError: One could not save.
@@ -161,7 +161,8 @@ class Crew:
     def join(self) -> None:
         """Waits for the threads that still work, once every process is to stop.
 
-        These are of further learners; one that does not end is killed.
+        These are the threads of further learners; a learner that does not end is
+        killed.
         """
         for worker in self.workers:
             thread = self.threads.get(worker.name)
@@ -174,12 +175,12 @@ class Crew:
                 thread.join()
 
     def kill_soon(self, workers: Sequence[Worker]) -> None:
-        """Ends actors that do not end by themselves, as where an environment hangs.
+        """Ends actors that do not end by themselves, as when an environment hangs.
 
         They have nothing to save. Does not block.
 
         Args:
-            workers: That are to end; others than actors are left alone.
+            workers: The processes that are to end; only actors among them are killed.
         """
         for worker in workers:
             if self.is_actor(worker):
@@ -188,7 +189,7 @@ class Crew:
                 timer.start()
 
     def close_actors(self) -> None:
-        """Closes the processes that have nothing to save, whatever they say."""
+        """Closes the processes that have nothing to save, and ignores their errors."""
         for worker in self.workers:
             if self.is_actor(worker):
                 with contextlib.suppress(TengenError):
@@ -202,7 +203,7 @@ class Crew:
         """Begins further processes, and returns them.
 
         Args:
-            workers: None of them is there yet.
+            workers: The processes, none of which exists yet.
 
         Raises:
             TengenError: There is no place for one.
@@ -212,16 +213,16 @@ class Crew:
         return list(workers)
 
     def outgrown(self, count: int) -> str:
-        """Returns what is not sized for so many processes that act, or nothing."""
+        """Returns what is too small for so many acting processes, or ""."""
         if not 0 < self._sized < count:
             return ""
         return (
-            f"inference's batches and a queue's memory are those of {self._sized}; "
-            f"start the command again to size them anew"
+            "inference's batches and a queue's memory are still sized for "
+            f"{self._sized}; start the command again to size them anew"
         )
 
     def _held_by(self, index: int) -> str:
-        """Returns who plays as the writer that a new process would be, or nothing."""
+        """Returns which process holds the writer that a new process would be, or ""."""
         if self._acting != "selfplay":
             return ""
         folder = writer_directory(self._run, TRAIN_WRITER + index)
@@ -231,7 +232,7 @@ class Crew:
         return f"{folder.name} is played by process {holder}; stop that one first"
 
     def forget(self, worker: Worker) -> None:
-        """Closes a process that has left, by the thread that gave it its turns."""
+        """Closes a process that has left; called by the thread that gave it turns."""
         self.handle(worker).close()
 
     def _begin(self, worker: Worker) -> None:
@@ -243,12 +244,12 @@ class Crew:
         )
         with self._lock:
             self._handles[worker.name] = handle
-            # It may have left before, and is wanted again.
+            # It may have left before, and is needed again.
             self._left.discard(worker.name)
         self.threads.pop(worker.name, None)
         self.workers.append(worker)
 
     def _stamp(self) -> tuple[int, int]:
-        """Returns what differs once ``run.json`` was written again."""
+        """Returns a stamp that changes when ``run.json`` is written again."""
         found = os.stat(self._run.path / "run.json")
         return found.st_ino, found.st_mtime_ns

@@ -10,14 +10,15 @@
         all its models; where it has these and a target, end all that is there, and
         have processes of another role play the models against it, at once
 
-A call of a run that had all its models before begins with the last of these.
+If the run had all its models before the call, the call begins with the last step.
 
-Self-play has a process for each role, several where ``selfplay`` is given several.
-Environments have one for learning, one for inference and one for each actor; actors
-have no network (see ``roles.actor``). Self-play goes on with models that are published
-meanwhile, in the middle of a game. A process that dies is started again and its turn is
-redone; one that dies again and again ends the run and is named. A seed does not give
-the same run: who is how fast decides.
+A run of a board game has a process for each role, and several of ``selfplay`` if
+``launch.roles`` says so. A run of environments has one process for learning, one for
+inference and one for each actor; actors have no network (see ``roles.actor``).
+Self-play goes on with models that are published meanwhile, in the middle of a game. A
+process that dies is started again and its turn is redone; if it dies again and again,
+the run ends and names it. A seed does not give the same run, because the processes'
+speeds decide.
 """
 
 from __future__ import annotations
@@ -65,25 +66,25 @@ def run_at_once(
     num_threads: int,
     closing: Callable[[Sequence[Worker]], Sequence[Worker]] | None = None,
 ) -> None:
-    """Trains until the budget is spent or ``stop`` hears something. Blocks.
+    """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
 
     Args:
         launcher: Starts the processes.
         config: The run's config; its task is what the user typed.
         run: The run; the caller holds its ``train`` lock.
-        budget: Of this call.
+        budget: The call's budget.
         journal: Takes every report.
-        stop: Ends the turns that are going on, with everything saved.
+        stop: Ends the present turns, with everything saved.
         num_threads: Cores to use; see ``workers_at_once`` for who has how many.
-        closing: Returns the processes of the closing role, given those that worked,
-            once these have ended; None: those that ``closing_workers`` returns.
+        closing: Returns the processes of the closing role, given the processes that
+            worked and have ended; None: ``closing_workers``.
 
     Raises:
         UsageError: A role refused its config or its files.
         RunError: A role failed or died again and again.
     """
     workers = workers_at_once(config, num_threads)
-    # What is damaged is refused before a process starts.
+    # Read first, so that damaged files are refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     crew = Crew(launcher, config, run, workers)
     if closing is None:
@@ -101,7 +102,7 @@ def run_at_once(
 
     stop.tell(end)
     try:
-        # What learns would go on and make a model too many.
+        # Otherwise the learner would go on and make a model too many.
         if not spending.is_trained():
             loop.run()
         if not stop.event.is_set():
@@ -118,7 +119,7 @@ def run_at_once(
 
 
 class _AtOnce:
-    """A thread a process; ``run`` and ``finish`` are for the caller's thread."""
+    """The schedule, with one thread for each process."""
 
     def __init__(
         self,
@@ -135,11 +136,11 @@ class _AtOnce:
         self._journal = journal
         self._crew = crew
         self._is_over = threading.Event()
-        # Further learners have turns for as long as the first one learns.
+        # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
         self._closing = Closing(self._schedule.closing, self._turn)
         self._closing_workers = closing
-        # Of all below, which no thread keeps while a turn goes on.
+        # Guards everything below; no thread holds it during a turn.
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._spending = spending
@@ -149,7 +150,7 @@ class _AtOnce:
         self._begun: set[str] = set()
 
     def run(self) -> None:
-        """Works until the budget is spent, something stops it, or a role fails."""
+        """Works until the budget is spent, the run is stopped, or a role fails."""
         crew = self._crew
         crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
@@ -170,9 +171,9 @@ class _AtOnce:
             raise self._error
 
     def finish(self) -> None:
-        """Learns from the last games while there is time, and makes a model of it.
+        """Learns from the last games while there is time, and makes a last model.
 
-        Once the run has all its models it does not, but closes the run.
+        If the run has all its models, this only closes the run.
 
         Raises:
             UsageError: The closing role refused its config or files.
@@ -183,7 +184,8 @@ class _AtOnce:
                 self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
             worker = next(one for one in self._crew.workers if role in one.roles)
-            # A turn may make the last model: what is left then is for no model.
+            # Once a turn has made the last model, the remaining games are not learned
+            # from.
             while not self._spending.is_trained():
                 report = self._turn(worker, role)
                 is_late = self._spending.is_late(self._reports.publishing_s)
@@ -195,7 +197,7 @@ class _AtOnce:
             self._close()
 
     def _close(self) -> None:
-        """Ends training, and has the closing role take turns until nothing is left.
+        """Ends training, and lets the closing role take turns until nothing is left.
 
         Raises:
             UsageError: The role refused its config or files.
@@ -217,7 +219,7 @@ class _AtOnce:
         self._closing.run(workers)
 
     def end(self) -> None:
-        """Has every role take no other turn. From any thread; does not block."""
+        """Makes no role take another turn. From any thread; does not block."""
         self._is_over.set()
         self._closing.end()
         self._is_learned.set()
@@ -225,7 +227,8 @@ class _AtOnce:
     def _is_ending(self, worker: Worker) -> bool:
         """Returns whether a process ends its turn when the budget is spent.
 
-        In minutes the learner does too: what it has learned by then makes the model.
+        With a budget in minutes the learner does too: the model has what it has learned
+        by then.
         """
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):
@@ -250,17 +253,17 @@ class _AtOnce:
         except Exception as error:
             with self._lock:
                 if self._is_over.is_set() and self._crew.is_actor(worker):
-                    # What it is connected to ends too, in any order, and it has nothing
-                    # to save.
+                    # The services that it uses may end first, and it has nothing to
+                    # save.
                     self._journal.ended_late(worker.name, str(error))
                 else:
                     self._error = self._error or error
-                    # Every process is stopped, and none waits for another.
+                    # Stop every process, so that none waits for another.
                     self._is_learned.set()
             self._is_over.set()
 
     def _scale(self) -> None:
-        """Has as many processes act as ``run.json`` says now; see ``tengen scale``."""
+        """Starts or ends acting processes as ``run.json`` says (``tengen scale``)."""
         before = len(self._crew.workers)
         count, leaving, refused = self._crew.follow_config()
         if len(self._crew.workers) != before or refused:
@@ -274,12 +277,12 @@ class _AtOnce:
         self._crew.start_threads(self._serve)
 
     def _is_wanted(self, worker: Worker, role: str) -> bool:
-        """Returns whether a role takes a turn now; one of acting has then begun."""
+        """Returns whether a role takes a turn now; a turn of acting then begins."""
         if role in self._schedule.learning and self._spending.is_trained():
-            return False  # what came of it would be a model too many
+            return False  # it would lead to a model too many
         if role in ("shuffle", "learn", "export", "follow"):
             return True
-        # Export completes the config, which the others read once.
+        # Export completes the config, which the other roles read once.
         if not self._is_chosen and read_config(self._run).inference.has_auto:
             return False
         self._is_chosen = True
@@ -287,14 +290,15 @@ class _AtOnce:
             if role == self._schedule.acting:
                 serving = self._schedule.serving
                 if serving and not {"learn", serving} <= self._begun:
-                    return False  # what actors connect to is not there yet
-                # Checked before each turn, not in the loop that looks now and then, so
-                # that no generation too many begins.
+                    return False  # the services of actors are not there yet
+                # Checked before each turn, not only now and then, so that no extra
+                # generation begins.
                 if self._spending.is_over(self._reports.publishing_s):
                     self._is_over.set()
                 if self._is_over.is_set() or self._spending.is_taken():
                     return False
-                # At once: no other process may take the same games of the budget.
+                # Counted at once, so that no other process takes the same games of the
+                # budget.
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
@@ -319,7 +323,7 @@ class _AtOnce:
         start_s = time.monotonic()
 
         def on_progress(report: dict[str, Any]) -> None:
-            # The learner that leads tells what all learners do.
+            # The leading learner reports what all learners do.
             if worker.is_follower:
                 return
             self._note_room(worker, report.get("waiting_s"))
@@ -353,32 +357,33 @@ class _AtOnce:
         return report
 
     def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
-        """Takes for how long a process has waited for room, or None: it has room.
+        """Notes how long a process has waited for room; None: it has room.
 
         Raises:
-            RunError: The run needs it, and it has waited for too long.
+            RunError: The run needs the process, which has waited for too long.
         """
         with self._lock:
             self._waiting.note(worker, waiting_s)
             if self._is_over.is_set():
-                # The loop that tells of all at once has ended.
+                # The loop that reports waiting processes has ended.
                 self._tell_who_waits()
             if waiting_s is None:
                 return
             if worker.roles == (self._schedule.acting,):
-                # Others may play what it was to play: it may never have room.
+                # Other processes may play its games, because it may never have room.
                 self._spending.drop_turn(worker.name)
-            # The closing role comes after the time.
+            # The closing role works after the budget is spent.
             is_closing = worker.roles == (self._schedule.closing,)
             is_late = not is_closing and self._spending.is_late()
             is_needless = is_late or self._closing.leaves(worker)
             if not is_needless:
                 self._waiting.check(self._crew.workers)
         if is_needless:
-            # The time is spent, or others did it all: it waits for room no more.
+            # The budget is spent, or other processes did all: it need not wait for
+            # room.
             self._crew.handle(worker).stop()
 
     def _tell_who_waits(self) -> None:
-        """Shows it where it is new; the caller has the lock."""
+        """Shows which processes wait, if that changed; the caller has the lock."""
         if (names := self._waiting.news()) is not None:
             self._journal.waiting(names)

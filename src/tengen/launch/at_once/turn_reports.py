@@ -1,4 +1,4 @@
-"""What the turns of roles that work at once told, and what the journal keeps of it."""
+"""The reports of turns where all roles work at once, collected for the journal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TELL_S = 2.0
 
 
 class TurnReports:
-    """Takes what every turn says, and shows the run as one. Not thread-safe.
+    """Combines the reports of all turns into one view of the run. Not thread-safe.
 
     Args:
         schedule: Which role acts, learns and so on.
         spending: Counts what was played and stepped.
-        journal: Takes every report that is worth it.
+        journal: Gets the reports that are worth keeping.
         workers: The processes of the run at its start.
     """
 
@@ -49,22 +49,22 @@ class TurnReports:
 
     @property
     def publishing_s(self) -> float:
-        """How long a model takes from its checkpoint on, as it last did."""
+        """Seconds that the last model took from its checkpoint to its publication."""
         return self._last_s.get("export", 0.0) + self._last_s.get("gate", 0.0)
 
     @property
     def rated_s(self) -> float:
-        """Seconds of this call that models were rated for."""
+        """Seconds of this call spent on rating models."""
         return self._rated_s
 
     def count(self, num_acting: int, leaving: Sequence[Worker]) -> None:
-        """Takes how many processes act from now on, and who has ended."""
+        """Sets how many processes act from now on, and which have ended."""
         self._players.count(num_acting, [worker.name for worker in leaving])
         for worker in leaving:
             self._actors.forget(worker.name)
 
     def begin(self, worker: Worker, role: str) -> None:
-        """Takes that a turn begins."""
+        """Notes that a turn begins."""
         self._busy.begin(_busy_name(worker, role))
 
     def progress(
@@ -74,12 +74,12 @@ class TurnReports:
         report: dict[str, Any],
         workers: Sequence[Worker],
     ) -> None:
-        """Takes what a turn says while it goes on, and shows what all do.
+        """Takes a progress report of a turn, and shows the progress of all turns.
 
         Args:
             worker: Whose turn it is.
-            role: Of which role.
-            report: What it says.
+            role: The role of the turn.
+            report: The progress report.
             workers: The processes of the run.
         """
         if role == self._schedule.acting:
@@ -93,7 +93,7 @@ class TurnReports:
         self._journal.progress({**report, "stage": stage})
 
     def end(self, worker: Worker, role: str, report: Mapping[str, Any] | None) -> None:
-        """Takes that a turn ended; without a report it had nothing to do, or failed."""
+        """Notes that a turn ended; without a report it had nothing to do, or failed."""
         idle_s = 0.0 if report is None else report.get("idle_s", 0.0)
         name = _busy_name(worker, role)
         self._busy.end(name, worked=report is not None, idle_s=idle_s)
@@ -111,13 +111,14 @@ class TurnReports:
 
         Args:
             worker: Whose turn it was.
-            role: Of which role.
+            role: The role of the turn.
             report: What it did.
             seconds: How long it took.
             workers: The processes of the run.
         """
         schedule = self._schedule
-        # The first turn of a call starts a process, which tells nothing of the next.
+        # The first turn of a call includes a process's start, so its time is not
+        # typical.
         is_first = role not in self._last_s
         self._last_s[role] = 0.0 if is_first else seconds
         if is_first and role == (schedule.acting or "learn"):
@@ -146,7 +147,7 @@ class TurnReports:
     def _is_worth_telling(
         self, worker: Worker, role: str, report: Mapping[str, Any]
     ) -> bool:
-        """Returns whether a report is kept: of dozens of turns a second not each."""
+        """Returns whether a report is kept: not every one of dozens a second is."""
         name, now_s = f"{worker.name} {role}", time.monotonic()
         is_rare = now_s - self._told_s.get(name, -_TELL_S) >= _TELL_S
         if is_rare or "warning" in report or report.get("stopped"):
@@ -155,7 +156,7 @@ class TurnReports:
         return False
 
     def _shares(self, workers: Sequence[Worker]) -> dict[str, float]:
-        """Returns in which share of the time each role works; of several the mean."""
+        """Returns each role's share of time at work, the mean over its processes."""
         shares = self._busy.shares()
         own: dict[str, list[float]] = {}
         for one in workers:
@@ -165,5 +166,5 @@ class TurnReports:
 
 
 def _busy_name(worker: Worker, role: str) -> str:
-    """Returns under which name a role's time is kept: the first by its process."""
+    """Returns the name under which the time of a process's role is kept."""
     return worker.name if role == worker.roles[0] else role

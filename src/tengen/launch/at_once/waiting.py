@@ -1,9 +1,9 @@
 """Which processes of a call wait for room in a cluster, and for how long they may.
 
-A cluster begins a process once it has room for it, which may be never: for a run that
-is too large for it, or once a host was lost. A role without which the run comes to
-nothing is waited for so long and no longer; so are all that act, where none has room,
-and all of the closing role.
+A cluster begins a process once it has room for it. That may be never, if the run is too
+large for the cluster or a host was lost. A role that the run cannot do without is
+waited for only for a limited time. The same holds for acting processes if none of them
+has room, and for processes of the closing role.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Waiting:
 
     Args:
         schedule: The run's.
-        launch: The run's, which says how long a needed role may wait.
+        launch: The run's launch config, which says how long a needed role may wait.
     """
 
     def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
         self._needed = {*schedule.learning, schedule.serving}
-        # Of each any one does, while the others wait.
+        # In each of these groups one process suffices while the others wait.
         self._shared = ((schedule.acting,), (schedule.closing,))
         self._most_minutes = launch.wait_minutes
-        # By process: since when, in seconds before it said so last.
+        # By process the seconds that it had waited at its last report.
         self._seconds: dict[str, float] = {}
         self._had_room: set[str] = set()
         self._told: list[str] = []
 
     def note(self, worker: Worker, seconds: float | None) -> None:
-        """Takes that a process waits, or has room.
+        """Notes that a process waits, or has room.
 
         Args:
             worker: The process.
-            seconds: For how long it has waited; None: it has room.
+            seconds: How long it has waited; None: it has room.
         """
         if seconds is not None:
             self._seconds[worker.name] = seconds
@@ -50,11 +50,11 @@ class Waiting:
         self._had_room.add(worker.name)
 
     def forget(self, worker: Worker) -> None:
-        """Takes that a process has left."""
+        """Notes that a process has left."""
         self._seconds.pop(worker.name, None)
 
     def news(self) -> list[str] | None:
-        """Returns the names of those that wait; None where it has returned these."""
+        """Returns the names of waiting processes; None if they are as before."""
         names = list(self._seconds)
         if names == self._told:
             return None
@@ -65,10 +65,10 @@ class Waiting:
         """Makes sure that the run can go on.
 
         Args:
-            workers: All that are to work.
+            workers: All processes that are to work.
 
         Raises:
-            RunError: A role that it needs has waited for too long.
+            RunError: A role that the run needs has waited for too long.
         """
         needed = self._needed_of(workers)
         spans = [
@@ -77,13 +77,14 @@ class Waiting:
         for roles in self._shared:
             sharing = [self._seconds[one.name] for one in needed if one.roles == roles]
             if sharing:
-                # Since when nobody works: before, some may have waited for long.
+                # The time since none of them works: before, some may have waited for
+                # long.
                 spans.append(min(sharing))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
                 f"role ({_names(needed)}) has had no room in the cluster for "
                 f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
-                f"or raise launch.wait_minutes, and the same command goes on"
+                "or raise launch.wait_minutes, then run the same command to go on"
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:
@@ -100,17 +101,17 @@ class Waiting:
             had_room = any(one.name in self._had_room for one in needed)
             raise RunError(
                 f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
-                f"in the cluster when the budget was spent; see ray status, ask for "
-                f"less or add hosts, and the same command goes on"
+                "in the cluster when the budget was spent; see ray status, ask for "
+                "less or add hosts, then run the same command to go on"
             )
 
     def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:
-        """Returns those that wait and without which the run comes to nothing."""
+        """Returns the waiting processes that the run cannot do without."""
         waiting = [one for one in workers if one.name in self._seconds]
         needed = [one for one in waiting if self._needed & {*one.roles}]
         for roles in self._shared:
             sharing = [one for one in workers if one.roles == roles]
-            # While one of them works, the others may wait.
+            # While one of the group works, the others may wait.
             if all(one in waiting for one in sharing):
                 needed += sharing
         return needed

@@ -1,4 +1,4 @@
-"""Which processes a run has where all roles work at once, and who has which cores."""
+"""Which processes a run has where all roles work at once, and each one's cores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Worker:
     """One process."""
 
     name: str
-    """Its own, as ``actor-1``."""
+    """The process's name, such as ``actor-1``."""
     roles: tuple[str, ...]
-    """What it hosts, in the order of their turns."""
+    """The roles that it hosts, in the order of their turns."""
     index: int = 0
     """Which of several with these roles, from 0."""
     num_threads: int = 1
@@ -29,7 +29,7 @@ class Worker:
 
     @property
     def given_as(self) -> str:
-        """The role whose place in ``launch.roles`` says what it is given."""
+        """The role whose entry in ``launch.roles`` holds for the process."""
         return "learn" if self.is_follower else self.roles[0]
 
     @property
@@ -46,7 +46,8 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         num_threads: Cores to use, divided as ``with_cores`` says.
     """
     schedule = config.agent.schedule(config)
-    # Environments: the experience is the learner's; candidates are models at once.
+    # In environments the learner has the experience, and candidates become models at
+    # once.
     learning = [schedule.learning]
     if not schedule.serving:
         learning = [(role,) for role in schedule.learning]
@@ -58,12 +59,12 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         if not roles[0]:
             continue
         if roles[0] in (_LEARN, _FOLLOW):
-            # The first learner leads; the others are of a role of their own.
+            # The first learner leads; the others have the role ``follow``.
             count = config.launch.of(_LEARN).count
             indices = range(1, count) if roles[0] == _FOLLOW else range(1)
         else:
             indices = range(config.launch.of(roles[0]).count)
-        # Actors and servers always have a number; others where there are several.
+        # Actors and servers always have a number; others if there are several.
         is_numbered = len(indices) > 1 or (
             schedule.serving != "" and roles[0] in (schedule.acting, schedule.serving)
         )
@@ -80,17 +81,17 @@ def with_cores(
 ) -> list[Worker]:
     """Returns processes of one machine with its cores divided among them.
 
-    Those that always work divide the cores. Beside self-play learners have every
-    fourth, one at least, and self-play the others, in equal parts where it has several
-    processes; where nobody plays learners have all. In environments learners and
-    inference have half of the cores each, or all where the others are elsewhere, and
-    each actor one thread. Several learners, and several inference servers, divide what
-    they have. The other roles work now and then and have one thread. ``launch.roles``
-    changes any.
+    Processes that always work divide the cores. In board games learners have a quarter
+    of the cores, at least one, and self-play has the rest, in equal parts for several
+    processes; without self-play learners have all. In environments learners and
+    inference have half of the cores each, or all if the other ones are elsewhere, and
+    each actor has one thread. Several learners, and several inference servers, divide
+    their part. The other roles work now and then and have one thread. ``launch.roles``
+    overrides each of these numbers.
 
     Args:
         config: The run's.
-        workers: Of the machine, perhaps not all of the run's.
+        workers: The processes of the machine, which may not be all of the run's.
         num_cores: Of the machine.
     """
     schedule = config.agent.schedule(config)

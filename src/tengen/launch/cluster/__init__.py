@@ -1,1 +1,1 @@
-"""What the Ray launcher knows of a cluster, and what it has there."""
+"""The parts of the Ray launcher: the cluster, its table of processes, its actors."""

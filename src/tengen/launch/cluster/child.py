@@ -1,4 +1,4 @@
-"""A role's process beside a Ray actor, as the runner speaks with it."""
+"""The runner's connection to a role process beside a Ray actor."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import ray
 __all__ = ["RayChild"]
 
 _PATIENCE_S = 10.0
-"""After which the view tells that a cluster has not begun an actor."""
+"""Seconds after which the view says that a cluster has not begun an actor."""
 
 
 class RayChild:
-    """A ``Child`` beside an actor; see there.
+    """A ``Child`` beside a Ray actor.
 
     Args:
-        actor: It has the process.
-        tell: Takes the node and the host where it is, once.
+        actor: The actor that holds the process.
+        tell: Called once with the actor's node and host.
     """
 
     def __init__(self, actor: Any, tell: Callable[[str, str], None]) -> None:
@@ -28,7 +28,7 @@ class RayChild:
         self._tell = tell
         self._is_told = False
         self._how = ""
-        # What the next read takes along.
+        # Lines that the next read sends along.
         self._unsent = b""
         self._start_s = time.monotonic()
         self._has_waited = False
@@ -38,14 +38,14 @@ class RayChild:
         """See ``Child.send``."""
         line = json.dumps(message).encode() + b"\n"
         if "stop" not in message:
-            # Its answer is asked for at once, and a call costs as much as a turn's
-            # messages do elsewhere.
+            # The answer is read at once, so the line goes with that call: a call costs
+            # as much as all messages of a turn do elsewhere.
             self._unsent = line
         elif self._is_there(0.0):
-            # Not waited for: the actor may be gone.
+            # Do not wait for the result: the actor may be gone.
             self._actor.write.remote(line)
         else:
-            ray.kill(self._actor)  # nothing has begun
+            ray.kill(self._actor)  # the actor has not begun
 
     def receive(self) -> dict[str, Any] | None:
         """See ``Child.receive``."""
@@ -58,7 +58,7 @@ class RayChild:
             self._is_told = True
             found = self._answer(lambda: self._hello, None)
             if found is None:
-                return None  # gone before it began
+                return None  # the actor is gone before it began
             self._tell(*found)
             if self._has_waited:
                 return {"progress": {"stage": ""}}
@@ -87,7 +87,7 @@ class RayChild:
         return bool(done)
 
     def _answer(self, ask: Callable[[], Any], otherwise: Any) -> Any:
-        """Returns what the actor answers, or ``otherwise`` where it is gone."""
+        """Returns the actor's answer, or ``otherwise`` if the actor is gone."""
         try:
             return ray.get(ask())
         except ray.exceptions.RayError as error:

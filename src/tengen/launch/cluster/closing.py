@@ -1,8 +1,8 @@
-"""What processes of the closing role ask a cluster for. Asks no Ray.
+"""What processes of the closing role ask a cluster for. Does not call Ray.
 
-Training has ended: each has what one process that played or learned had, where that
-was. The role needs the run's files: where one host alone has these it has one process,
-there and nowhere else, of what the run had of that host.
+Training has ended, so each process gets what one process that played or learned had, on
+the same host. The role needs the run's files: if only one host has them, there is one
+process, on that host, with what the run had of that host.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def closing(config: RunConfig, before: Sequence[Asked]) -> list[Asked]:
 
     Args:
         config: The run's.
-        before: The processes that worked, those of ``tengen scale`` among them.
+        before: The processes that worked, including those of ``tengen scale``.
     """
     role = config.agent.schedule(config).closing
     replaced = [one for one in before if is_replaced(config, one.worker)]
     acting = [one for one in replaced if _acts(config, one)]
     num_gpus = (acting or replaced)[0].num_gpus
-    # A learner without GPUs has no place for what plays on one.
+    # A learner without GPUs cannot be replaced by a process that plays on one.
     able = [one for one in replaced if one.num_gpus >= num_gpus]
     able.sort(key=lambda one: one not in acting)
     return [
@@ -52,16 +52,16 @@ def closing(config: RunConfig, before: Sequence[Asked]) -> list[Asked]:
 def closing_at_home(
     config: RunConfig, table: Sequence[Asked], nodes: Sequence[Node], home: str
 ) -> Asked:
-    """Returns what the one process asks for where one host alone has the run's files.
+    """Returns what the only process asks for, if one host alone has the run's files.
 
     Args:
         config: The run's.
-        table: Of ``table_of``.
+        table: The table of ``table_of``.
         nodes: The cluster's hosts.
         home: Ray's id of that host.
 
     Raises:
-        UsageError: The host has not the GPUs that who plays asks for.
+        UsageError: The host lacks the GPUs that an acting process asks for.
     """
     schedule = config.agent.schedule(config)
     (host,) = [node for node in nodes if node.node == home]
@@ -69,7 +69,7 @@ def closing_at_home(
     num_cpus = sum(
         one.num_cpus for one in table if one not in acting or one.node == home
     )
-    # Who plays may be elsewhere by chance, and is not any more.
+    # Acting processes may be on other hosts by chance, and have ended anyway.
     num_cpus = max([num_cpus, *(one.num_cpus for one in acting)])
     num_cpus = min(num_cpus, host.num_cpus)
     given = acting or [one for one in table if "learn" in one.worker.roles]
@@ -78,9 +78,9 @@ def closing_at_home(
         name = f"launch.roles.{given[0].worker.given_as}.num_gpus"
         raise UsageError(
             f"{name} ({num_gpus:g}) must be at most {host.num_gpus:g}, the GPUs of "
-            f"host {host.host}, which alone has the run directory and plays against "
-            f"agent.target.opponent at the end; put the run on a filesystem that all "
-            f"hosts have, or start the command on a host with GPUs"
+            f"host {host.host}, the only one with the run directory, which plays "
+            "against agent.target.opponent at the end; put the run on a filesystem "
+            "that all hosts have, or start the command on a host with GPUs"
         )
     role = schedule.closing
     return Asked(

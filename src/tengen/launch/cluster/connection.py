@@ -24,7 +24,7 @@ __all__ = ["connect", "disconnect", "first_line"]
 
 _CONNECT_S = 5.0
 _ANSWER_S = 20.0
-"""For what listens to answer as a cluster does; Ray itself would ask for ever."""
+"""Seconds for an address to answer as a cluster does; Ray itself would ask for ever."""
 _ASK = """
 import sys
 from ray._raylet import GcsClient
@@ -34,16 +34,17 @@ try:
 except Exception as error:
     sys.exit(" ".join(str(error).split()))
 """
-"""Run by a process of its own, which can be ended, and whose log nobody reads."""
+"""Runs in a process of its own, which can be killed, and whose log is discarded."""
 _OURS = threading.Event()
-"""Set while this process is connected by ``connect``, and not by its caller."""
+"""Set while this process is connected by ``connect``, not by the caller itself."""
 
 
 def connect(config: RunConfig) -> None:
     """Connects this process to the cluster, unless it is connected.
 
     Raises:
-        UsageError: There is no such cluster, or it is of another Ray or Python.
+        UsageError: There is no such cluster, or it has another version of Ray or
+            Python.
     """
     if ray.is_initialized():
         return
@@ -53,9 +54,9 @@ def connect(config: RunConfig) -> None:
         _check_address(given, where)
     if not given and not _is_any_here():
         given = "local"
-    # A cluster that this call begins reports no usage. Its roles have the priority of
-    # any process, as by other launchers: Ray's workers are nice (15) otherwise, and so
-    # is what they start.
+    # A cluster that this call starts reports no usage. Roles get the usual priority, as
+    # with other launchers: by default Ray's workers, and the processes that they start,
+    # have nice 15.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")
     runtime_env = _runtime_env(config.launch.runtime_env)
@@ -77,7 +78,7 @@ def connect(config: RunConfig) -> None:
 
 
 def disconnect() -> None:
-    """Ends the connection that ``connect`` made, with a cluster that it began."""
+    """Ends the connection of ``connect``, and the cluster if ``connect`` started it."""
     if _OURS.is_set():
         _OURS.clear()
         ray.shutdown()
@@ -86,7 +87,7 @@ def disconnect() -> None:
 def _is_any_here() -> bool:
     """Returns whether the cluster that began last on this host still answers.
 
-    Ray would wait for one that is gone, whose address it has in a file.
+    Ray would wait for a cluster that is gone, because a file still has its address.
     """
     try:
         known = Path("/tmp/ray/ray_current_cluster").read_text().strip()
@@ -98,7 +99,7 @@ def _is_any_here() -> bool:
 
 
 def _check_address(given: str, where: str) -> None:
-    """Refuses at once what Ray would wait for, in many lines."""
+    """Refuses a wrong address at once; Ray would wait and print many lines."""
     host, _, port = given.rpartition(":")
     if "://" in given or not host or not port.isdecimal():
         raise UsageError(
@@ -112,13 +113,13 @@ def _check_address(given: str, where: str) -> None:
         ) from None
     if lack := _lack(given):
         raise UsageError(
-            f"{where} is no Ray cluster's, {lack}; name the port of its head, 6379 "
-            f"where none was chosen, or start the cluster there"
+            f"{where} is not that of a Ray cluster, {lack}; name the port of its head, "
+            "by default 6379, or start the cluster there"
         )
 
 
 def _lack(address: str) -> str:
-    """Returns what speaks against Ray where something listens; nothing: it is Ray."""
+    """Returns why what listens there is not a Ray cluster; "" if it is one."""
     asking = subprocess.Popen(
         [sys.executable, "-P", "-c", _ASK, address],
         stdout=subprocess.PIPE,
@@ -127,7 +128,7 @@ def _lack(address: str) -> str:
     )
     assert asking.stdout is not None
     with asking:
-        # The import may take long on a host that is busy.
+        # The import may take long on a busy host.
         asking.stdout.readline()
         try:
             _, errors = asking.communicate(timeout=_ANSWER_S)
@@ -153,14 +154,14 @@ def _runtime_env(path: str) -> dict[str, Any] | None:
 
 
 def first_line(error: Exception) -> str:
-    """Returns what an error says first, without its full stop."""
+    """Returns the first line of an error, without its full stop."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or [type(error).__name__])[0].rstrip(".:")
 
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Keeps how this process takes signals: ``ray.init`` would end it by SIGTERM."""
+    """Keeps this process's signal handlers: ``ray.init`` would make SIGTERM end it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

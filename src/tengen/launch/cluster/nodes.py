@@ -1,4 +1,4 @@
-"""What a cluster has. Nothing here asks Ray."""
+"""The hosts of a cluster. Does not call Ray."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ class Node:
     """One host of a cluster."""
 
     node: str
-    """Ray's id of it."""
+    """Ray's id of the host."""
     host: str
-    """Its name."""
+    """The host's name."""
     num_cpus: float
     """Cores that roles may have."""
     num_gpus: float
-    """GPUs likewise."""
+    """GPUs that roles may have."""
     resource: str = ""
-    """Ray's name of what it alone has, by which something is placed there."""
+    """Ray's name of a resource that only this host has, by which an actor is placed
+    there."""
 
 
 def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
@@ -51,14 +52,14 @@ def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
 def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
     """Makes sure that a cluster has a GPU at all where the config names one.
 
-    A role looks for its own on the host that it is given.
+    Each role checks for its own GPU on the host that it gets.
 
     Args:
         config: The run's.
         nodes: The cluster's hosts.
 
     Raises:
-        UsageError: No host has one, and the cluster adds none.
+        UsageError: No host has a GPU, and the cluster adds no hosts.
     """
     if config.launch.grows or any(node.num_gpus for node in nodes):
         return
@@ -70,7 +71,7 @@ def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
 
 
 def listed(nodes: Sequence[Node]) -> str:
-    """Returns what a cluster has, for people."""
+    """Returns the hosts of a cluster with cores and GPUs, as text."""
     shown = [
         f"{node.host} has {node.num_cpus:g} cores and {node.num_gpus:g} GPUs"
         for node in nodes[:4]

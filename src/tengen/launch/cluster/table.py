@@ -1,9 +1,10 @@
-"""What each process of a run asks a cluster for, and whether that fits. Asks no Ray.
+"""What each process of a run asks a cluster for, and whether it fits. No Ray calls.
 
-Roles that learn, serve, export and judge, the core, are planned for one host where they
-fit it. Self-play has a process a host, of as many threads as the host has left; it asks
-for less where the core is not, so that the core has room there once its own host is
-lost. Actors of environments ask for the same, each for what any host has for it.
+Roles that learn, serve, export and judge are called the core. The core is planned for
+one host if it fits there. Self-play has one process on each host, with as many threads
+as the host has left. On hosts without the core it asks for less, so that the core has
+room there if its own host is lost. All actors of environments ask for the same, so that
+any host has room for any of them.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from tengen.roles import RunConfig
 __all__ = ["Asked", "check_fits", "filled", "is_together", "table_of"]
 
 _NOW_AND_THEN = 0.01
-"""Of a core, for roles that work now and then: above none, so that a head that has no
-cores for roles gets none of them."""
+"""Part of a core for roles that work now and then: above 0, so that a head node without
+cores for roles gets no such role."""
 _LEAST = 0.5
-"""Of a core: a host that has less for a process that acts has no room for one."""
+"""Part of a core that a host must have left for an acting process."""
 _LISTENING = ("learn", "inference")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A process, and what it has the cluster keep for it."""
+    """A process, and what it asks the cluster to reserve."""
 
     worker: Worker
-    """With its threads."""
+    """The process, with its number of threads."""
     num_cpus: float
-    """Cores, perhaps part of one."""
+    """Cores, possibly a fraction."""
     num_gpus: float
     """GPUs."""
     is_given: bool
-    """Whether the user said so, or it is a share of what there is."""
+    """Whether the user gave the numbers; else they are a share of the host."""
     node: str = ""
-    """Ray's id of the host whose share it has; empty: any suits it."""
+    """Ray's id of the host whose share it has; empty: any host will do."""
     is_bound: bool = False
     """Whether no other host will do."""
 
@@ -62,7 +63,7 @@ def is_together(config: RunConfig) -> bool:
 def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
     """Returns a config with a self-play process for each host that has room for one.
 
-    Environments are stepped by as many actors as they were.
+    The number of environment actors stays.
 
     Args:
         config: The run's.
@@ -79,15 +80,15 @@ def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
 def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Asked]:
     """Returns what each process asks for, in order.
 
-    ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` are asked for as they are. A process
-    for which nothing was said asks for a core a thread where it always works, for less,
-    in proportion, where its host has less.
+    ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` are asked for as they are. Without
+    them a process that always works asks for one core for each thread, or
+    proportionally less if its host has fewer.
 
     Args:
         config: The run's.
         nodes: The cluster's hosts, the largest first.
-        home: Ray's id of the host that alone has the run's files, where the core must
-            be; empty: any may have it.
+        home: Ray's id of the only host with the run's files, where the core must be;
+            empty: any host may have the core.
     """
     return _Plan(config, nodes, home).table()
 
@@ -95,7 +96,7 @@ def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[A
 def check_fits(
     config: RunConfig, table: Sequence[Asked], nodes: Sequence[Node], home: str = ""
 ) -> None:
-    """Makes sure that the cluster has room for what was asked, were it free.
+    """Makes sure that the cluster, if it were empty, has room for the processes.
 
     Args:
         config: The run's.
@@ -104,8 +105,8 @@ def check_fits(
         home: As for ``table_of``.
 
     Raises:
-        UsageError: There is none for one of them, or for those that must be on one
-            host, beside the others.
+        UsageError: There is no room for a process, or for the group that must be on one
+            host, together with the others.
     """
     acting = (config.agent.schedule(config).acting,)
     core = [one for one in table if one.worker.roles != acting]
@@ -161,7 +162,7 @@ def _no_room(
 
 
 class _Plan:
-    """Which process is planned for which host.
+    """The plan of which process is on which host.
 
     Args:
         config: The run's.
@@ -169,7 +170,7 @@ class _Plan:
         home: As for ``table_of``.
 
     Attributes:
-        hosts: Those that may have roles.
+        hosts: The hosts that may have roles.
     """
 
     def __init__(self, config: RunConfig, nodes: Sequence[Node], home: str) -> None:
@@ -180,7 +181,7 @@ class _Plan:
         workers = workers_at_once(config, 1)
         self._players = [one for one in workers if one.roles == (schedule.acting,)]
         self._core = [one for one in workers if one.roles != (schedule.acting,)]
-        # Where there is no host yet a process asks for a core a thread.
+        # While there is no host yet, a process asks for one core for each thread.
         none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
         self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
         self.hosts = self.hosts or [none_yet]
@@ -190,7 +191,7 @@ class _Plan:
         self._cores_left: dict[str, float] = {}
 
     def has_room(self, host: Node) -> bool:
-        """Returns whether one more that acts has room on a host, beside the core."""
+        """Returns whether a host has room for one more acting process."""
         given = self._config.launch.of(self._players[0].given_as)
         num_here = self._num_here[host.node]
         if given.num_cpus:
@@ -202,7 +203,7 @@ class _Plan:
         return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
 
     def table(self) -> list[Asked]:
-        """Returns what each process asks for, in order, once all have a host."""
+        """Returns what each process asks for, in order, after all have a host."""
         self._place_players()
         core_cpus = 0.0
         if self._base is not None:
@@ -215,7 +216,7 @@ class _Plan:
         return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
-        """Plans the core; returns its host, None where no single one holds it."""
+        """Plans the core; returns its host, or None if no single host holds it."""
         launch = self._config.launch
         given = [launch.of(one.given_as) for one in self._core]
         cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
@@ -245,7 +246,7 @@ class _Plan:
         return None
 
     def _place_players(self) -> None:
-        """Plans those that act, each for the host that has the most for one more."""
+        """Plans the acting processes, each for the host with the most left."""
         if not self._players:
             return
         places = [(*self._preference(one), i) for i, one in enumerate(self.hosts)]
@@ -258,7 +259,7 @@ class _Plan:
             heapq.heapreplace(places, (*self._preference(best), place))
 
     def _left(self, host: Node) -> float:
-        """Returns the cores that those that act have there, beside the core."""
+        """Returns the cores of a host that the core leaves for acting processes."""
         if (known := self._cores_left.get(host.node)) is not None:
             return known
         core = [one for one in self._here[host.node] if one in self._core]
@@ -272,7 +273,7 @@ class _Plan:
         return left
 
     def _preference(self, host: Node) -> tuple[bool, bool, float]:
-        """Returns what is least for the host that the next one is planned for."""
+        """Returns a sort key: the next acting process goes to the least host."""
         num_here = self._num_here[host.node]
         share = self._left(host) / (num_here + 1)
         return not self.has_room(host), num_here > 0, -share
@@ -286,11 +287,12 @@ class _Plan:
         return float(worker.num_threads) if is_busy else _NOW_AND_THEN
 
     def _of_host(self, host: Node, core_cpus: float) -> list[Asked]:
-        """Returns what those of one host ask for.
+        """Returns what the processes of one host ask for.
 
         Args:
             host: The host.
-            core_cpus: Cores that it leaves for the core, where that is elsewhere.
+            core_cpus: Cores that the host leaves free for the core, if the core is
+                elsewhere.
         """
         launch = self._config.launch
         here = self._divided(host, self._here[host.node])
@@ -323,9 +325,10 @@ class _Plan:
         return found
 
     def _alike(self, found: Sequence[Asked]) -> list[Asked]:
-        """Returns the same with actors that ask for as much on whichever host.
+        """Returns the same, but all actors ask for the same amount on any host.
 
-        Ray places them: of different ones the last may find no host with room for it.
+        Ray places actors by itself: if they asked for different amounts, the last one
+        might find no host with room.
         """
         shares = [one for one in found if not self._is_core(one) and not one.is_given]
         least = min((one.num_cpus for one in shares), default=0.0)
@@ -341,5 +344,5 @@ class _Plan:
 
 
 def _cut(num_cpus: float) -> float:
-    """Returns a share in thousandths of a core, so that all together fit."""
+    """Returns a share rounded down to a thousandth of a core, so that the sum fits."""
     return math.floor(1000 * num_cpus) / 1000

@@ -1,8 +1,8 @@
-"""What travels to the hosts of a Ray cluster, by value.
+"""Code that is sent by value to the hosts of a Ray cluster.
 
-Ray puts the working directory into its workers' search path, so what runs in a worker
-imports nothing but what Python has. A role's process, which looks there for no other
-module than a typed game, imports tengen.
+Ray puts the working directory into its workers' search path, so code that runs in a
+worker imports only Python's standard library. A role's own process imports tengen, and
+looks in the working directory only for a typed game.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 __all__ = ["FOLDER", "holder_class", "probe_function", "search_path"]
 
 FOLDER = "FOLDER"
-"""Stands in arguments for a folder of the host that they travel to."""
+"""Placeholder in arguments for a folder of the host that they are sent to."""
 
 
 def search_path() -> list[str]:
-    """Returns where tengen is, and the folders that the user names."""
+    """Returns the folder of tengen, and the folders of PYTHONPATH."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     home = Path(__file__).resolve().parents[3]
     return [str(home), *(os.path.abspath(folder) for folder in named if folder)]
 
 
 def probe_function() -> Any:
-    """Returns a function that tells what a host has.
+    """Returns a function that reports what a host has.
 
-    That is ``tengen`` and ``python``, and whether ``marker``, a file of the run, has
-    the text that it should have.
+    It reports the versions ``tengen`` and ``python``, and whether ``marker``, a file of
+    the run, has the expected text.
     """
 
     def probe(paths: list[str], marker: str, text: str) -> dict[str, str]:
@@ -62,17 +62,17 @@ def probe_function() -> Any:
 
 
 def holder_class(ray: Any) -> Any:
-    """Returns the actor that has a process with roles, a thread for each method.
+    """Returns the actor class that holds a role process.
 
     Args:
         ray: The package.
     """
 
     class Holder:
-        """Starts the process where it is, and passes lines to it and from it.
+        """Starts a role process on its own host, and passes lines to and from it.
 
-        Where the host has the run, as ``marker`` with ``text`` in it tells, the process
-        works in its directory, else on a mirror of it.
+        If the host has the run, which ``marker`` with the content ``text`` shows, the
+        process works in the run directory, else on a mirror of it.
         """
 
         def __init__(
@@ -96,7 +96,8 @@ def holder_class(ray: Any) -> Any:
             except OSError:
                 is_near = False
             if not is_near and marker and not far:
-                # One that came later: its death is told, and another host tried.
+                # A host that joined later: the actor's death is reported, and another
+                # host tried.
                 raise RuntimeError(f"host {os.uname().nodename} has not the run")
             env = dict(os.environ)
             arguments = near
@@ -111,7 +112,7 @@ def holder_class(ray: Any) -> Any:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=env,
-                # A typed game may be there.
+                # A typed game may be in this folder.
                 cwd=directory if os.path.isdir(directory) else None,
             )
 
@@ -125,7 +126,7 @@ def holder_class(ray: Any) -> Any:
                 stdin.write(line)  # type: ignore[union-attr]
                 stdin.flush()  # type: ignore[union-attr]
             except (BrokenPipeError, ValueError):
-                pass  # its end is read
+                pass  # the reader notices the end
 
         @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
         def where(self) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""The ranks of ``mpirun``: who has which role, and what they say to each other."""
+"""The ranks of ``mpirun``: which role is where, and the ranks' messages."""

@@ -1,7 +1,8 @@
-"""Which ranks of ``mpirun`` have a process of the closing role: all of them.
+"""The processes of the closing role, one on each rank of ``mpirun``.
 
-Training has ended, and nobody else has a process any more. So each rank has one, the
-learner's and the runner's too, and those that may use the same cores divide them.
+Training has ended and all other processes with it. So each rank has one process of the
+closing role, also the learner's and the runner's rank, and ranks that may use the same
+cores divide them.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ __all__ = ["closing"]
 def closing(
     config: RunConfig, ranks: Sequence[RankInfo], table: Sequence[Placed]
 ) -> list[Placed]:
-    """Returns where processes of the closing role are.
+    """Returns the processes of the closing role with their ranks.
 
-    A rank whose GPUs others have got by number has none where the run plays on GPUs.
+    If the run plays on GPUs, a rank whose GPUs all belong to other ranks has no
+    process.
 
     Args:
         config: The run's.
-        ranks: All, in order.
-        table: Of ``place``.
+        ranks: All ranks, in order.
+        table: The table of ``place``.
     """
     role = config.agent.schedule(config).closing
     if not role:
         return []
     seen = {one.rank: _devices(config, table, one) for one in ranks}
     able = [one for one in ranks if _is_able(config, one, seen[one.rank])]
-    # Where none is, the role itself says what it lacks.
+    # If no rank is able, the role itself says what it lacks.
     chosen = able or list(ranks)
     shares = [(one.host, one.bound_to) for one in chosen]
     placed = []
@@ -56,8 +58,8 @@ def _devices(
 ) -> tuple[str, ...] | None:
     """Returns the GPUs that a rank's process sees; see ``Placed.devices``.
 
-    They are those of the processes that the rank had: those that one asked for by
-    number come first, as nobody else has them.
+    They are the GPUs of the processes that the rank had. GPUs that a process asked for
+    by number come first, because no other process has them.
     """
     here = [one for one in table if one.rank == rank.rank]
     here.sort(key=lambda one: not config.launch.of(one.worker.given_as).num_gpus)
@@ -78,6 +80,6 @@ def _is_able(
     if inference.is_on_gpu:
         needed = len(inference.devices.split(","))
     elif inference.devices == "auto":
-        # Whoever chooses takes one where the host has any.
+        # With devices=auto a process takes one GPU if the host has any.
         needed = min(1, len(rank.devices))
     return len(rank.devices if devices is None else devices) >= needed

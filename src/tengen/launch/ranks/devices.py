@@ -1,4 +1,4 @@
-"""GPUs of a host: which there are for a rank, and which of them a process is given.
+"""GPUs of a host: which a rank may use, and which a process gets.
 
 Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_VISIBLE_DEVICES:
 numbers of devices or their UUIDs, of which those before the first one that is invalid
@@ -23,8 +23,8 @@ def visible_devices(
     """Returns the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
 
     Args:
-        environment: Of the process; None for its own.
-        folder: That has a file for each GPU of the host.
+        environment: The environment to read; None for this process's.
+        folder: The folder with a file for each GPU of the host.
     """
     count = len(list(folder.glob("nvidia[0-9]*")))
     known = os.environ if environment is None else environment
@@ -41,13 +41,13 @@ def visible_devices(
 
 
 def environment_with(devices: Sequence[str] | None) -> dict[str, str] | None:
-    """Returns the environment of a process that is to see some GPUs and no other.
+    """Returns the environment of a process that is to see only the given GPUs.
 
     Args:
         devices: As ``visible_devices`` names them; None: those that this process sees.
 
     Returns:
-        None where it is this process's own.
+        The environment; None if it is this process's own.
     """
     if devices is None:
         return None

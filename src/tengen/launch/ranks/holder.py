@@ -1,7 +1,7 @@
 """A rank of ``mpirun`` that is not the first: it holds the processes of its roles.
 
-The first rank, the runner, tells it which to start, and what they say to each other
-passes through it. From the runner:
+The first rank, the runner, tells the holder which processes to start. Messages between
+the runner and these processes pass through the holder. From the runner:
 
     {"begin": ID, "words": [...],      starts Python with these arguments, which sees
      "devices": [...] | null}          these GPUs alone; null: those of the rank
@@ -46,10 +46,10 @@ from tengen.run import RunDirectory
 __all__ = ["Holder"]
 
 _LOOK_S = 10.0
-"""For a file of another host to be seen: a network's filesystem is late."""
+"""Seconds for a file of another host to be seen: a network filesystem may be late."""
 _PAUSE_S = 0.25
 _SAVE_S = 45.0
-"""For a role to save once the runner is lost; it ends by itself before."""
+"""Seconds for a role to save once the runner is lost; it ends by itself earlier."""
 
 
 class Holder:
@@ -84,15 +84,15 @@ class Holder:
             self._is_over.set()
 
     def lose(self, why: str) -> None:
-        """Has ``wait`` return, as the runner is lost. Does not block; any thread."""
+        """Makes ``wait`` return: the runner is lost. Does not block; any thread."""
         self._why = why
         self._is_over.set()
 
     def wait(self) -> str:
-        """Returns once the rank is to end, with its processes ended; blocks until then.
+        """Blocks until the rank is to end and its processes have ended.
 
         Returns:
-            Why, where the runner did not say so; else "".
+            Why the rank ends, if not at the runner's request; else "".
         """
         self._is_over.wait()
         ending = [held.end_soon(_SAVE_S) for held in self._held.values()]
@@ -147,7 +147,7 @@ class _Held:
 
     def write(self, line: str) -> None:
         assert self._process.stdin is not None
-        # Gone already: its end is read.
+        # The process is gone already; the reader notices the end.
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()

@@ -13,10 +13,10 @@ _TAG = 7
 
 
 def load_mpi() -> Any:
-    """Returns ``mpi4py.MPI``, begun so that one thread at a time calls it.
+    """Returns ``mpi4py.MPI``, initialised for calls by one thread at a time.
 
     Raises:
-        UsageError: It cannot be loaded, or allows no second thread.
+        UsageError: MPI cannot be loaded, or may be called only by the main thread.
     """
     rc: Any = importlib.import_module("mpi4py").rc
     rc.initialize = rc.finalize = False
@@ -62,7 +62,7 @@ class MpiWire:
     def send(self, rank: int, data: bytes) -> None:
         """See ``Wire.send``."""
         request = self._comm.Isend([data, self._mpi.BYTE], dest=rank, tag=_TAG)
-        # MPI reads them until it says that they are sent.
+        # MPI reads the bytes until it says that they are sent, so keep them.
         self._sending.append((request, data))
 
     def receive(self) -> tuple[int, bytes] | None:

@@ -1,4 +1,4 @@
-"""Whether the ranks of ``mpirun`` have the GPUs that a config names."""
+"""Checks that the ranks of ``mpirun`` have the GPUs that a config names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def check_named_gpus(
 ) -> None:
     """Makes sure that processes have the GPUs that they are to compute on.
 
-    Imports torch where this host, the first rank's, is to have one. Of the others it
-    looks at what they say of themselves; where no rank knows of a GPU, as on machines
-    that show them otherwise, each process looks when it begins.
+    Imports torch if a process on this host, the first rank's, needs a GPU. Other ranks
+    are judged by what they report. If no rank reports a GPU, as on machines that show
+    GPUs in another way, each process checks when it begins.
 
     Args:
         config: The run's.
@@ -35,7 +35,7 @@ def check_named_gpus(
     if not named:
         return
     is_known = any(one.devices for one in ranks)
-    # Actors whose steps a server evaluates compute on no GPU.
+    # Actors that ask an inference server use no GPU.
     schedule = config.agent.schedule(config)
     idle = schedule.acting if schedule.serving else ""
     for one in table:

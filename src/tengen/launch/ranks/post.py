@@ -1,9 +1,9 @@
 """Messages between the ranks of ``mpirun``, small JSON objects, in order.
 
-MPI's own calls that wait take a whole core while they do. Here one thread of each rank
-asks whether something has arrived, every 25 ms and more often while messages pass, and
-it alone calls MPI. Each rank says every two seconds that it is alive, so
-that one that hangs, or whose host is cut off, is noticed.
+MPI's blocking calls use a whole core while they wait. Here only one thread of each rank
+calls MPI, and asks every 25 ms, more often while messages pass, whether something has
+arrived. Each rank says every two seconds that it is alive, so that a rank that hangs,
+or whose host is cut off, is noticed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ __all__ = ["SILENCE_S", "Post", "Wire"]
 Message = dict[str, Any]
 
 SILENCE_S = 15.0
-"""A rank that says nothing for so long is lost."""
+"""Seconds of silence after which a rank counts as lost."""
 _ALIVE_S = 2.0
 _FIRST_POLL_S = 0.005
 _POLL_S = 0.025
-"""Half of it is what a message waits in the mean; a turn takes a second or more."""
-# Of a pause of this process itself, as by a stop of the job, no more counts as silence.
+"""Seconds between two polls. A message waits half of it on average; a turn takes a
+second or more."""
+# If this process itself pauses, for example because the job was stopped, at most so
+# much of the pause counts as silence.
 _MOST_PAUSE_S = 0.5
 _CLOSE_S = 5.0
 
@@ -42,13 +44,13 @@ class Wire(Protocol):
         """How many ranks there are."""
 
     def send(self, rank: int, data: bytes) -> None:
-        """Begins to send; does not wait for whoever receives."""
+        """Begins to send; does not wait for the receiver."""
 
     def receive(self) -> tuple[int, bytes] | None:
-        """Returns a rank and what it sent, or None where nothing has arrived."""
+        """Returns a rank and its message, or None if nothing has arrived."""
 
     def is_sent(self) -> bool:
-        """Returns whether all that was to be sent is on its way."""
+        """Returns whether all messages are sent."""
 
 
 class Post:
@@ -57,8 +59,8 @@ class Post:
     Args:
         wire: Carries them.
         peers: The ranks that it speaks with.
-        on_message: Takes a rank and its message; called by the thread, does not block.
-        on_silence: Takes a rank that is lost, once; as ``on_message``.
+        on_message: Called by the thread with a rank and its message; must not block.
+        on_silence: Called once with a rank that is lost, as ``on_message``.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class Post:
         self._has_work.set()
 
     def close(self) -> bool:
-        """Sends what waits, and ends the thread. Blocks for five seconds at most.
+        """Sends waiting messages, and ends the thread. Blocks for five seconds at most.
 
         Returns:
             Whether the thread has ended, so that another may use the wire.

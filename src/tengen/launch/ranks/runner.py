@@ -1,4 +1,4 @@
-"""The first rank of ``mpirun``: it speaks for the runner with all the others."""
+"""The first rank of ``mpirun``, which exchanges messages with all other ranks."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from tengen.run import RunDirectory
 __all__ = ["RankChild", "Runner"]
 
 _HELLO_S = 60.0
-"""For all ranks to begin: they are started together, by hosts that may be slow."""
+"""Seconds for all ranks to begin: they start together, on hosts that may be slow."""
 _LOOKED_S = 20.0
 _ANSWER_S = 5.0
-"""For a rank to say how a process ended, once that was to be over."""
+"""Seconds for a rank to report how a process ended, after the process's own time."""
 _PONG_S = 0.6
-"""For a rank that lives: ``mpirun`` kills this one a second after its signal."""
+"""Seconds for a living rank to answer: ``mpirun`` kills this rank a second after its
+signal."""
 
 
 class Runner:
-    """Speaks with every other rank. Any thread.
+    """Exchanges messages with every other rank. Any thread.
 
     Args:
-        wire: To the others.
-        info: Of this rank.
+        wire: Carries messages to the other ranks.
+        info: This rank's info.
 
     Attributes:
-        ranks: What all ranks say of themselves, in order; once ``begin`` returned.
+        ranks: The info of all ranks, in order; set when ``begin`` has returned.
     """
 
     def __init__(self, wire: Wire, info: RankInfo) -> None:
@@ -42,7 +43,7 @@ class Runner:
         self._peers = list(range(1, wire.size))
         self._post = Post(wire, self._peers, self._take, self._on_silence)
         self._numbers = itertools.count()
-        # Of all below.
+        # Guards everything below.
         self._changed = threading.Condition()
         self._hellos: dict[int, RankInfo] = {0: info}
         self._looked: dict[int, bool] = {}
@@ -55,7 +56,7 @@ class Runner:
         """Waits until every rank has begun. Blocks for a minute at most.
 
         Raises:
-            RunError: A rank has not.
+            RunError: A rank has not begun.
             UsageError: The ranks run different versions.
         """
         self._post.start()
@@ -101,7 +102,7 @@ class Runner:
             )
 
     def know(self, table: Sequence[Placed]) -> None:
-        """Takes which rank has which process, to name them where it is lost."""
+        """Takes the table of processes, to name those of a rank that is lost."""
         with self._changed:
             for one in table:
                 self._holds.setdefault(one.rank, []).append(one.worker.name)
@@ -112,9 +113,9 @@ class Runner:
         """Starts Python with some arguments beside a rank. Does not block.
 
         Args:
-            rank: That is to hold the process.
-            words: What follows Python.
-            devices: GPUs that the process is to see and no other; None: the rank's.
+            rank: The rank that is to hold the process.
+            words: Python's arguments.
+            devices: The only GPUs that the process is to see; None: the rank's.
 
         Raises:
             RunError: The rank is lost.
@@ -129,18 +130,18 @@ class Runner:
         return child
 
     def send(self, rank: int, message: dict[str, Any]) -> None:
-        """Sends a message, which a rank that is lost never gets."""
+        """Sends a message; a lost rank never gets it."""
         self._post.send(rank, message)
 
     def forget(self, child: RankChild) -> None:
-        """Takes no more of what a process says."""
+        """Ignores further messages of a process."""
         with self._changed:
             self._children.pop(child.number, None)
 
     def find_dead(self) -> list[str]:
-        """Returns the ranks that do not answer at once, a line each. Blocks for 0.6 s.
+        """Returns a line for each rank that does not answer at once. Blocks for 0.6 s.
 
-        They are lost from now on.
+        These ranks count as lost from now on.
         """
         with self._changed:
             asked = [rank for rank in self._peers if rank not in self._lost]
@@ -160,10 +161,10 @@ class Runner:
             return [self._loss(rank) for rank in sorted(self._lost)]
 
     def end(self) -> bool:
-        """Has every rank end; blocks for some seconds at most.
+        """Makes every rank end; blocks for some seconds at most.
 
         Returns:
-            Whether all do, so that MPI can end too.
+            Whether all ranks have ended, so that MPI can end too.
         """
         with self._changed:
             lost = set(self._lost)
@@ -175,7 +176,8 @@ class Runner:
     def _take(self, rank: int, message: dict[str, Any]) -> None:
         with self._changed:
             if "hello" in message:
-                # A rank of another version may tell more, and is refused by name.
+                # A rank of another version may report more fields; the version check
+                # refuses it.
                 told = {field.name for field in dataclasses.fields(RankInfo)}
                 hello = message["hello"]
                 self._hellos[rank] = RankInfo(
@@ -211,8 +213,8 @@ class Runner:
         where = f"{rank} on {self._host(rank)}"
         return (
             f"rank ({', '.join((where, *self._holds.get(rank, [])))}) "
-            f"{self._lost[rank]}; see that host, and run the same command again, it "
-            f"goes on"
+            f"{self._lost[rank]}; see that host, then run the same command again to go "
+            "on"
         )
 
     def _host(self, rank: int) -> str:
@@ -224,8 +226,8 @@ class RankChild:
 
     Args:
         runner: Speaks with the rank.
-        rank: That holds the process.
-        number: Of the process; no other of this call has it.
+        rank: The rank that holds the process.
+        number: The process's number, unique in this call.
     """
 
     def __init__(self, runner: Runner, rank: int, number: int) -> None:
@@ -237,7 +239,7 @@ class RankChild:
         self._how = ""
 
     def take(self, message: dict[str, Any]) -> None:
-        """Takes what the rank says of the process."""
+        """Takes a message of the rank about the process."""
         if "line" in message:
             self._lines.put(message["text"])
         elif "closed" in message:
@@ -247,7 +249,7 @@ class RankChild:
             self._has_ended.set()
 
     def lose(self, how: str) -> None:
-        """Takes that the rank is lost, and so the process."""
+        """Notes that the rank, and so the process, is lost."""
         self._how = how
         self._has_ended.set()
         self._lines.put(None)
@@ -261,7 +263,7 @@ class RankChild:
         """See ``Child.receive``."""
         line = self._lines.get()
         if line is None:
-            self._lines.put(None)  # for whoever asks again
+            self._lines.put(None)  # for the next call
             return None
         message: dict[str, Any] = json.loads(line)
         return message

@@ -1,13 +1,13 @@
-"""Which rank of ``mpirun`` has which role: from the run's roles, not from its number.
+"""Which rank of ``mpirun`` has which role; the run's roles decide.
 
 The table ``launch.roles`` of ``run.json`` says which processes a run has and what each
-asks for. The first rank is the runner's and has the roles that learn, judge and rate;
-one that asks for cores or GPUs which its host has not is on the first rank whose host
-has them, and has that rank for itself. Each of the other ranks has one process that
-acts: a self-play process, or an actor of environments.
+asks for. The first rank is the runner's and has the roles that learn, judge and rate. A
+role that asks for cores or GPUs that the first rank's host lacks is on the first rank
+whose host has them, and has that rank for itself. Each of the other ranks has one
+acting process: a self-play process, or an actor of environments.
 
-A role that asks for GPUs has these and no other, and nobody else has them: a process
-that asks for none sees what is left of its host's.
+A role that asks for GPUs has exactly these, and no other process has them. A process
+that asks for none sees the GPUs of its host that are left.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ class RankInfo:
     """What a rank says of itself."""
 
     rank: int
-    """From 0."""
+    """The rank's number, from 0."""
     host: str
     """Its host's name."""
     cores: int
-    """That its processes may use; ranks that may use the same ones share them."""
+    """Cores that the rank's processes may use; ranks that may use the same cores share
+    them."""
     bound_to: str = ""
-    """Which cores these are, in words; the same for ranks that share them."""
+    """Which cores these are, in words; the same text for ranks that share them."""
     devices: Sequence[str] = ()
     """GPUs that its processes may use, as CUDA_VISIBLE_DEVICES names them."""
     version: str = ""
-    """Of tengen."""
+    """The version of tengen."""
     python: str = ""
-    """Of Python, the first two numbers."""
+    """The first two numbers of Python's version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,21 +53,21 @@ class Placed:
     """A process of the run and where it is."""
 
     worker: Worker
-    """With its threads on that host."""
+    """The process, with its threads on that host."""
     rank: int
-    """That holds it."""
+    """The rank that holds it."""
     host: str
-    """The rank's."""
+    """The rank's host."""
     devices: tuple[str, ...] | None = None
-    """GPUs that it is to see and no other; None: all that the rank sees, as on its host
-    no process asks for one."""
+    """The only GPUs that it is to see; None: all that the rank sees, because no process
+    on its host asks for a GPU."""
 
 
 def check_alike(ranks: Sequence[RankInfo]) -> None:
     """Makes sure that all ranks run the same tengen and the same Python.
 
     Raises:
-        UsageError: One runs another than the first rank.
+        UsageError: A rank runs another version than the first one.
     """
     first = ranks[0]
     for name, what in (("version", "tengen"), ("python", "Python")):
@@ -81,10 +82,10 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
 
 
 def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
-    """Returns a config whose acting role has as many processes as there are ranks left.
+    """Returns a config with one acting process for each rank that is left.
 
     Raises:
-        UsageError: No rank is left, or what a role asks for is nowhere.
+        UsageError: No rank is left, or no rank has what a role asks for.
     """
     acting = config.agent.schedule(config).acting
     if not acting:
@@ -104,9 +105,9 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
         ranks: All, in order.
 
     Raises:
-        UsageError: The roles need more ranks or fewer, or what one asks for is nowhere;
-            or actors or further learners are on other hosts than the learner, which
-            lets none in.
+        UsageError: The roles need more ranks or fewer, or no rank has what a role asks
+            for; or actors or further learners are on other hosts than the learner, and
+            ``launch.listen`` is not set.
     """
     acting = config.agent.schedule(config).acting
     workers = workers_at_once(config, 1)
@@ -167,7 +168,7 @@ def _check_doors(
     workers: Sequence[Worker],
     where: dict[str, int],
 ) -> None:
-    """Makes sure that who asks the learner or inference for something reaches them."""
+    """Makes sure that processes can reach the learner and inference."""
     schedule = config.agent.schedule(config)
     hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
     home = hosts["learn"]
@@ -205,7 +206,7 @@ def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> N
 
 
 class _Room:
-    """What of hosts is not given to a role yet."""
+    """The cores and GPUs of hosts that no role has yet."""
 
     def __init__(self, ranks: Sequence[RankInfo]) -> None:
         self._ranks = ranks
@@ -227,7 +228,7 @@ class _Room:
         """Gives a process what it asks for.
 
         Raises:
-            UsageError: The rank's host has not as much left.
+            UsageError: The rank's host has less left.
         """
         lack = self._lack(config, worker, rank)
         if lack:
@@ -239,13 +240,13 @@ class _Room:
         self._kept_on[one.host] += kept
 
     def devices_of(self, worker: Worker, rank: int) -> tuple[str, ...] | None:
-        """Returns what a process sees once all are placed; see ``Placed.devices``."""
+        """Returns a process's GPUs once all are placed; see ``Placed.devices``."""
         if not self._kept_on[self._ranks[rank].host]:
             return None
         return self._kept[worker.name] or self._free_devices(rank)
 
     def _free_devices(self, rank: int) -> tuple[str, ...]:
-        """Returns the GPUs that a rank sees and that no process of its host keeps."""
+        """Returns the GPUs that a rank sees and that no process has asked for."""
         one = self._ranks[rank]
         kept = self._kept_on[one.host]
         return tuple(name for name in one.devices if name not in kept)

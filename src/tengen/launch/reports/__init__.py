@@ -1,1 +1,1 @@
-"""From the reports of roles to what a run shows: one Progress, whoever told it."""
+"""Combines the reports of all roles into the one Progress that a run shows."""

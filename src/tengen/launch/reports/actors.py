@@ -1,4 +1,4 @@
-"""What several actors of environments do, told as one."""
+"""The reports of several environment actors, combined into one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["Actors"]
 
 _RATE_S = 10.0
-# Of an actor's time, in its reports.
+# Shares of an actor's time in its reports.
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
 
 
@@ -20,30 +20,30 @@ class Actors:
     def __init__(self) -> None:
         # What each actor last reached: return and length of its episodes.
         self._reached: dict[str, tuple[float, float]] = {}
-        # What turns of late did, and when they began.
+        # What recent turns did, and when they began.
         self._done: deque[tuple[float, dict[str, float]]] = deque()
 
     def forget(self, name: str) -> None:
-        """Leaves out of the means an actor that has left.
+        """Removes an actor that has left from the means.
 
         Args:
-            name: Its process's.
+            name: The name of its process.
         """
         self._reached.pop(name, None)
 
     def report(
         self, name: str, index: int, report: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns an actor's report with what all of them did in its place.
+        """Returns an actor's report with its figures replaced by those of all actors.
 
         Args:
-            name: Its process's.
+            name: The name of its process.
             index: Which actor it is.
-            report: Of its turn, just now.
+            report: The report of its latest turn.
 
         Returns:
-            The report, with the means over actors of what their episodes reached last,
-            and rates and shares of the last ten seconds.
+            The report, with means over actors of their last episodes' returns and
+            lengths, and rates and shares of the last ten seconds.
         """
         if report["mean_return"] is not None:
             self._reached[name] = report["mean_return"], report["mean_length"]

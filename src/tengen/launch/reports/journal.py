@@ -1,4 +1,4 @@
-"""From the roles' reports to one Progress: for the view, ``status`` and the events."""
+"""Turns the roles' reports into one Progress for the view, ``status`` and events."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class RunJournal:
         events: Keeps every report and, after each generation, the progress.
         acting: The role that acts, for the verdict.
         seconds_left: Returns the seconds left of the budget, None without one.
-        last: The progress of the call before, to go on counting from.
-        lighter: Of ``observe.lighter_learning``, for the verdict on environments.
+        last: The progress of the call before, whose counts are continued.
+        lighter: The advice of ``observe.lighter_learning``, for the verdict in
+            environments.
     """
 
     def __init__(
@@ -73,21 +74,21 @@ class RunJournal:
         self._lacks = ""
         # Processes without room in the cluster.
         self._waiting: list[str] = []
-        # Those that the learner counts, and by generation those that are sealed since;
-        # of the one being played come on top.
+        # Games that the learner counts, and by generation games sealed since then;
+        # games of the generation in progress are added.
         self._games = self._state.num_games or 0
         self._unlearned: dict[int, int] = {}
-        # Of this call; a run that goes on shows at first what it had before.
+        # Of this call only; a resumed run first shows its earlier value.
         self.mean_return: float | None = None
 
     @property
     def progress_now(self) -> Progress:
-        """The newest state."""
+        """The newest progress."""
         return self._stamped(self._state)
 
     @property
     def unlearned(self) -> str:
-        """What the learner lacks, where it has made no step in this call; else ""."""
+        """What the learner lacks, if it has made no step in this call; else ""."""
         if self._has_learned:
             return ""
         if self._in_environments and not self._lacks:
@@ -95,7 +96,7 @@ class RunJournal:
         return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
-        """Takes counts from within a turn and shows them; cheap."""
+        """Takes counts during a turn and shows them; cheap."""
         if "gate" in report:
             self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
@@ -109,10 +110,10 @@ class RunJournal:
         self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
 
     def death(self, role: str, how: str) -> None:
-        """Shows and keeps that a role's process died and is started again.
+        """Shows and logs that a role's process died and is started again.
 
         Args:
-            role: Whose turn it was.
+            role: The role whose turn it was.
             how: A signal or an exit code, in words.
         """
         self._events.write("death", role=role, how=how)
@@ -122,22 +123,22 @@ class RunJournal:
         """Shows and keeps which processes wait for room in the cluster.
 
         Args:
-            names: Theirs; none where all have room now.
+            names: Names of the processes; empty if all have room now.
         """
         self._waiting = list(names)
         self._events.write("waiting", names=self._waiting)
         told = room_verdict(self._waiting) if names else ""
         self._view.message(told or "every process has room in the cluster now")
-        # Those that wait may be whose turns end a generation.
+        # No generation may end while these wait, so show it as the verdict.
         self._state = dataclasses.replace(self._state, verdict=told)
         self._events.write("progress", **self.progress_now.to_dict())
 
     def ended_late(self, name: str, why: str) -> None:
-        """Keeps how a process that acts failed once the call was to end.
+        """Logs how an acting process failed after the call was to end.
 
         Args:
             name: The process.
-            why: What it said.
+            why: Its error.
         """
         self._events.write("late", name=name, why=why)
 
@@ -145,10 +146,10 @@ class RunJournal:
         """Shows and keeps that a role has more processes now, or fewer.
 
         Args:
-            role: Which.
-            count: How many it has.
-            refused: Why it has not as many as wanted; empty where it has.
-            outgrown: What is not sized for so many; empty where all is.
+            role: The role.
+            count: How many processes it has.
+            refused: Why it has fewer than wanted; empty if it has as many.
+            outgrown: What is too small for so many; empty if nothing is.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
         parts = (f"role ({role}) has {count} processes now", refused, outgrown)
@@ -179,21 +180,21 @@ class RunJournal:
         self._view.update(self.progress_now)
 
     def frames_left(self, num_frames: int | None) -> None:
-        """Takes what is left of a budget of frames after a turn of acting."""
+        """Takes what is left of a budget in frames after a turn of acting."""
         self._frames_left = num_frames
         if num_frames is not None and self._frames_first is None:
             self._frames_first = time.monotonic(), num_frames
 
     def waited(self, seconds: float) -> None:
-        """Takes the time in which there were no new games of another run."""
+        """Takes the seconds spent waiting for new games of another run."""
         self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
 
     def end_generation(self, busy: Mapping[str, float] | None = None) -> None:
-        """Shows and keeps the generation that was played and learned from.
+        """Shows and logs the generation that was played and learned from.
 
         Args:
-            busy: Where all roles work at once, the share of the time in which each
-                does, in [0, 1]; None where they take turns.
+            busy: Where all roles work at once, the share of time in which each works,
+                in [0, 1]; None where roles take turns.
         """
         spans, self._spans = self._spans, {}
         if busy is not None:
@@ -207,7 +208,7 @@ class RunJournal:
             if self._in_environments:
                 waits = self._busy["answers"] + self._busy["room"]
                 self._waits(1.0 - waits, busy["learn"])
-            if self._state.num_games is not None:  # of environments there are none
+            if self._state.num_games is not None:  # environments have no games
                 self._state = dataclasses.replace(
                     self._state, num_games=self._num_sealed
                 )
@@ -218,7 +219,7 @@ class RunJournal:
                 acted_s, learned_s = spans.get(self._acting, 0), spans.get("learn", 0)
                 self._waits(acted_s / total_s, learned_s / total_s)
         else:
-            return  # the first turns of a call, which start processes
+            return  # starting processes makes a call's first turns slow
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
         now = dataclasses.replace(self.progress_now, cpu_s=self._cpu.read())
         self._events.write("progress", **now.to_dict())
@@ -229,7 +230,7 @@ class RunJournal:
         return "simulation" in self._busy
 
     def _waits(self, acting: float, learning: float) -> None:
-        """Takes in which share of the time actors and learner work."""
+        """Takes the shares of time in which actors and learner work."""
         self._state = dataclasses.replace(
             self._state,
             actor_wait_share=max(0.0, 1.0 - acting),
@@ -237,7 +238,7 @@ class RunJournal:
         )
 
     def _after_serving(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes what a server told: inference alone knows how full batches are."""
+        """Takes a server's report: only inference knows how full batches are."""
         self._servers.take(report)
         return {
             "batch_fill": self._servers.batch_fill,
@@ -269,7 +270,7 @@ class RunJournal:
             "cache_hit_share": report.get("cache_hit_share"),
             "simulation_share": self._busy.get("simulation"),
         }
-        # Where inference is a role of its own, an actor knows of its own rows alone.
+        # If inference is a role of its own, an actor knows only its own rows.
         if self._servers.busy is None:
             changes["batch_fill"] = self._busy["fill"]
         if "num_games" in report:
@@ -287,8 +288,8 @@ class RunJournal:
     def _after_learning(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """Takes the run's totals from the learner's table.
 
-        It counts what is durable, whichever process made it and however often processes
-        were killed.
+        The table counts what is durable, whichever process made it and however often
+        processes were killed.
         """
         table = report.get("table", {})
         names = ("num_games", "num_rows", "num_episodes")
@@ -365,9 +366,9 @@ class RunJournal:
         )
 
     def _eta_s(self) -> float | None:
-        """Returns the seconds until the budget ends, of two the one that ends first.
+        """Returns the seconds until the first of the call's budgets ends.
 
-        Frames come as fast as they did on the mean of this call.
+        The rate of frames is taken to be the mean of this call.
         """
         ends = [self._seconds_left()]
         if self._frames_first is not None and self._frames_left is not None:

@@ -1,4 +1,4 @@
-"""Several self-play processes, told as one to whoever shows a run."""
+"""The reports of several self-play processes, combined into one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
 
 
 class Players:
-    """Sums what self-play processes tell. Used by one thread at a time.
+    """Sums the reports of self-play processes. Used by one thread at a time.
 
-    What one process alone tells is passed on as it is.
+    The report of a single process is passed on unchanged.
 
     Args:
         num_players: The processes.
@@ -21,16 +21,16 @@ class Players:
 
     def __init__(self, num_players: int) -> None:
         self._num_players = num_players
-        # By process: what its turn told on its way, and the rates of its last turn.
+        # By process its turn's last progress report, and the rates of its last turn.
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
     def count(self, num_players: int, left: Sequence[str] = ()) -> None:
-        """Takes in how many processes play from now on.
+        """Sets how many processes play from now on.
 
         Args:
             num_players: The processes.
-            left: Those that do no more.
+            left: Processes that no longer play.
         """
         self._num_players = num_players
         for name in left:
@@ -38,11 +38,11 @@ class Players:
             self._flying.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns what all tell, in place of what one tells on its way.
+        """Returns the progress of all processes, in place of one process's.
 
         Args:
             name: The process.
-            report: Its games, evaluations and seconds of this turn.
+            report: The process's games, evaluations and seconds in this turn.
         """
         if self._num_players == 1 or "num_games" not in report:
             return report
@@ -56,26 +56,26 @@ class Players:
         return {
             **report,
             "num_games": self._num_flying,
-            "num_sealed": 0,  # left out of it
+            "num_sealed": 0,  # sealed games are left out
             "num_evaluations": round(sum(rates) * seconds),
         }
 
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns one turn's report with the rates of all, and who it is from.
+        """Returns one turn's report with the rates of all, and the process's index.
 
         Args:
             name: The process.
-            index: Which of them, from 0.
+            index: Which process it is, from 0.
             report: Of the turn.
-            seconds: That the turn took.
+            seconds: How long the turn took.
         """
         if self._num_players == 1 or "num_games" not in report:
             return report
         self._flying.pop(name, None)
         if report.get("stopped"):
-            self._flying[name] = report  # its games wait for the next call
+            self._flying[name] = report  # its unfinished games wait for the next call
         self._rates[name] = {
             rate: report[count] / max(1e-9, seconds) for rate, count in _RATES.items()
         }
@@ -86,14 +86,14 @@ class Players:
 
     @property
     def _num_flying(self) -> int:
-        """Games of the generations that are played, without those sealed already."""
+        """Games of the generations in progress that are not sealed yet."""
         return sum(num_flying(one) for one in self._flying.values())
 
 
 def num_flying(report: Mapping[str, Any]) -> int:
-    """Returns how many games of a turn are in no segment: the learner counts others.
+    """Returns how many games of a turn are in no segment; the learner counts the rest.
 
     Args:
-        report: Of the turn, or on its way.
+        report: The report or a progress report of the turn.
     """
     return max(0, int(report["num_games"]) - int(report.get("num_sealed", 0)))

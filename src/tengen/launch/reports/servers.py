@@ -1,4 +1,4 @@
-"""What the inference servers of a run told, each and together."""
+"""The reports of a run's inference servers, separately and combined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tengen.observe import ServerProgress
 __all__ = ["Servers"]
 
 _LATE_S = 15.0
-"""A server that told nothing for so long is not counted: it is being started again."""
+"""Seconds without a report after which a server is not counted, because it is being
+started again."""
 
 
 class Servers:
@@ -46,7 +47,7 @@ class Servers:
 
     @property
     def each(self) -> tuple[ServerProgress, ...]:
-        """Those that told of late, by their numbers."""
+        """The servers with a recent report, by number."""
         first_s = self._clock() - _LATE_S
         return tuple(
             told for _, (at_s, told) in sorted(self._told.items()) if at_s >= first_s
@@ -54,17 +55,17 @@ class Servers:
 
     @property
     def busy(self) -> float | None:
-        """The share of the servers' time in which they evaluate; None of none."""
+        """The share of time in which servers evaluate; None without servers."""
         return self._mean([one.busy for one in self.each])
 
     @property
     def batch_fill(self) -> float | None:
-        """Rows of their batches over what there could be; None of none."""
+        """Rows of the servers' batches over their capacity; None without servers."""
         return self._mean([one.batch_fill for one in self.each])
 
     @property
     def wait_share(self) -> float | None:
-        """The share of their time in which they wait for rows; None of none."""
+        """The share of time in which servers wait for rows; None without servers."""
         return self._mean([self._waits[one.server] for one in self.each])
 
     def _mean(self, values: list[float]) -> float | None:

@@ -1,7 +1,7 @@
-"""Hands the numbers of a run's events to TensorBoard and Weights & Biases.
+"""Sends the metrics in a run's events to TensorBoard and Weights & Biases.
 
-Whoever writes the learner's events has one ``Charts`` beside them; no role and no
-learner knows of either. What fails here never fails the run.
+The writer of the learner's events has one ``Charts``; roles and learners do not know of
+it. A failure here never fails the run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Charts", "Drawer", "open_charts"]
 
 
 class Drawer(Protocol):
-    """Who draws points. Used by one thread at a time; may raise anything."""
+    """A sink for points. Used by one thread at a time; may raise anything."""
 
     def add(self, point: Point) -> None:
         """Takes a point."""
         ...
 
     def tick(self) -> None:
-        """Is called at every event, to write what was held back."""
+        """Called at every event, to write what was held back."""
         ...
 
     def close(self) -> None:
@@ -41,10 +41,11 @@ class Drawer(Protocol):
 
 
 def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
-    """Returns what draws the events of a call, as the run's config says.
+    """Returns the charts of a call's events, as the run's config says.
 
-    A run whose config names neither, or a machine without the packages, draws nothing.
-    Where wandb is asked for, blocks until it has begun, or has failed and is told of.
+    If the config names neither program, or the packages are missing, the charts do
+    nothing. If wandb is asked for, blocks until it has begun, or has failed with a
+    warning.
 
     Args:
         run: The run, whose ``run.json`` is there.
@@ -76,7 +77,7 @@ class Charts:
 
     Args:
         maker: Makes the points.
-        drawers: Who takes them, by name. One that fails is told of, and left out.
+        drawers: The sinks by name. A sink that fails is dropped with a warning.
         tail: Events of other processes; None for none.
         clock: Returns unix seconds.
     """
@@ -97,10 +98,10 @@ class Charts:
         """Takes an event that was written. Never raises an Exception."""
         if not self._drawers:
             return
-        # Of the others first: what they played was learned from in this turn.
+        # Other processes' events first: their games were learned from in this turn.
         others = [] if self._tail is None else self._tail.new_events()
         for each in (*others, event):
-            # An agent of one's own may report anything, as 10 ** 400.
+            # A user's own agent may report anything, such as 10 ** 400.
             with suppress(TypeError, ValueError, ArithmeticError, LookupError):
                 self._add(self._maker.take(each))
         self._each(lambda drawer: drawer.tick())
@@ -119,7 +120,7 @@ class Charts:
         for name, drawer in list(self._drawers.items()):
             try:
                 call(drawer)
-            except Exception as error:  # whatever a package raises: training goes on
+            except Exception as error:  # whatever a package raises, training goes on
                 del self._drawers[name]
                 _warn(name, error)
 

@@ -1,4 +1,4 @@
-"""Where a run's curves are drawn beside its own files."""
+"""Where a run's metrics are written besides its own event files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["ObserveConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class ObserveConfig:
-    """Who is given a training run's numbers; see ``docs/howto/play/seeing.md``."""
+    """Which programs get a run's metrics; see ``docs/howto/play/seeing.md``."""
 
     tensorboard: bool = True
     """Whether TensorBoard files are written to RUN/tensorboard, where the package
     tensorboard is installed."""
     wandb: str = ""
-    """Project of Weights & Biases that the run is told to, by the package wandb. Empty
-    for none."""
+    """Project of Weights & Biases that the run's metrics are sent to, by the package
+    wandb. Empty for none."""
     wandb_mode: Literal["auto", "online", "offline"] = "auto"
     """offline keeps what wandb would send in RUN/wandb, for wandb sync, and needs no
     network; auto is what the variable WANDB_MODE says, else online."""
@@ -28,7 +28,7 @@ class ObserveConfig:
         """Checks the fields.
 
         Raises:
-            UsageError: One is not what it may be.
+            UsageError: A field has a value that it may not have.
         """
         check_literals(self)
         check(

@@ -1,12 +1,12 @@
-"""From a run's events to points of its curves, named as CleanRL names them.
+"""Turns a run's events into points of its curves, named as CleanRL names them.
 
 The names are those of CleanRL's TensorBoard files, so that the same dashboards read
 both. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementations of
 Deep Reinforcement Learning Algorithms", and its documentation.
 
-Differs from CleanRL: a return is the mean of the last hundred episodes and not that of
-each one; losses are means over a turn of learning; ``charts/SPS`` counts from the begin
-of a call.
+Differs from CleanRL: a return is the mean of the last hundred episodes, not of each
+one; losses are means over a turn of learning; ``charts/SPS`` counts from the begin of a
+call.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_METRICS = frozenset(
         "train_s",
     )
 )
-"""Numbers of a turn of learning that say how far and how fast it went."""
+"""Figures of a turn of learning that say how far and how fast it went."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +70,19 @@ class Point:
     """Some curves' values at one step."""
 
     step: int
-    """Agent steps of environments, CleanRL's ``global_step``; learner steps of games.
+    """In environments agent steps, CleanRL's ``global_step``; in games learner steps.
     At least 0."""
     time_s: float
-    """When, unix seconds."""
+    """The time of the point, unix seconds."""
     values: Mapping[str, float]
-    """By tag, such as ``charts/episodic_return``."""
+    """The values by tag, such as ``charts/episodic_return``."""
 
 
 def has_actors(content: Mapping[str, Any]) -> bool:
     """Returns whether a run steps environments; else it plays games.
 
     Args:
-        content: Of ``run.json``.
+        content: What ``run.json`` holds.
     """
     return "actor" in needed_roles(dict(content))
 
@@ -91,7 +91,8 @@ def tag_of_metric(name: str, report: Mapping[str, Any]) -> str:
     """Returns the tag of a metric of learning.
 
     Args:
-        name: As the loss or the optimizer names it; any of an agent of one's own.
+        name: The metric's name in the loss or optimizer; a user's own agent may use any
+            name.
         report: All metrics, of which a loss of errors of values is known.
     """
     if name == "loss" and "td_error" in report:
@@ -100,7 +101,7 @@ def tag_of_metric(name: str, report: Mapping[str, Any]) -> str:
 
 
 class ActorMeans:
-    """What the episodes of all actors reached last, from their turns."""
+    """The latest means over the episodes of all actors, from their turns."""
 
     def __init__(self) -> None:
         self._of_each: dict[Any, dict[str, float]] = {}
@@ -109,8 +110,9 @@ class ActorMeans:
         """Returns ``mean_return`` and ``mean_length``, where they are known.
 
         Args:
-            event: An actor's turn. One that runs by itself tells its ``index`` and what
-                it knows of its own episodes; else the means are of all actors already.
+            event: An actor's turn. An actor that runs by itself reports its ``index``
+                and only its own episodes; otherwise the means are already over all
+                actors.
         """
         names = ("mean_return", "mean_length")
         told = {n: float(event[n]) for n in names if is_number(event.get(n))}
@@ -128,8 +130,8 @@ class ActorMeans:
 class PointMaker:
     """Makes points of the events of one call, in order. Used by one thread at a time.
 
-    The learner alone knows the step. So what actors tell waits for its next turn, and
-    what is told of a model, such as its rating, stands at the step of the last one.
+    Only the learner knows the step. So values of actors wait for the learner's next
+    turn, and values of a model, such as its rating, get the step of the last turn.
 
     Args:
         in_environments: Whether the run steps environments.
@@ -146,8 +148,8 @@ class PointMaker:
         """Takes an event; returns the point that is complete with it, if any.
 
         Args:
-            event: As in a file of ``events/``. Kinds and roles that tell no number are
-                passed over, and so are values that are none.
+            event: As in a file of ``events/``. Kinds and roles without numbers are
+                ignored, and so are values that are not numbers.
         """
         role = event.get("role")
         if event.get("kind") != "turn":
@@ -167,10 +169,10 @@ class PointMaker:
         return None
 
     def rest(self, time_s: float) -> Point | None:
-        """Returns what waits, at the last step; None where it or the step is unknown.
+        """Returns a point of the waiting values; None without values or a known step.
 
         Args:
-            time_s: Of the point, unix seconds.
+            time_s: The point's time, unix seconds.
         """
         if self._step is None or not self._waiting:
             return None
@@ -203,7 +205,7 @@ class PointMaker:
         return None
 
     def _speed(self, time_s: float, num_rows: Any) -> float | None:
-        """Returns agent steps a second since the first turn that told of any."""
+        """Returns agent steps a second since the first turn that reported any."""
         if not is_number(num_rows):
             return None
         if self._begun is None:
@@ -255,7 +257,7 @@ def _judged(event: Mapping[str, Any]) -> dict[str, float]:
     told = {
         "charts/rating": event.get("rating"),
         "charts/rating_error": event.get("rating_error"),
-        # A gate that accepts everything plays no match, and says no difference.
+        # A gate that accepts everything plays no match and has no Elo difference.
         "charts/gate_elo": event.get("elo"),
     }
     return {tag: float(value) for tag, value in told.items() if is_number(value)}

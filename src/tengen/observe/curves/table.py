@@ -34,21 +34,21 @@ Row: TypeAlias = dict[str, float | None]
 """A value for each of ``COLUMNS``; None where it is not known."""
 
 _REACHED = {"return_mean": "mean_return", "length_mean": "mean_length"}
-# Whose turns of learning are the run's.
+# Event files with the run's turns of learning.
 _LEARNER = re.compile(r"(train|learn-command)-[0-9]+\.jsonl")
 
 
 def is_of_learner(name: str) -> bool:
-    """Returns whether an event file is one whose turns of learning are the run's."""
+    """Returns whether an event file has the run's turns of learning."""
     return _LEARNER.fullmatch(name) is not None
 
 
 def read_curve(run: RunDirectory) -> list[Row]:
-    """Returns a row for each turn of learning that was told of, in order.
+    """Returns a row for each reported turn of learning, in order.
 
-    Seconds go on from call to call, those included that a kill lost; rows that a call
-    wrote after the checkpoint from which the next one went on are left out. Between
-    files the writers' clocks count.
+    Seconds continue from call to call, and include time whose work a kill lost. Rows
+    that a call wrote after the checkpoint from which the next call resumed are left
+    out. The writers' clocks decide the order between files.
 
     Args:
         run: The run; it may be training.
@@ -73,7 +73,7 @@ def read_curve(run: RunDirectory) -> list[Row]:
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Returns the rows as CSV with a header; what is not known is empty."""
+    """Returns the rows as CSV with a header; unknown values are empty."""
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -96,7 +96,8 @@ class _Table:
         # Unix seconds at which the clock of the run would have been 0.
         self._zero_s = 0.0
         self._last_s = 0.0
-        # Processor seconds of the calls before, of this one, and whether each told.
+        # CPU-seconds of earlier calls and of this one, and whether all calls have
+        # reported them.
         self._cpu_before_s = 0.0
         self._cpu_s: float | None = None
         self._has_cpu = True
@@ -113,7 +114,7 @@ class _Table:
             begun_s = time_s - _number(event, "turn_s", 0.0)
             self._call, self._is_first = call, True
             self._zero_s = begun_s - spent_s
-            # A call that did not tell leaves all that follow unknown.
+            # If a call did not report them, later sums are unknown.
             self._has_cpu &= spent_s == 0.0 or self._cpu_s is not None
             self._cpu_before_s += self._cpu_s or 0.0
             self._cpu_s = None
@@ -128,7 +129,7 @@ class _Table:
                 self._cpu_s = float(event["cpu_s"])
                 self._set(cpu_seconds=self._cpu_before_s + self._cpu_s)
         elif event["kind"] == "death":
-            # It goes on from its last checkpoint, as a new call does.
+            # The learner resumes from its last checkpoint, as in a new call.
             self._is_first = True
         elif event["kind"] != "turn":
             return
@@ -166,7 +167,7 @@ class _Table:
         if at is None:
             return
         if self._is_first:
-            # What a kill undid is made anew, from the last checkpoint on.
+            # After a kill, steps since the last checkpoint are made anew.
             self.rows = [each for each in self.rows if (each[self._by] or 0) < at]
             self._is_first = False
         self.rows.append(row)
@@ -177,7 +178,7 @@ class _Table:
 
 
 def _fill_between(rows: Sequence[Row], name: str) -> None:
-    """Fills what was told of some rows only, in a line over the seconds between."""
+    """Fills values that only some rows have, by interpolation over the seconds."""
     before_s, before, first = 0.0, 0.0, 0
     for i, row in enumerate(rows):
         value, at_s = row[name], row["seconds"] or 0.0

@@ -1,7 +1,8 @@
-"""TensorBoard's files of a run, of the protocol buffers of the package tensorboard.
+"""A run's TensorBoard files, written with the package tensorboard's messages.
 
-Its own writer has a thread, which ends for good on the first write that the disk
-refuses. Here what was refused is kept and written again, behind the last whole record.
+The package's own writer has a thread that ends for good on the first failed write. This
+one keeps records that the disk refused and writes them again, after the last whole
+record.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tengen.observe.curves.points import Point
 __all__ = ["TensorBoardFile", "has_tensorboard"]
 
 _FLUSH_S = 3.0
-# Of a disk that stays full: some thousand points, and then the oldest are lost.
+# Kept while the disk is full: some thousand points; then the oldest are lost.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
@@ -35,9 +36,10 @@ def has_tensorboard() -> bool:
 class TensorBoardFile:
     """Writes the points of one call to a file of its own. Not thread-safe.
 
-    The file is made with the first point. Points of earlier calls from its step on,
-    which a call that was killed wrote after its last checkpoint, are void; so are those
-    of this call from the step of a later point on, where a process was killed.
+    The file is made with the first point. Readers drop points of earlier calls from its
+    step on, which a killed call wrote after its last checkpoint. If a process of this
+    call was killed, they also drop this call's points from the step at which it
+    resumed.
 
     Args:
         folder: ``RUN/tensorboard``; it is made.
@@ -56,12 +58,12 @@ class TensorBoardFile:
         self._flushed_s = -_FLUSH_S
 
     def add(self, point: Point) -> None:
-        """Takes a point; writes what there is at most every three seconds.
+        """Takes a point; writes waiting points at most every three seconds.
 
-        A disk that refuses is tried again at a later call, and raises nothing.
+        If the disk refuses, nothing is raised and a later call tries again.
 
         Raises:
-            ImportError: The package is not there, or does not fit its own.
+            ImportError: The package is missing, or does not fit its dependencies.
         """
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -69,8 +71,8 @@ class TensorBoardFile:
         if self._last_step is None:
             self._keep(Event(wall_time=point.time_s, file_version="brain.Event:2"))
         if self._last_step is None or point.step < self._last_step:
-            # Readers drop what they have from this step on: a call that was killed, or
-            # a process of this one, went on from a checkpoint.
+            # Readers drop their points from this step on: after a kill the learner
+            # resumed from a checkpoint.
             start = SessionLog(status=SessionLog.START)
             self._keep(
                 Event(wall_time=point.time_s, step=point.step, session_log=start)
@@ -90,7 +92,7 @@ class TensorBoardFile:
         self.tick()
 
     def tick(self) -> None:
-        """Writes what there is, if nothing was written for three seconds."""
+        """Writes waiting points, if nothing was written for three seconds."""
         if self._records and self._clock() - self._flushed_s >= _FLUSH_S:
             self._flush()
 
@@ -109,7 +111,7 @@ class TensorBoardFile:
         buffer = io.BytesIO()
         RecordWriter(buffer).write(event.SerializeToString())
         self._records.append(buffer.getvalue())
-        # The first two say which version this is, and from where on.
+        # The first two records give the version and the first step.
         while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
             del self._records[2]
 
@@ -127,12 +129,12 @@ class TensorBoardFile:
             self._size_bytes += len(data)
             self._records = []
         elif self._descriptor >= 0:
-            # Part of a record would void all that come behind it.
+            # Part of a record would make all later records unreadable.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size_bytes)
 
     def _new_file(self) -> int:
-        """Makes a file whose name stands behind those of earlier calls.
+        """Makes a file whose name sorts after those of earlier calls.
 
         TensorBoard reads files in the order of their names, which begin with a time.
         """

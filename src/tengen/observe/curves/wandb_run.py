@@ -1,4 +1,4 @@
-"""A run as Weights & Biases knows it, by the package wandb."""
+"""A run's metrics in Weights & Biases, by the package wandb."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP = "global_step"
 
 
 def check_wandb(config: ObserveConfig) -> None:
-    """Makes sure that what is asked for can be imported; imports nothing.
+    """Makes sure that wandb can be imported if it is asked for; imports nothing.
 
     Raises:
         UsageError: A project is named, and the package is not installed.
@@ -35,19 +35,19 @@ def check_wandb(config: ObserveConfig) -> None:
 
 
 class WandbRun:
-    """Tells Weights & Biases the points of one call. Not thread-safe.
+    """Sends the points of one call to Weights & Biases. Not thread-safe.
 
-    All calls of a run go on with one run there, whose id is in ``RUN/wandb/id``. Blocks
-    until wandb has begun: online, and with no network, until it gives up.
+    All calls of a run continue one run of wandb, whose id is in ``RUN/wandb/id``.
+    Blocks until wandb has begun, or has given up for lack of a network.
 
     Args:
         run: The run.
-        config: Which project, and how.
+        config: The project and the mode.
         settings: The config in ``run.json``, kept with the run.
 
     Raises:
         RunError: The disk refuses the id.
-        Exception: Whatever wandb raises where it cannot begin.
+        Exception: Whatever wandb raises if it cannot begin.
     """
 
     def __init__(
@@ -63,23 +63,23 @@ class WandbRun:
             config=dict(settings),
             resume="allow",
             mode=mode,
-            # It would put itself between the live view and the terminal.
+            # Otherwise wandb captures the terminal, which breaks the live view.
             settings={"console": "off"},
         )
-        # A call that goes on after a kill begins at an earlier step, and wandb's own
-        # step may only rise.
+        # After a kill a call begins at an earlier step, but wandb's own step may only
+        # rise.
         self._run.define_metric(_STEP)
         self._run.define_metric("*", step_metric=_STEP)
 
     def add(self, point: Point) -> None:
-        """Hands on a point; wandb sends it in a process of its own."""
+        """Logs a point; wandb sends it in a process of its own."""
         self._run.log({**point.values, _STEP: point.step})
 
     def tick(self) -> None:
-        """Does nothing: wandb says itself when it sends."""
+        """Does nothing: wandb itself decides when it sends."""
 
     def close(self) -> None:
-        """Ends the call there. Blocks until what was logged is sent, or kept."""
+        """Ends the call's part. Blocks until all points are sent, or kept offline."""
         self._run.finish()
 
 

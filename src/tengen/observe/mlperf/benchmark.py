@@ -1,4 +1,4 @@
-"""A benchmark run as its files tell it, held against each other."""
+"""A benchmark run, read from its files, which are checked against each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the evaluation of a run's models against its target is."""
+"""The progress of evaluating a run's models against its target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_target", "target_line"]
 
 
 def read_target(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns what the files of a run tell, as JSON values; None without a target.
+    """Returns the progress as JSON values; None without a target.
 
     Keys: ``opponent``, ``num_models`` (those that are to be trained),
     ``num_evaluated``, ``has_result``, and of a result ``win_rate``, ``passed`` and

@@ -27,16 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         default="tengen",
         metavar="TEXT",
-        help="what it answers to name; Lizzie shows owners and scores of programs "
-        "alone whose name begins with KataGo (tengen)",
+        help="the program's name for the controller; Lizzie shows owners and scores "
+        "only if it begins with KataGo (tengen)",
     )
     parser.add_argument(
         "--resign-below",
         type=float,
         default=None,
         metavar="VALUE",
-        help="resign where its value, of -1 to 1, was below this at three of its moves "
-        "in a row: -0.95 (never)",
+        help="resign once the value, in [-1, 1], was below this at three of its own "
+        "moves in a row, for example -0.95 (never)",
     )
 
 

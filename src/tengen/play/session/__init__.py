@@ -1,1 +1,1 @@
-"""What sessions with other programs share: lines, clocks, searches within limits."""
+"""Parts of sessions with other programs: lines, clocks, searches within limits."""

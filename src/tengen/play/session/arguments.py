@@ -59,8 +59,8 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L",
-        help="how strong a bundled player is: a number from 1, the weakest, a name such as "
-        "beginner, or rating:1200; tengen players NAME lists the levels",
+        help="how strong a bundled player is: a number from 1, the weakest, a name "
+        "such as beginner, or rating:1200; tengen players NAME lists the levels",
     )
 
 
@@ -88,8 +88,8 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="threads that search one tree together (all cores; 1 with --fresh, and for "
-        "games in Python)",
+        help="threads that search one tree together (all cores; 1 with --fresh, and "
+        "for games in Python)",
     )
     parser.add_argument(
         "--devices",
@@ -102,14 +102,14 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="FIELD=v",
-        help="change how the model plays, such as search.lcb_stdevs=5 or precision=fp32; "
-        "the fields are those of agent.play in tengen recipes TASK",
+        help="change how the model plays, such as search.lcb_stdevs=5 or "
+        "precision=fp32; the fields are those of agent.play in tengen recipes TASK",
     )
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="begin each search with an empty tree, so that a position gets the same answer "
-        "each time; else the tree is kept between moves",
+        help="begin each search with an empty tree, so that a position gets the same "
+        "answer each time; else the tree is kept between moves",
     )
 
 

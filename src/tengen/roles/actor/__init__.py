@@ -1,1 +1,1 @@
-"""Role ``actor``: environments stepped here, or for a learner elsewhere."""
+"""Role ``actor``: steps environments, for a learner in this process or elsewhere."""

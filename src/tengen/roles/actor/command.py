@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen actor``."""
     command.add_arguments(parser)
     command.add_index(
-        parser, "which of the run's actors it is, from 0; see tengen train --actors"
+        parser, "which of the run's actors this is, from 0; see tengen train --actors"
     )
     connecting.add_arguments(parser)
 
@@ -25,7 +25,7 @@ def actor(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: ``--index`` is not below the run's number of actors, or
-            ``--connect`` is no address.
+            ``--connect`` is not an address.
         RunError: As ``command.serve``.
     """
     connect = connecting.connect_of(args)

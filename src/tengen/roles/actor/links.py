@@ -1,4 +1,4 @@
-"""What an actor is connected to: who answers it, and where its steps go."""
+"""What an actor is connected to: its inference, and the table for its steps."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class LinkLost(Exception):
 
 @dataclass(frozen=True)
 class Driven:
-    """A turn that was driven."""
+    """The result of driving an actor for one turn."""
 
     stats: DriveStats
-    """Where its time went."""
+    """How the turn's time was spent."""
     model: int
-    """The number of the model that answered last; where the learner's own network did,
-    which has none, that of the newest published model."""
+    """The number of the model that answered last. If the learner's own network
+    answered, which has no number, the number of the newest published model."""
     waited_s: float = 0.0
-    """Seconds in which the answers of another process were waited for."""
+    """Seconds spent waiting for answers of another process."""
 
 
 class Group(NamedTuple):
     """Copies of an actor's environment that are stepped together."""
 
     num_envs: int
-    """How many they are."""
+    """The number of copies."""
     write: Callable[[Arrays, Arrays], int]
     """Writes a block; see ``EnvironmentPort``."""
     arrays: RowArrays | None = None
-    """Their rows; see ``EnvironmentPort``."""
+    """The copies' rows; see ``EnvironmentPort``."""
 
 
 class ActorLink(Protocol):
-    """The two ends of an actor. Used by one thread.
+    """An actor's connections to inference and to experience. Used by one thread.
 
     Attributes:
         layout: Which steps an item has.
@@ -54,15 +54,15 @@ class ActorLink(Protocol):
     groups: Sequence[Group]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
-        """Drives a turn; None where there is no model.
+        """Drives one turn; returns None if there is no model.
 
         Args:
-            ports: One a group, in order.
+            ports: One port for each group, in order.
 
         Raises:
-            Interrupted: The role is to stop, and what it waited for did not come.
-            LinkLost: Connect again, with episodes that begin anew.
+            Interrupted: The role is to stop while it waits for something.
+            LinkLost: The table was lost; connect again, and begin new episodes.
         """
 
     def close(self) -> None:
-        """Ends both. A second call does nothing."""
+        """Closes both connections. A second call does nothing."""

@@ -24,9 +24,9 @@ __all__ = ["OwnLink"]
 class OwnLink:
     """The network and the experience of this process; see ``ActorLink``.
 
-    The learner, whose turns come between these, makes the experience durable right
-    before it saves its own state, so that after a kill both are of the same turn, but
-    where the kill came between the two.
+    The learner takes its turns between these turns, and makes the experience durable
+    right before it saves its own state. So after a kill both are of the same turn,
+    unless the kill came between the two.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class OwnLink:
         num_envs = agent.actor.num_envs
         first = agent.first_priorities(env_spec(config.task).actions)
         writer = self._steps.writer("actor-0", num_envs, first)
-        # More would wait for each other: the network is this thread's too.
+        # More groups would wait for each other, because this thread also runs the
+        # network.
         self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
@@ -60,7 +61,7 @@ class OwnLink:
         return Driven(drive(port, bind_port(backend, port)), model)
 
     def _newest(self, model: int) -> tuple[Path | Net, int]:
-        """Returns what answers, and the learner steps behind it."""
+        """Returns the model or network that answers, and its learner steps."""
         learned = self._context.shared.learned
         if learned is not None:
             return learned

@@ -1,4 +1,4 @@
-"""An actor without a network or experience, which imports what neither needs."""
+"""The link of an actor without a network or experience, with few imports."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["RemoteLink"]
 
 Connected = TypeVar("Connected")
 
-# Longer than any service takes to be started again and again.
+# Longer than any service needs, even if it is started several times.
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
-# Seldom, as hundreds of actors do.
+# Seldom, because hundreds of actors look.
 _LOOK_S = 0.5
-# A turn there has as many of the agent's turns as fit, for fewer reports: the runner
-# takes so many a second of all actors together.
+# A turn lasts this long and has as many of the agent's turns as fit, so that the runner
+# gets fewer reports from all actors together.
 _TURN_S = 1.0
 _REPORTS_PER_S = 50
 
@@ -44,10 +44,9 @@ _REPORTS_PER_S = 50
 class RemoteLink:
     """The servers of role ``inference``, and the learner's table; see ``ActorLink``.
 
-    Each group of copies has a home among the servers by its number, and goes to another
-    one where that is lost; see ``tengen.inference.central.Places``.
-    What was written to a table of this host lies in memory that outlives the learner's
-    process.
+    The number of a group of copies decides its home server; if that server is lost, the
+    group goes to another one, see ``tengen.inference.central.Places``. Steps written to
+    a table on this host lie in memory that outlives the learner's process.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class RemoteLink:
         self.layout = agent.layout(signature.state)
 
         def client_of(server: int) -> Client:
-            # Anew each time: the next one may be on another host.
+            # Looked up each time: the next server process may be on another host.
             way = way_to(run, server_name(server), context.connect)
             return Client(
                 central.INFERENCE,
@@ -96,7 +95,7 @@ class RemoteLink:
             try:
                 return central.ask_model(client_of(server), patience_s)
             except RunError:
-                return None  # it never ran, or is for another host alone
+                return None  # it never ran, or serves only another host
 
         def open_steps() -> StepClient:
             way = way_to(run, STORE, context.connect)
@@ -112,7 +111,7 @@ class RemoteLink:
 
         where = context.connect.address if context.connect else run.path
         steps = self._telling(open_steps, f"waits for the learner of {where}")
-        # As many sessions as groups: one is answered while another steps.
+        # One session for each group: one group is answered while another steps.
         self._inference: list[central.InferenceClient] = []
         num_servers = config.launch.of("inference").count
         for place, num_envs in enumerate(sizes):
@@ -164,7 +163,7 @@ class RemoteLink:
             )
             return num_items
         except TengenError as error:
-            # At the end of a run its roles end in any order.
+            # At the end of a run its roles may end in any order.
             if self._stop.wait(_GRACE_S):
                 raise central.Interrupted from None
             if self._is_far and self._steps.is_lost(error):
@@ -178,13 +177,13 @@ class RemoteLink:
         until = time.monotonic() + turn_s
         frames_left = self._context.frames_left
         last = math.inf
-        if frames_left is not None:  # this actor's part of them
+        if frames_left is not None:  # this actor's share
             last = ports[0].stats.num_frames + frames_left / self._num_actors
 
         def is_over() -> bool:
             if self._stop.is_set() or time.monotonic() >= until:
                 return True
-            return ports[0].stats.num_frames >= last  # of all ports together
+            return ports[0].stats.num_frames >= last  # counts all ports together
 
         askers = [
             central.Asker(port, client, functools.partial(port.begin, stop=self._stop))
@@ -197,7 +196,8 @@ class RemoteLink:
     def close(self) -> None:
         """See ``ActorLink.close``."""
         self._is_closed.set()
-        # It has this link, whose writers must not outlive the interpreter.
+        # The thread refers to this link, whose writers must not outlive the
+        # interpreter.
         self._ender.join()
         for client in self._inference:
             client.close()
@@ -208,7 +208,7 @@ class RemoteLink:
     def _telling(
         self, connect: Callable[[], Connected], line: str
     ) -> Callable[[], Connected]:
-        """Returns ``connect``, which says once what this role waits for."""
+        """Returns ``connect``, wrapped to say once what this role waits for."""
         say = self._saying(line)
 
         def told() -> Connected:
@@ -221,7 +221,7 @@ class RemoteLink:
         return told
 
     def _saying(self, line: str) -> Callable[[], None]:
-        """Returns what says a line, the first time."""
+        """Returns a function that says a line the first time it is called."""
         lines = [line]
 
         def say() -> None:
@@ -231,14 +231,14 @@ class RemoteLink:
         return say
 
     def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
-        """Returns a connection, of a service that may begin after this role.
+        """Returns a connection to a service that may begin after this role.
 
         Args:
-            connect: Makes it.
+            connect: Makes the connection.
             service: What messages call the service.
 
         Raises:
-            RunError: It did not begin in time.
+            RunError: The service did not begin in time.
             Interrupted: The role is to stop.
         """
         until = time.monotonic() + _PATIENCE_S
@@ -255,7 +255,7 @@ class RemoteLink:
                 raise central.Interrupted
 
     def _end_waits(self) -> None:
-        """Ends a write that waits for room where the role is to stop."""
+        """Ends a write that waits for room, when the role is to stop."""
         while not self._stop.wait(_LOOK_S):
             if self._is_closed.is_set():
                 return

@@ -1,4 +1,4 @@
-"""Role ``actor``: one turn steps environments for some items on the newest model."""
+"""Role ``actor``: one turn steps environments for some items, on the newest model."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
 
-# Hundreds of actors that woke more often than that would keep a core busy.
+# If hundreds of actors woke more often, they would keep a core busy.
 _LOOK_S = 5.0
-# The runner lets this process notice first, which can say for how long.
+# The runner waits longer, so that this process notices a hang first: it can say how
+# long the hang lasted.
 _SIGN_S = 2.0
 
 
 class ActorRole:
-    """Makes items; see ``Role``.
+    """Steps environments and writes items; see ``Role``.
 
-    Where roles take turns it shares the learner's process and its experience. Where all
-    work at once it has neither a network nor experience: it asks role ``inference``,
-    and writes into the learner's table.
+    Where roles take turns, the actor shares the learner's process and experience. Where
+    all roles work at once, it has neither a network nor experience: it asks role
+    ``inference``, and writes into the learner's table.
 
     Args:
         config: The run's config.
@@ -59,7 +60,7 @@ class ActorRole:
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         self._num_lives = 0
-        # From its making on: the first turn follows at once.
+        # True from the start, because the first turn follows at once.
         self._is_turning = True
         self._sign_lock = threading.Lock()
         self._watcher: threading.Thread | None = None
@@ -68,19 +69,19 @@ class ActorRole:
             self._begin()
 
     def turn(self) -> Report | None:
-        """Makes a turn's items; None where no model is published yet."""
+        """Makes the items of a turn; returns None if no model is published yet."""
         self._is_turning = True
         try:
             return self._turn()
         except Interrupted:
             return {"stopped": True}
         except LinkLost:
-            # As a process that died and was started again: its episodes begin anew.
+            # As if the process had died and been started again: episodes begin anew.
             self._end_link()
-            self.waits_for = "the learner's table was lost; it is waited for"
+            self.waits_for = "the learner's table was lost; waiting for it"
             return None
         finally:
-            # A sign after the turn would have another role of the process watched.
+            # A sign after the turn would watch another role of this process.
             with self._sign_lock:
                 self._is_turning = False
 
@@ -98,7 +99,8 @@ class ActorRole:
             try:
                 env.close()
             except EnvError:
-                # What it made is kept: the log has it, and the run goes on.
+                # The items are kept, so the error only goes to the log, and the run
+                # continues.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
         self._stats = EnvironmentStats()
@@ -109,7 +111,7 @@ class ActorRole:
             self._link = self._connect()
             return self._link
         except BaseException:
-            # What has failed does not hang.
+            # An actor that failed does not hang.
             self._is_closed.set()
             raise
         finally:
@@ -117,13 +119,13 @@ class ActorRole:
 
     def _connect(self) -> ActorLink:
         agent, config, context = self._agent, self._config, self._context
-        # An actor that resumes gets other episodes, and draws other actions, than the
-        # one before it began with.
+        # An actor that resumes has other episodes and draws other actions than the
+        # process before it.
         life: tuple[int, ...]
         if context.mirror is None:
             life = (self._run.new_incarnation("actor"), context.index)
         else:
-            # Counted at the run's host, and here since.
+            # Incarnations are counted at the run's host, and later lives here.
             self._num_lives += 1
             life = (context.mirror.place.incarnation, context.index, self._num_lives)
         seeds = np.random.SeedSequence((config.seed, *life))
@@ -131,12 +133,13 @@ class ActorRole:
         env_seed, draw_seed, *rest = map(
             int, seeds.generate_state(1 + len(sizes), np.uint64)
         )
-        # Here, as a thread may not run once the environment is being made.
+        # Before the environment is made, because a thread may not run while it is.
         self._tell_alive()
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
-        # First: processes that an environment forks get no lock and no connection.
+        # First, so that processes that an environment forks get no lock and no
+        # connection.
         self._begun_s = time.monotonic()
         self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
@@ -196,15 +199,15 @@ class ActorRole:
             "mean_length": stats.mean_length,
             "frames_per_step": self._ports[0].frames_per_step,
             "seconds": seconds,
-            # A table that is full lets no writer go on.
+            # A full table makes writers wait.
             "idle_s": driven.waited_s + written_s,
         }
 
     def _watch(self) -> None:
-        """Ends the process where an environment hangs, to be started again.
+        """Ends the process if an environment hangs, so that it is started again.
 
-        One that keeps the interpreter's lock keeps this thread from running: then the
-        runner hears no sign of life, and kills the process.
+        An environment that keeps the interpreter's lock also stops this thread: then
+        the runner gets no sign of life, and kills the process.
         """
         timeout_s = self._agent.actor.step_timeout_s
         while not self._is_closed.wait(min(_LOOK_S, timeout_s / 4)):
@@ -240,7 +243,7 @@ class ActorRole:
 def _link(
     agent: EnvironmentAgent, config: RunConfig, run: RunDirectory, context: RoleContext
 ) -> ActorLink:
-    # An actor without a network is small: it does not load what evaluates one.
+    # An actor without a network stays small: it imports no code that evaluates one.
     if context.at_once:
         from tengen.roles.actor.remote_link import RemoteLink
 

@@ -1,1 +1,1 @@
-"""A role by itself: its command, what it says, and how it waits for a full disk."""
+"""A role by itself: its command, its log, and its waiting while the disk is full."""

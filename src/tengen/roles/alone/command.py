@@ -45,7 +45,7 @@ _OWN_FOLDERS = {
     "learn": ("checkpoints",),
     "export": ("candidates", "templates"),
 }
-"""Where a role alone publishes, under its lock."""
+"""The folders that a role by itself publishes in, under its lock."""
 _LEAST_ROOM_BYTES = 1 << 20
 
 
@@ -61,35 +61,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_index(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declares ``--index`` of a role that a run has several of.
+    """Declares ``--index``, for a role with several processes.
 
     Args:
         parser: The command's.
-        what: Which of them it says, a phrase.
+        what: A phrase that says what the index counts.
     """
     parser.add_argument("--index", type=int, default=0, help=f"{what} (0)")
 
 
 def check_index(args: argparse.Namespace, role: str) -> None:
-    """Makes sure that a run has a process of so high an index.
+    """Makes sure that a run has a process with this index.
 
     Args:
         args: As ``add_arguments`` and ``add_index`` declare them.
-        role: Whose number of processes counts, as ``launch.roles`` has it.
+        role: The role in ``launch.roles`` whose number of processes counts.
 
     Raises:
-        UsageError: It has none, ``--threads`` is out of its range, or the folder is a
-            mirror.
+        UsageError: It has no such process, ``--threads`` is out of its range, or the
+            folder is a mirror.
     """
-    usable_threads(args.threads)  # as every role, before it looks at the run
+    usable_threads(args.threads)  # checked by every role before it looks at the run
     run = RunDirectory.open(args.run)
-    check_no_mirror(run)  # whose run.json is another host's
+    check_no_mirror(run)  # a mirror's run.json belongs to another host
     count = read_config(run).launch.of(role).count
     check_range("index", args.index, 0, count - 1, f"raise launch.roles.{role}.count")
 
 
 def shuffle(args: argparse.Namespace) -> dict[str, Any]:
-    """Draws batches for the learner into files."""
+    """Draws batches for the learner, and writes them to files."""
     return serve("shuffle", args)
 
 
@@ -115,23 +115,25 @@ def serve(
     Args:
         name: The role.
         args: As ``add_arguments`` declares them.
-        num_games: Ends after the turn with which so many games were played.
-        index: Which of several actors, learners or inference servers it is, from 0.
-        connect: Where the run is, of a role that works on a mirror of it; None: in the
+        num_games: Ends after the turn in which the number of games reaches this.
+        index: Which of several actors, learners or inference servers this is, from 0.
+        connect: Where the run is, for a role that works on a mirror; None: in the
             folder that was typed.
 
     Raises:
-        UsageError: The run's task is a program, or another, than was typed; the role is
-            refused; or the folder is a mirror, and ``connect`` is None.
-        TengenError: The mirror has failed, so that nobody hears of what the role makes.
-        RunError: With ``--once``, there was nothing to do, and what it lacked; the run
-            is asked to stop; or the role failed.
+        UsageError: The run's task is a program that was not typed, or another task was
+            typed; the role is refused; or the folder is a mirror, and ``connect`` is
+            None.
+        TengenError: The mirror has failed, so that the run no longer gets what the role
+            makes.
+        RunError: The run is asked to stop, the role failed, or with ``--once`` there
+            was nothing to do; the message says what was missing.
     """
     num_threads = usable_threads(args.threads)
     if connect is None:
         check_no_mirror(RunDirectory(args.run))
     stop = threading.Event()
-    # Self-play by itself is whatever writer is free.
+    # Self-play by itself takes any free writer.
     place = None if name == "selfplay" else index
     with mirrored(args.run, connect, name, place, stop, _print_of(name)) as mirror:
         return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
@@ -180,7 +182,7 @@ def _serve(
                 try:
                     last = worker.turn()
                 except DiskFullError as refusal:
-                    # What it holds in memory may be half done: it is made anew.
+                    # The role's memory may be half changed, so it is made anew.
                     worker.close()
                     pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
@@ -210,7 +212,7 @@ def _serve(
 
 
 class _Worker:
-    """A role that is made anew whenever ``run.json`` says something else."""
+    """A role that is made anew whenever ``run.json`` changes."""
 
     def __init__(
         self, name: str, run: RunDirectory, context: RoleContext, devices: str | None
@@ -227,7 +229,7 @@ class _Worker:
             self.close()
             role = make_role(self._name, config, self._run, self._context)
             self._made = config, role
-            # It has its lock: nobody else publishes there, on whatever host.
+            # The role holds its lock: no other process publishes there, on any host.
             for folder in _OWN_FOLDERS.get(self._name, ()):
                 remove_leftovers(self._run.path / folder, of_other_hosts=True)
         return self._made[1].turn()
@@ -243,7 +245,7 @@ class _Worker:
 
 
 def _print_of(name: str) -> Callable[[str], None]:
-    """Returns what prints a mirror's lines among the role's."""
+    """Returns a function that prints a mirror's lines with the role's name."""
 
     def say(text: str) -> None:
         print(f"{name}: {text}", flush=True)
@@ -256,7 +258,7 @@ def _num_played(report: Report) -> int:
 
 
 def _room_bytes(run: RunDirectory) -> int:
-    """Returns the room to wait for: a checkpoint or a model, and some."""
+    """Returns the free bytes to wait for: enough for a checkpoint or a model."""
     newest = run.checkpoints.latest()
     folder = run.checkpoints.entry(newest or 0)
     files = [path for path in folder.glob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""A role that runs by itself waits while the disk is full, says so, and goes on."""
+"""How a role by itself waits while the disk is full, says so, and continues."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SAY_AGAIN_S = 60.0
 
 
 class FullDiskPause:
-    """Does what writes to the disk, again and again until there is room.
+    """Repeats a write to the disk until there is room.
 
     Used by one thread.
 
     Args:
-        path: The run, to say how much is free there.
-        stop: Ends the waiting: the disk's refusal is raised then.
-        say: Takes a line for people.
+        path: The run, whose free disk space is reported.
+        stop: Ends the waiting; then the disk's error is raised.
+        say: Called with a line for people.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class FullDiskPause:
             self._say("goes on, the disk has room again")
 
     def wait(self, refusal: DiskFullError, num_bytes: int) -> None:
-        """Blocks until so many bytes have room beside the run.
+        """Blocks until so many bytes are free on the run's disk.
 
         Args:
-            refusal: What cannot be tried again by itself failed with this.
-            num_bytes: That it will need, about.
+            refusal: The error of a turn, which as a whole cannot just be repeated.
+            num_bytes: About how many bytes the turn will need.
 
         Raises:
             DiskFullError: As ``__call__``.
@@ -78,12 +78,13 @@ class FullDiskPause:
         free_mb = shutil.disk_usage(self._path).free / 1e6
         self._say(
             f"waits, the disk of {self._path} is full ({free_mb:,.1f} MB free); free "
-            f"some space, it goes on by itself and nothing durable is lost ({refusal})"
+            "some space, then the role goes on by itself and nothing durable is lost "
+            f"({refusal})"
         )
 
 
 def _reserve(path: Path, num_bytes: int) -> None:
-    """Takes room for so many bytes and gives it back."""
+    """Reserves so many bytes on the disk and frees them again."""
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             os.posix_fallocate(file.fileno(), 0, num_bytes)

@@ -1,4 +1,4 @@
-"""What a role by itself says: lines for people, events for ``tengen status``."""
+"""The log of a role by itself: lines for people, events for ``tengen status``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _LONGEST_WAIT_S = 3600.0
 class RoleLog:
     """Prints what a role does, and keeps it in the role's event file.
 
-    Used by one thread. On a full disk it goes on without: nothing resumes from it.
+    Used by one thread. On a full disk nothing is kept, since no resume needs the
+    events.
 
     Args:
         name: The role.
         run: The run.
-        num_threads: That it uses.
-        number: Of the event file; None: the next one.
-        index: Which of several actors it is, from 0; None of other roles. Its turns
-            tell it, as each actor knows of its own episodes alone.
+        num_threads: Threads that the role uses.
+        number: Number of the event file; None: the next number.
+        index: Which of several actors this is, from 0; None for other roles. Events of
+            turns have it, because each actor knows only its own episodes.
 
     Raises:
         RunError: The event file cannot be made.
@@ -48,9 +49,10 @@ class RoleLog:
     ) -> None:
         self._name = name
         self._of = {} if index is None else {"index": index}
-        # Not the role's own name: its incarnations number its folders.
+        # Not the role's own name, whose incarnations number the role's folders.
         events = f"{name}-command"
-        # The learner has the numbers of the others drawn too: it alone has the step.
+        # The learner also charts the other roles' numbers, because it alone knows the
+        # step.
         charts = open_charts(run, follows=True) if name == "learn" else None
         number = run.new_incarnation(events) if number is None else number
         self._events = EventWriter(run, events, number, charts)
@@ -58,7 +60,7 @@ class RoleLog:
         self._idle_since_s: float | None = None
         self._kept_why = ""
         self._kept_s = -math.inf
-        # A role that has not had a turn says at once what it waits for.
+        # A role without a turn so far says at once what it waits for.
         self._next_wait_s = 0.0
         self._keep(
             "begin",
@@ -67,12 +69,12 @@ class RoleLog:
         )
 
     def say(self, text: str) -> None:
-        """Tells what the role does from now on."""
+        """Prints and keeps what the role does from now on."""
         self._keep("state", state=text)
         self._print(text)
 
     def turn(self, report: Mapping[str, Any], seconds: float) -> None:
-        """Tells what a turn did."""
+        """Prints and keeps what a turn did."""
         self._idle_since_s = None
         self._next_wait_s = _FIRST_WAIT_S
         self._keep("turn", turn_s=round(seconds, 3), **self._of, **report)
@@ -84,7 +86,7 @@ class RoleLog:
         self._print(", ".join(f"{key} {value}" for key, value in shown.items()))
 
     def busy(self, progress: Mapping[str, Any]) -> None:
-        """Keeps how far a turn is, now and then; cheap to call often."""
+        """Keeps a turn's progress now and then; cheap to call often."""
         if "gate" in progress:  # told every ten seconds
             self._keep("gate", **progress["gate"])
             return
@@ -93,9 +95,9 @@ class RoleLog:
             self._keep("busy", **progress)
 
     def idle(self, why: str) -> None:
-        """Tells that there is nothing to do: now and then, ever more seldom.
+        """Says that there is nothing to do, now and then and ever more seldom.
 
-        What is missing may change meanwhile, such as how many rows there are.
+        The reason may change between calls, for example with the number of rows.
 
         Args:
             why: What is missing, and what to do.
@@ -130,4 +132,4 @@ class RoleLog:
         except BrokenPipeError:
             raise
         except OSError:
-            pass  # standard output is a file on a disk that is full
+            pass  # standard output is a file on a full disk

@@ -1,4 +1,4 @@
-"""The config of a run, its file, and which of it may change."""
+"""The config of a run, its file, and which fields may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a run's config may change once the run has begun, and what did change."""
+"""Which fields of a run's config may change once it has begun, and which did change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
 
 
 def config_changes(before: RunConfig, after: RunConfig) -> list[str]:
-    """Returns what differs, a field each, as ``store.min_rows 8000 -> 1000``."""
+    """Returns each field that differs, as ``store.min_rows 8000 -> 1000``."""
     old, new = to_dict(before), to_dict(after)
     return [
         f"{path} {_shown(was)} -> {_shown(now)}"
@@ -67,9 +67,9 @@ def _shown(value: Any) -> str:
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yields (path, old, new) of every field below ``path`` that is not the same."""
+    """Yields (path, old, new) for every field below ``path`` that differs."""
     if isinstance(old, dict) and isinstance(new, dict):
-        # Of two kinds, the kind is what differs.
+        # Configs of two kinds have different fields: report the kind.
         for name in sorted(old.keys() & new.keys()):
             yield from _differences(f"{path}.{name}", old[name], new[name])
     elif isinstance(old, list) and isinstance(new, list):
@@ -84,5 +84,5 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]
 def _lookup(data: dict[str, Any], path: str) -> Any:
     value: Any = data
     for name in path.split("."):
-        value = value.get(name)  # a table of another kind has other fields
+        value = value.get(name)  # a config of another kind has other fields
     return value

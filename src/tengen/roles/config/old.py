@@ -19,11 +19,11 @@ def upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     stood beside it.
 
     Args:
-        config: As it was read.
+        config: The config as it was read.
         where: The file, for the message.
 
     Raises:
-        UsageError: It is of an agent whose experience has changed since.
+        UsageError: The config's agent stores its experience differently now.
     """
     name = config.get("agent")
     if not isinstance(name, str):
@@ -32,7 +32,7 @@ def upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if isinstance(actor, Mapping) and actor.get("kind", "selfplay") != "selfplay":
         raise UsageError(
             f"agent ({name}) of {where} is of an earlier version, whose experience "
-            f"cannot be gone on with; choose another --out"
+            f"this version cannot read; choose another --out"
         )
     moved = (*_OF_SELFPLAY, "actor", "loss")
     agent = {key: _without_kind(key, config[key]) for key in moved if key in config}

@@ -32,17 +32,17 @@ class RunConfig:
     net: NetConfig
     """The network that the run starts with."""
     store: ExperienceConfig
-    """What is kept of the experience, and how often it is used."""
+    """How much experience is kept, and how often it is used."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
-    """How steps are made."""
+    """How the learner makes its steps."""
     inference: InferenceConfig = field(default_factory=InferenceConfig)
-    """Who evaluates, and how."""
+    """What evaluates the network, and how."""
     launch: LaunchConfig = field(default_factory=LaunchConfig)
-    """What roles are given where all work at once."""
+    """What roles get where all of them work at once."""
     observe: ObserveConfig = field(default_factory=ObserveConfig)
-    """Who is given the numbers of the run as it trains."""
+    """Where the run's metrics are written besides its own events."""
     seed: int = 0
-    """Of every random number of the run, at least 0."""
+    """Seed of every random number of the run, at least 0."""
     minutes: float = bounded(10.0, 0, above=True, rule="must be positive; raise it")
     """How long ``tengen train`` runs where no budget is given, positive."""
 
@@ -50,7 +50,7 @@ class RunConfig:
         """Checks the ranges, and the parts against each other.
 
         Raises:
-            UsageError: A field is out of its range, or a part is not for the agent.
+            UsageError: A field is out of its range, or a part does not fit the agent.
         """
         check_range("seed", self.seed, 0, MAX_SEED, "leave it out")
         check_fields(self)
@@ -59,13 +59,13 @@ class RunConfig:
 
     @property
     def nets(self) -> tuple[NetConfig, ...]:
-        """The first network, and that of each later stage."""
+        """The first network, and the network of each later stage."""
         return self.agent.nets(self.net)
 
     def _check_launch(self) -> None:
         schedule = self.agent.schedule(self)
         several = (schedule.acting, schedule.serving, "learn")
-        # Learning is one process there, under the name of its first role.
+        # With a serving role, learning is one process, named by its first role.
         learning = schedule.learning[:1] if schedule.serving else schedule.learning
         roles = (schedule.acting, schedule.serving, *learning, schedule.rating)
         known = [role for role in roles if role]
@@ -90,6 +90,6 @@ class RunConfig:
             num_learners <= self.learner.batch_size,
             "launch.roles.learn.count",
             num_learners,
-            f"must be at most {self.learner.batch_size}, the learner.batch_size; "
-            f"lower it",
+            f"must be at most {self.learner.batch_size}, the "
+            "learner.batch_size; lower it",
         )

@@ -23,11 +23,11 @@ __all__ = [
     "write_config",
 ]
 
-# What a choice says of itself, as the config does.
+# Fields that a measured choice shares with the config.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
 
 RUN_LOCK = "run.json"
-"""The lock of whoever reads ``run.json``, changes it and writes it."""
+"""The lock for reading ``run.json``, changing it and writing it back."""
 
 
 def write_config(
@@ -38,8 +38,8 @@ def write_config(
     Args:
         run: The run.
         config: Its config from now on.
-        keeps_asked: Whether what was measured may be measured again for another
-            network; not where somebody chose, be it the same.
+        keeps_asked: Whether measured settings may be measured again for another
+            network; False where the user set them, even to the same values.
 
     Raises:
         RunError: The disk refuses.
@@ -53,12 +53,12 @@ def write_config(
 
 
 def stages_schema(content: Mapping[str, Any]) -> int:
-    """Returns the schema of ``run.json`` whose stages a run has.
+    """Returns the schema version of ``run.json`` that a run's stages come from.
 
-    Roles of a later version write the file too, and leave these as they are.
+    Roles of a later version also write the file, and leave the stages as they are.
 
     Args:
-        content: Of ``run.json``.
+        content: What ``run.json`` holds.
     """
     return int(content.get("stages_schema", content["schema"]))
 
@@ -67,8 +67,8 @@ def read_config(run: RunDirectory) -> RunConfig:
     """Returns the config in ``run.json``.
 
     Raises:
-        UsageError: It is of a newer schema or has keys that this code does not know.
-        RunError: It is damaged.
+        UsageError: The file has a newer schema, or keys that this code does not know.
+        RunError: The file is damaged.
     """
     where = str(run.path / "run.json")
     return from_dict(RunConfig, upgraded(run.read_run()["config"], where), where)
@@ -77,16 +77,17 @@ def read_config(run: RunDirectory) -> RunConfig:
 def record_inference(
     run: RunDirectory, choice: Choice, asked: InferenceConfig, net: NetConfig
 ) -> RunConfig:
-    """Writes what was chosen by measurement into ``run.json``, once for a network.
+    """Writes the measured choice into ``run.json``, once for each network.
 
     Args:
         run: The run.
         choice: What was measured.
-        asked: What it was chosen for, with what was left open; see ``open_inference``.
+        asked: The settings before the choice, with ``auto`` where a value was left
+            open; see ``open_inference``.
         net: The network.
 
     Returns:
-        The config with it.
+        The config with the choice.
 
     Raises:
         RunError: The disk refuses.
@@ -101,11 +102,11 @@ def record_inference(
 
 
 def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
-    """Returns what was left open, where it is to be measured again for a network.
+    """Returns the settings that were left open, if a network is to be measured anew.
 
-    None where the choice is this network's, where nothing was chosen, or where somebody
-    has set another one since. A run of an earlier version does not say what it was
-    chosen for, and keeps it.
+    None where the choice was made for this network, where nothing was chosen, or where
+    the user has changed a setting since. A run of an earlier version does not say which
+    network its choice was made for, and keeps it.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -121,11 +122,11 @@ def open_inference(run: RunDirectory, net: NetConfig) -> InferenceConfig | None:
 
 
 def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
-    """Returns what a role evaluates with now: export chooses for each new network.
+    """Returns the current inference settings: export chooses them for each new network.
 
     Args:
         run: The run.
-        config: As the role was made with, whose devices stay.
+        config: The config that the role was started with; its devices stay.
 
     Raises:
         RunError: ``run.json`` is damaged.
@@ -137,7 +138,7 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
 def _write(
     run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
 ) -> None:
-    # Whoever only looks at a run knows its roles from here, and imports no agent.
+    # A program that only looks at a run finds its roles here, and imports no agent.
     run.write_run(
         {
             "config": to_dict(config),

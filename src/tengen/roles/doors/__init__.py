@@ -1,4 +1,4 @@
-"""Where a run's services let roles of other processes and hosts in."""
+"""Where a run's services listen for roles of other processes and hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles that are told where their run is: ``--connect``, and the mirror behind it."""
+"""``--connect``, for roles whose run is on another host, and the mirror behind it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PATIENCE_S = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares ``--connect`` and what goes with it."""
+    """Declares ``--connect`` and ``--fingerprint``."""
     parser.add_argument(
         "--connect",
         metavar="HOST:PORT",
-        help="join a run on another host, at the address in its launch.listen; RUN is then "
-        "a folder here for the files that the role needs, and the token is that of the "
-        f"variable {TOKEN_VARIABLE}",
+        help="join a run on another host, at the address in its launch.listen; RUN is "
+        "then a folder here for the files that the role needs, and the token is that "
+        f"of the variable {TOKEN_VARIABLE}",
     )
     parser.add_argument(
         "--fingerprint", help="with --connect, the SHA-256 of the run's certificate"
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def connect_of(args: argparse.Namespace) -> Connect | None:
-    """Returns where the run is; None: in the folder that was typed.
+    """Returns where the run is; None: the run is the folder that was typed.
 
     Raises:
         UsageError: The address is not HOST:PORT, or its host is not known.
@@ -73,14 +73,14 @@ def mirrored(
     Args:
         path: The folder.
         connect: Where the run is.
-        role: What works on the mirror.
-        index: Which actor or writer; None: a writer that is free.
+        role: The role that works on the mirror.
+        index: Which actor or writer this is; None: any free writer.
         stop: Ends waiting for the host.
         say: Takes a line for people.
         is_vouched: Whether the run started this process as the only one of its index.
 
     Raises:
-        UsageError: As ``Mirror.open``, or no token is in the environment.
+        UsageError: As ``Mirror.open``, or the environment has no token.
         RunError: The host does not answer, or the disk refuses.
     """
     if connect is None:

@@ -1,4 +1,4 @@
-"""The door of a run directory: where roles of hosts without it come in."""
+"""The service of a run directory, for roles on hosts that do not have it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def open_run_door(
 
     Args:
         config: The run's.
-        run: The run; the caller is its learner, so that there is one such door.
-        stop: Whether the run ends.
+        run: The run; the caller is its learner, so that there is only one such service.
+        stop: Set when the run ends.
 
     Returns:
-        What ends it, by ``close``; where nothing listens, nothing. Where the run ends,
-        mirrors have some seconds to send what they have.
+        A stack whose ``close`` ends the service; it is empty where nothing listens.
+        When the run ends, mirrors have some seconds to send what they have.
 
     Raises:
         UsageError: The address cannot be used.

@@ -1,4 +1,4 @@
-"""Where the services of a run let actors in, and how an actor reaches them."""
+"""Where the services of a run listen, and how roles reach them."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ __all__ = [
 STORE = "store"
 """The name of the experience among a run's services."""
 INFERENCE = "inference"
-"""That of role inference; of the further ones see ``server_name``."""
+"""The name of role inference; for further servers see ``server_name``."""
 RUN_SERVICE = "run"
-"""That of the run directory itself, for roles of hosts without it."""
+"""The name of the run directory's own service, for roles on hosts without it."""
 LEARNERS = "learners"
-"""That of the leading learner, for those that follow it."""
+"""The name of the leading learner's service, for the learners that follow it."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
-"""What an actor that is told an address takes the token from."""
+"""The variable that holds the token of a role with ``--connect``."""
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
-"""By which each service's port is above the one that launch.listen names."""
+"""By how much each service's port is above the port of ``launch.listen``."""
 _FIRST_FURTHER = 3
-"""Further inference servers come behind: server I is at ``launch.listen``'s port + 3 +
+"""Further inference servers follow: server I is at the port of ``launch.listen`` + 3 +
 I."""
 ANYWHERE = ("0.0.0.0", "::")
-"""What ``launch.listen`` says for every address of its host."""
+"""The hosts in ``launch.listen`` that stand for every address of a machine."""
 
 
 def server_name(index: int) -> str:
     """Returns the name of an inference server among a run's services.
 
     Args:
-        index: Which of them, from 0.
+        index: Which server, from 0.
     """
     return f"{INFERENCE}-{index}" if index else INFERENCE
 
 
 def port_offset(name: str) -> int:
-    """Returns by how much a service's port is above the one of ``launch.listen``.
+    """Returns by how much a service's port is above that of ``launch.listen``.
 
     Args:
         name: As for ``Doors``.
@@ -79,21 +79,21 @@ def port_offset(name: str) -> int:
 
 
 def _moved(address: NetAddress, name: str) -> NetAddress:
-    """Returns where a service is, of the address in ``launch.listen``."""
+    """Returns a service's address, from the address in ``launch.listen``."""
     return NetAddress(address.host, address.port + port_offset(name))
 
 
 class Doors:
-    """Where one service is let into.
+    """The addresses at which one service listens.
 
     Args:
-        config: Says whether other hosts come in.
+        config: Says whether other hosts may connect.
         run: The run.
-        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS``, or of ``server_name``.
+        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
 
     Attributes:
-        folder: For this host.
-        net: For other hosts; None: they do not come in.
+        folder: The folder for processes of this host.
+        net: The address for other hosts; None: they may not connect.
     """
 
     def __init__(self, config: LaunchConfig, run: RunDirectory, name: str) -> None:
@@ -112,7 +112,7 @@ class Doors:
             )
 
     def publish(self) -> None:
-        """Tells the run's actors; the doors are open.
+        """Tells the run's roles that the service listens.
 
         Raises:
             RunError: The disk refuses.
@@ -126,16 +126,17 @@ class Doors:
 
 
 def check_doors(config: RunConfig) -> None:
-    """Makes sure that roles of this host can let others in at ``launch.listen``.
+    """Makes sure that this host can listen at the addresses of ``launch.listen``.
 
-    Every door is opened for a moment: its name is looked up, its port taken, and the
-    certificate read.
+    Listens at every address for a moment: looks up the host name, takes the port, and
+    reads the certificate.
 
     Args:
-        config: The run's; without ``launch.listen`` there is nothing to look at.
+        config: The run's config; without ``launch.listen`` there is nothing to check.
 
     Raises:
-        UsageError: A door cannot be opened; the message names its port and whose it is.
+        UsageError: An address cannot be used; the message names the port and the
+            service.
     """
     launch = config.launch
     if not launch.listen:
@@ -144,7 +145,7 @@ def check_doors(config: RunConfig) -> None:
         pem, key = launch.certificate_file, launch.key_file
         door = NetDoor(
             listen=str(_moved(NetAddress.parse(launch.listen), name)),
-            # The run's own need not be there yet.
+            # The run's own token may not exist yet.
             token=secrets.token_hex(),
             certificate_file=Path(pem) if pem else None,
             key_file=Path(key) if key else None,
@@ -153,13 +154,12 @@ def check_doors(config: RunConfig) -> None:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
-                f"launch.listen ({launch.listen}) cannot let others in to {name}, "
-                f"{error}"
+                f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
             ) from None
 
 
 def _services(config: RunConfig) -> list[str]:
-    """Returns what a run serves to other hosts where all its roles work at once."""
+    """Returns the services for other hosts of a run whose roles all work at once."""
     schedule = config.agent.schedule(config)
     services = [STORE] if schedule.is_shared else []
     if schedule.serving:
@@ -177,23 +177,23 @@ class Way:
     address: str
     """A folder of this host, or ``tcp://HOST:PORT``."""
     token: str | None = None
-    """What the service wants to be told; None where it asks for nothing."""
+    """The service's token; None if it asks for none."""
     fingerprint: str | None = None
-    """Of its certificate; None where it has none."""
+    """SHA-256 of the service's certificate in hex; None if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connect:
-    """An address that an actor was told, in place of what the run directory says."""
+    """An address that a role was given, used instead of the run directory's."""
 
     address: str
-    """``HOST:PORT``, as ``launch.listen`` of the other roles has it."""
+    """``HOST:PORT``, as in ``launch.listen`` of the run."""
     fingerprint: str | None = None
-    """SHA-256 in hex of their certificate; None where they have none."""
+    """SHA-256 of the run's certificate in hex; None if it has none."""
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
-    """Returns where roles of other hosts find this run; None: nothing listens.
+    """Returns where roles on other hosts find this run; None: nothing listens.
 
     The token is ``run_token``.
 
@@ -211,7 +211,7 @@ def connect_to(config: LaunchConfig) -> Connect | None:
 
 
 def _named(address: NetAddress) -> NetAddress:
-    """Returns the address by which other hosts reach what listens there."""
+    """Returns the address by which other hosts reach a listening address."""
     host = platform.node() if address.host in ANYWHERE else address.host
     return NetAddress(host, address.port)
 
@@ -221,20 +221,20 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Way:
 
     Args:
         run: The run.
-        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS``, or of ``server_name``.
-        connect: What the user typed; None: the run directory says it.
+        name: ``STORE``, ``RUN_SERVICE``, ``LEARNERS`` or a ``server_name``.
+        connect: The address that the user typed; None: the run directory's.
 
     Raises:
-        RunError: The service never ran, or is for another host alone.
-        UsageError: An address was typed, and no token is in the environment.
+        RunError: The service never ran, or serves only another host.
+        UsageError: An address was typed, and the environment has no token.
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)
         token = os.environ.get(TOKEN_VARIABLE)
         if token is None:
             raise UsageError(
-                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to what "
-                f"endpoints/token of the learner's run holds"
+                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
+                "content of endpoints/token in the learner's run"
             )
         return Way(address=str(address), token=token, fingerprint=connect.fingerprint)
     endpoint = read_endpoint(run, name)

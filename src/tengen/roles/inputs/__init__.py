@@ -1,1 +1,1 @@
-"""What a run's config names outside the run: looked at before anything starts."""
+"""Checks of the files that a run's config names outside the run, before it starts."""

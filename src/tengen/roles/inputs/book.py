@@ -1,4 +1,4 @@
-"""The book of openings of a run: a copy in the run, by its digest."""
+"""A run's book of openings: the run has a copy, named by its digest."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _DIGEST = re.compile("[0-9a-f]{12}")
 def checked_book(
     config: RunConfig, run: RunDirectory
 ) -> tuple[RunConfig, bytes | None]:
-    """Returns the config with its book by its digest, and what to copy.
+    """Returns the config with the book's digest, and the bytes to copy.
 
     Args:
-        config: ``agent.book`` is a file, or the digest of one that the run has.
+        config: The config, whose ``agent.book`` is a file, or the digest of a book that
+            the run has.
         run: The run, which may be new; nothing is written.
 
     Returns:
         The config, and the file's bytes; None where there is no book or the run has it.
 
     Raises:
-        UsageError: The file cannot be read, is no book, or one of another game.
+        UsageError: The file cannot be read, is not a book, or is for another game.
         RunError: The run's copy is damaged.
     """
     if not config.agent.book:
@@ -47,7 +48,7 @@ def checked_book(
 
 
 def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
-    """Writes what ``checked_book`` read into the run. Blocks until it is durable.
+    """Writes the bytes of ``checked_book`` into the run. Blocks until they are durable.
 
     Raises:
         RunError: The disk refuses.
@@ -58,10 +59,10 @@ def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
 
 
 def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
-    """Returns the book of a run; None where it has none.
+    """Returns the book of a run; None if the run has none.
 
     Raises:
-        RunError: It is gone, or damaged.
+        RunError: The book is missing or damaged.
     """
     digest = config.agent.book
     if not digest:
@@ -70,8 +71,8 @@ def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
     book = read_book(path, open_game(config.task), error=RunError)
     if book.digest != digest:
         raise RunError(
-            f"book ({path}) is damaged, its digest is {book.digest}; put back what "
-            f"tengen book wrote"
+            f"book ({path}) is damaged, its digest is {book.digest}; put back the file "
+            "that tengen book wrote"
         )
     return book
 

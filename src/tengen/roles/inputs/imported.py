@@ -1,4 +1,4 @@
-"""Runs that learn from imported games first: made sure of before anything starts."""
+"""Checks of a run's imported games, which it learns from first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def checked_imported(config: RunConfig) -> RunConfig:
     """Returns the config with ``store.imported`` as the full path of its folder.
 
     Raises:
-        UsageError: There are no such games, they are of another board, too few, or in a
-            file that is damaged.
+        UsageError: The games are missing, too few, of another board, or in a damaged
+            file.
     """
     return dataclasses.replace(config, store=config.store.checked(config.task))

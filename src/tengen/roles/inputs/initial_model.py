@@ -19,11 +19,11 @@ _NAME = "learner.initial_model"
 
 
 def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
-    """Returns the config with ``learner.initial_model`` as what names one model.
+    """Returns the config with ``learner.initial_model`` as the name of one model.
 
-    A RUN becomes its newest model, as of now; a bundled player keeps its name, wherever
-    tengen is installed. A run that has a checkpoint does not read it again, and it may
-    be gone.
+    A RUN becomes its present newest model; a bundled player keeps its name, wherever
+    tengen is installed. A run that has a checkpoint does not read the model again, so
+    the model may be gone.
 
     Raises:
         UsageError: There is no such model, or it does not fit.
@@ -41,12 +41,12 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
     """Returns the model that a run begins with, verified.
 
     Args:
-        config: The run's; it names a model.
-        wanted: What the agent asks of a network for its task.
+        config: The run's config, which names a model.
+        wanted: The signature that the agent asks of a network for its task.
 
     Raises:
-        UsageError: There is no such model, or the run's first network neither is its
-            own nor can grow from it.
+        UsageError: There is no such model, or the run's first network neither is the
+            model's network nor can grow from it.
     """
     source, net = config.learner.initial_model, config.nets[0]
     try:

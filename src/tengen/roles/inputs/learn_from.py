@@ -16,11 +16,11 @@ __all__ = ["checked_source", "with_games"]
 
 
 def checked_source(config: RunConfig) -> RunConfig:
-    """Returns the config with ``learn_from`` as a full path, of a run that fits.
+    """Returns the config with ``learn_from`` as the full path of a run that fits.
 
     Raises:
-        UsageError: It is no run, or one of another task, or learns from another itself,
-            or plays on boards that the network would not know.
+        UsageError: The folder is not a run, or its run has another task, learns from
+            another run itself, or plays on boards that the network would not know.
     """
     if not config.agent.learn_from:
         return config
@@ -43,19 +43,19 @@ def _check(config: RunConfig, source: RunDirectory) -> None:
         not theirs.agent.learn_from,
         "agent.learn_from",
         name,
-        f"must have games of its own; use {theirs.agent.learn_from}, from which it "
-        f"learns",
+        f"must have games of its own; use {theirs.agent.learn_from}, whose games it "
+        "learns from",
     )
     variety = AlphaZero.of(theirs, "selfplay").actor.variety
     AlphaZero.check_boards(config.net, theirs.task, open_game(theirs.task), variety)
 
 
 def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
-    """Returns the run with the experience that its roles read.
+    """Returns the run whose experience a run's roles read.
 
     Raises:
-        UsageError: ``learn_from`` is not there any more, or has come to be another run
-            than ``checked_source`` lets pass.
+        UsageError: The run of ``learn_from`` is gone, or ``checked_source`` would no
+            longer accept it.
     """
     if not config.agent.learn_from:
         return run

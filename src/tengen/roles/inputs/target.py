@@ -1,4 +1,4 @@
-"""Runs whose models meet a target: made sure of before anything starts."""
+"""Checks of the target that a run's models meet."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def checked_target(
 ) -> RunConfig:
     """Returns the config with ``agent.target.opponent`` as the full path of a model.
 
-    A RUN becomes its newest model, as of the first call that names it: the same command
-    goes on against the same model.
+    A RUN becomes its newest model at the first call that names the RUN: later calls
+    with the same command keep this model.
 
     Args:
-        config: Of this call.
+        config: The config of this call.
         run: The run.
         known: The run's config before this call; None for a new run.
 
     Raises:
-        UsageError: There is no such opponent, it cannot play the task, or models were
-            played by other settings already.
+        UsageError: There is no such opponent, it cannot play the task, or models have
+            already met it by other settings.
     """
     target = config.agent.target
     if not target.opponent:
@@ -46,5 +46,5 @@ def checked_target(
 
 
 def _is_model_of(path: str, word: str) -> bool:
-    """Returns whether a path is that of a model of the run that a word names."""
+    """Returns whether a path is a model of the run that a word names."""
     return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()

@@ -1,1 +1,1 @@
-"""Roles that play a run's models: the gate, ratings, games against a target."""
+"""Roles that play matches of a run's models: gate, ratings and target."""

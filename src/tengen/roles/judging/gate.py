@@ -1,7 +1,7 @@
-"""Role ``gate``: one turn decides on a candidate, the newest where a match is played.
+"""Role ``gate``: one turn accepts or rejects a candidate.
 
-A gate that plays may be slower than the learner. It is not to judge what newer
-candidates have overtaken, so it passes those over, as KataGo's gatekeeper does.
+A gate that plays matches may be slower than the learner. So it judges the newest
+candidate and rejects older ones without a match, as KataGo's gatekeeper does.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_e
 __all__ = ["GateRole"]
 
 _NUM_KEPT = 20
-"""Models that stay where no experience names them: those that made unrolls, which are
-removed once they were learned from, and those that were rejected and made none. Games
-stay, and so do the models that played them."""
+"""How many models are kept that no experience names: models whose unrolls were learned
+from and removed, and rejected models. Games are kept, and so are the models that played
+them."""
 
 _EVENT_EVERY_S = 10.0
-"""How often a match is told of outside the view."""
+"""Seconds between two reports of a match outside the view."""
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
 
@@ -75,11 +75,11 @@ class GateRole:
         self._remove_matches()
 
     def turn(self) -> Report | None:
-        """Decides on one candidate; None where there is none.
+        """Decides on one candidate; returns None if there is none.
 
-        Where a match is played it is the one whose match has begun, else the newest,
-        and all older ones are passed over, into ``rejected``. An ``AcceptAllGate``
-        takes the oldest: all pass, at the cost of a rename.
+        A gate that plays takes the candidate whose match has begun, else the newest
+        one, and moves all older ones to ``rejected``. An ``AcceptAllGate`` takes the
+        oldest, as each passes at the cost of a rename.
         """
         numbers = self._run.candidates.numbers()
         self.waits_for = "" if numbers else _NO_CANDIDATE
@@ -92,7 +92,8 @@ class GateRole:
         champion = self._run.models.latest()
         is_accepted = True
         if champion is not None and not isinstance(gate, AcceptAllGate):
-            # Before its match begins: a damaged candidate must not keep the gate.
+            # Loaded before the match begins, so that a damaged candidate does not block
+            # the gate.
             players = (
                 self._player(self._run.candidates, candidate),
                 self._player(self._run.models, champion),
@@ -104,14 +105,15 @@ class GateRole:
             try:
                 verdict = self._judge(gate, candidate, players, journal)
             except MatchStopped:
-                # The candidate waits; its match goes on with the games that it has.
+                # The candidate waits; its match will go on after the games that it has.
                 return {**report, "stopped": True}
             finally:
                 journal.close()
             report |= verdict.results.to_json()
             is_accepted = verdict.is_accepted
             self._publish_games(candidate, champion, verdict)
-        # Before the candidate moves: after a kill the same one is decided on again.
+        # Done before the candidate moves, so that after a kill the same one is decided
+        # on.
         passed_over = [n for n in self._run.candidates.numbers() if n < candidate]
         for number in passed_over:
             reject(self._run, number)
@@ -185,21 +187,22 @@ class GateRole:
         return self._run.eval / f"gate-{candidate:06d}"
 
     def _begun_or_newest(self, numbers: list[int]) -> int:
-        """Returns the candidate whose match was stopped or killed, else the newest.
+        """Returns the candidate with an unfinished match, else the newest.
 
-        That match goes on, whatever came since: a gate that is stopped more often than
-        it decides would begin anew for ever.
+        An unfinished match goes on, whatever candidates came since. Otherwise a gate
+        that is stopped often would never finish one.
         """
         begun = [number for number in numbers if self._match_folder(number).exists()]
         return max(begun or numbers)
 
     def _journal(self, gate: PlayedGate, candidate: int, champion: int) -> MatchJournal:
-        """Returns the journal of a match; the games do not depend on who may pass."""
+        """Returns a match's journal; its games do not depend on the threshold."""
         key = {
             "task": self._config.task,
             "candidate": candidate,
             "champion": champion,
-            # A number may come again, for one that was taken out by hand.
+            # A candidate that was removed by hand may be made again with the same
+            # number.
             "sha256": [
                 self._sha256(self._run.candidates, candidate),
                 self._sha256(self._run.models, champion),
@@ -213,7 +216,7 @@ class GateRole:
         return MatchJournal(self._match_folder(candidate), key)
 
     def _remove_matches(self) -> None:
-        """Removes what a kill left of matches whose candidates were decided on."""
+        """Removes files that a kill left of finished matches."""
         waiting = {self._match_folder(n) for n in self._run.candidates.numbers()}
         for folder in self._run.eval.glob("gate-*"):
             if folder not in waiting:
@@ -222,7 +225,7 @@ class GateRole:
     def _publish_games(
         self, candidate: int, champion: int, verdict: GateVerdict
     ) -> None:
-        """Keeps the games of a verdict in ``RUN/games/gate``, and the newest of all."""
+        """Keeps the games of a verdict in ``RUN/games/gate``, and removes old ones."""
         num_kept = verdict.results.gate.matches_kept
         if num_kept == 0:
             return
@@ -232,7 +235,7 @@ class GateRole:
         except OSError as error:
             raise storage_error(folder.path, error) from error
         remove_leftovers(folder.path)
-        # A kill may have come between this and the candidate's move.
+        # After a kill before the candidate's move the games may be there already.
         if not folder.entry(candidate).exists():
             names = (f"{candidate:06d}", f"{champion:06d}")
             folder.publish(

@@ -16,11 +16,11 @@ from tengen.run import RunDirectory
 __all__ = ["RateRole"]
 
 _TIME_LIMIT_S = 10.0
-"""No round of games begins later in a turn than this."""
+"""Seconds of a turn after which no further round of games begins."""
 
 
 class RateRole:
-    """Rates models; see ``Role``. What it plays is kept in ``RUN/eval``.
+    """Rates models; see ``Role``. Results are kept in ``RUN/eval``.
 
     Args:
         config: The run's config.
@@ -46,7 +46,7 @@ class RateRole:
         self._wanted = config.agent.signature(config.task)
 
     def turn(self) -> Report | None:
-        """Rates the newest model; None where there is none."""
+        """Rates the newest model; returns None if there is none."""
         model = self._run.models.latest()
         self.waits_for = "no model is published yet" if model is None else ""
         if model is None:

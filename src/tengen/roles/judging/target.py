@@ -44,20 +44,20 @@ __all__ = ["EvalRole"]
 
 _LOOK_S = 0.2
 _AHEAD = 2
-"""Matches that a process plays at besides the first one that is open."""
+"""Most matches that a process works on beyond the first open one."""
 _NAMES = 64
-"""Of claims. Two parts that have one name are played one after the other."""
+"""Number of lock names. Two parts with the same name are played one after the other."""
 _MAX_DISPUTED = 0.02
-"""Share of a match's games; the rest decides."""
+"""The largest share of a match's games that may be disputed."""
 
 
 class EvalRole:
     """Plays models against the run's target; see ``Role``.
 
-    Any number of processes may, which share the games of a match by parts. Whoever
-    finds the last part publishes the match's record. Who finds every part of the first
-    open match taken plays at the next ones meanwhile. While the run is to have more
-    models those that are there are played, and there is no result.
+    Any number of processes share the games of a match by parts. The process that finds
+    all parts done publishes the match's record. A process that finds every part of the
+    first open match taken works on the next matches. While the run is still to get
+    models, matches are played, but no result is published.
 
     Args:
         config: The run's config.
@@ -65,7 +65,7 @@ class EvalRole:
         context: Threads, stop and progress.
 
     Raises:
-        UsageError: The run has no target, or another one than games were played by.
+        UsageError: The run has no target, or games were played against another target.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class EvalRole:
         self._model: tuple[int, ModelPlayer] | None = None
 
     def turn(self) -> Report | None:
-        """Plays a part of a match, or publishes what came of one; None at the end."""
+        """Plays a part of a match, or publishes a result; returns None at the end."""
         while True:
             self.waits_for = ""
             models = self._run.models.numbers()
@@ -105,7 +105,7 @@ class EvalRole:
                     if is_mine:
                         self._context.write(lambda: publish_history(self._run))
             if current_result(self._files, self._iterations) is not None:
-                # What others played ahead, or a kill left.
+                # Games that other processes played ahead, or that a kill left.
                 self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -121,15 +121,15 @@ class EvalRole:
             for match in matches[: 1 + _AHEAD]:
                 if (report := self._work_at(match)) is not None:
                     return report
-            # Others play the rest.
+            # Other processes play the rest.
             if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: the role holds nothing."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
-        """Plays a part that nobody plays, or ends the match; None where neither is."""
+        """Plays a free part or ends the match; returns None if neither is possible."""
         chunks = match.chunks(self._target.chunk_games)
         missing = [
             chunk
@@ -147,17 +147,17 @@ class EvalRole:
         return None
 
     def _is_there(self, match: TargetMatch, chunk: int) -> bool:
-        # Another process may have ended the match since it was looked at.
+        # Another process may have ended the match meanwhile.
         is_recorded = self._files.record(match.name) is not None
         return is_recorded or self._files.has_games(match.name, chunk)
 
     @contextlib.contextmanager
     def _claimed(self, name: str) -> Iterator[bool]:
-        """Yields whether this process alone works at something."""
+        """Yields whether this process got the lock of that name."""
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:
-            with contextlib.suppress(UsageError):  # another was faster
+            with contextlib.suppress(UsageError):  # another process was faster
                 lock = self._run.lock(name)
         try:
             yield lock is not None
@@ -208,8 +208,8 @@ class EvalRole:
         if len(played) != match.num_games:
             raise RunError(
                 f"games ({len(played)} of model {match.model}) must be "
-                f"{match.num_games}; remove {self._files.folder / match.name}, they "
-                f"are played again"
+                f"{match.num_games}; remove {self._files.folder / match.name}, then "
+                "they are played again"
             )
         scores = [game.score_a for game in played]
         tally = Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
@@ -220,7 +220,7 @@ class EvalRole:
                 f"must be disputed in {_MAX_DISPUTED:.0%} at most; give the target "
                 f"the rules of {self._config.task}"
             )
-        # Perhaps somebody has replaced it since the first game.
+        # The target may have been replaced since the first game.
         check_terms(self._files, self._target, self._searches)
         meta = read_meta(self._run.models.entry(match.model), error=RunError)
         record = TargetRecord(
@@ -254,14 +254,14 @@ class EvalRole:
         }
 
     def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:
-        """Keeps the games for people, in ``RUN/games/target``."""
+        """Writes the games to ``RUN/games/target``, for people."""
         name = "target-confirm" if match.confirms else "target"
         folder = NumberedFolder(self._run.games / name)
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise storage_error(folder.path, error) from error
-        # A kill may have come between this and the record.
+        # After a kill before the record was written, the games may be there already.
         if folder.entry(match.model).exists():
             return
         names = (f"{match.model:06d}", self._target.opponent)

@@ -1,1 +1,1 @@
-"""Roles that learn: batches drawn ahead, steps by one or several, models exported."""
+"""Roles that learn: shuffle, learn, follow and export."""

@@ -1,4 +1,4 @@
-"""``tengen learn RUN``: learns by itself, or follows the learner that leads."""
+"""``tengen learn RUN``: one learner by itself, which leads or follows the leader."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen learn``."""
     command.add_arguments(parser)
     command.add_index(
-        parser, "which of the run's learners it is, from 0, the one that leads"
+        parser, "which of the run's learners this is; 0 leads, the others follow"
     )
 
 
 def learn(args: argparse.Namespace) -> dict[str, Any]:
-    """Learns from what arrives.
+    """Learns from the experience that arrives.
 
     Raises:
         UsageError: ``--index`` is not below the run's number of learners.

@@ -1,4 +1,4 @@
-"""Role ``export``: one turn makes a candidate of the newest checkpoint."""
+"""Role ``export``: one turn makes a candidate from the newest checkpoint."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ __all__ = ["ExportRole"]
 
 _CHECK_ROWS = 128
 _INT8_ROWS = 768
-# Fewer say too little of a model to trust its rounding.
+# Fewer rows are not enough to check a model's rounding.
 _MIN_INT8_ROWS = 48
 
 
 class ExportRole:
-    """Exports the averaged weights of checkpoints that no model has yet; see ``Role``.
+    """Exports the averaged weights of new checkpoints; see ``Role``.
 
-    Each exported model is compared with its torch source, on positions of games,
-    before anyone sees it. In a run in int8 it is quantised too, on positions of the
-    newest generation; where that costs too much, and for the first model, which has no
-    games yet, it is published without and plays in bf16, or fp32 where the CPU has no
-    bf16. In a run that computes by torch models have no graph at all.
+    Each exported model is compared with its torch source, on positions of games, before
+    it is published. In a run in int8 it is also quantised, on positions of the newest
+    generation. If int8 loses too much, and for the first model, which has no games yet,
+    the model is published without int8; it then plays in bf16, or in fp32 if the CPU
+    has no bf16. In a run that computes by torch models have no graph.
 
     Args:
         config: The run's config.
@@ -70,14 +70,14 @@ class ExportRole:
         self._lock = run.lock("export")
         self._exporter = ModelExporter(run.path / "templates")
         self._has_warned = False
-        # The newest checkpoint and the next model when there was nothing to export, so
-        # that a role that polls does not read a checkpoint each time.
+        # The newest checkpoint and next model number when there was nothing to export,
+        # so that polling does not read a checkpoint each time.
         self._exported: tuple[int, int] | None = None
-        # Where only the source itself evaluates, there is nothing to compare.
+        # If only torch evaluates, there is nothing to compare.
         self._inputs = config.agent.sample_inputs(config.task, _CHECK_ROWS, config.seed)
 
     def turn(self) -> Report | None:
-        """Exports the newest checkpoint; None where it is exported already."""
+        """Exports the newest checkpoint; returns None if it is exported already."""
         number = self._run.checkpoints.latest()
         if number is None:
             self.waits_for = "there is no checkpoint; run tengen learn first"
@@ -110,13 +110,13 @@ class ExportRole:
                 checkpoint=number,
                 learn_from=self._config.agent.learn_from,
                 initial_model=self._config.learner.initial_model,
-                # Checkpoints of earlier code have none.
+                # Checkpoints of earlier versions have no such data.
                 **saved.extra.get("data", {}),
                 **saved.extra.get("times", {}),
             ),
             sha256={},
         )
-        # Not the checkpoint's: one that was taken out by hand is made again.
+        # Not the checkpoint's number: a model that was removed by hand is made again.
         candidate = next_number(self._run)
         report: dict[str, Any] = {"candidate": candidate, "check": {}}
 
@@ -146,7 +146,7 @@ class ExportRole:
         if again is not None or self._config.inference.has_auto:
             self._choose(directory, again or self._config.inference, meta.net)
         inference = self._config.inference
-        # Without an int8 graph so far, this is the float model in any case.
+        # There is no int8 graph yet, so this is the float model.
         backend = open_backend(directory, inference, 1)
         checked = check_export(directory, backend, self._inputs)
         report: dict[str, Any] = {"check": checked.record()}
@@ -174,7 +174,8 @@ class ExportRole:
 
         Args:
             directory: A model.
-            inference: What was asked for, with what is open.
+            inference: The settings before the choice, with ``auto`` where a value is
+                open.
             net: The model's network.
         """
         int8_s, num_evaluations = 0.0, 0.0
@@ -182,7 +183,7 @@ class ExportRole:
         has_graph = (directory / ONNX_FILE).exists()
         is_possible = can_quantise() and self._config.net.can_quantise
         if is_open and inference.backend != "torch" and has_graph and is_possible:
-            # For the trial of its speed; what it answers is of no account yet.
+            # Only for the trial of speed: the answers do not matter yet.
             planes = self._inputs["planes"].astype(np.float32)
             begun_s = time.monotonic()
             quantise(directory, np.resize(planes, (_INT8_ROWS, *planes.shape[1:])))
@@ -240,7 +241,7 @@ class ExportRole:
 
 
 def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
-    """Returns a checkpoint; the newest, where the learner removed it meanwhile."""
+    """Returns a checkpoint, or the newest if the learner has removed it meanwhile."""
     while True:
         try:
             return number, read_model(run.checkpoints.entry(number))
@@ -254,7 +255,7 @@ def _read_newest(run: RunDirectory, number: int) -> tuple[int, SavedModel]:
 def _exported_steps(run: RunDirectory) -> int:
     """Returns the learner steps of the newest model of any kind, -1 without one."""
     newest = -1
-    # In the order in which the gate moves them.
+    # In the order in which the gate moves models.
     for folder in (run.candidates, run.rejected, run.models):
         number = folder.latest()
         if number is None:
@@ -265,5 +266,5 @@ def _exported_steps(run: RunDirectory) -> int:
         except RunError:
             if folder.entry(number).exists():
                 raise
-            # The gate moved it on: it is in a folder that is still to be looked at.
+            # The gate has moved it to a folder that is still to be looked at.
     return newest

@@ -1,4 +1,4 @@
-"""Role ``follow``: a further learner, which makes each step of role ``learn`` too."""
+"""Role ``follow``: a further learner, which shares each step of role ``learn``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["FollowRole"]
 
 _PATIENCE_S = 2.0
 _TURN_S = 1.0
-# Between two looks for a leader.
+# Seconds between two looks for a leader.
 _WAIT_S = 0.2
 
 
 class FollowRole:
-    """Follows the leading learner until that ends; see ``Role``.
+    """Follows the leading learner until the leader ends; see ``Role``.
 
-    It has no files: what it knows it has from the leader. Killed at any instant, it
-    costs the leader one step, or two batches that were drawn.
+    A follower has no files: it gets everything from the leader. If it is killed at any
+    instant, the leader loses one step, or two batches that were drawn.
 
     Args:
         config: The run's config.
@@ -56,7 +56,7 @@ class FollowRole:
         keep_freed_memory()
 
     def turn(self) -> Report | None:
-        """Follows for a second; None where nobody leads."""
+        """Follows for a second; returns None if there is no leader."""
         if self._follower is None:
             try:
                 connection = self._connect()
@@ -111,7 +111,7 @@ class FollowRole:
         return client.open_now(message)[0]
 
     def _make_learner(self, stage: int) -> Learner:
-        """Returns a learner of a stage's network; the leader's state is to come."""
+        """Returns a learner with a stage's network, without the leader's state."""
         config = self._config
         with torch.random.fork_rng(devices=[]):
             net = config.nets[stage].build(self._wanted).to(self._device)

@@ -1,4 +1,4 @@
-"""The learner's door for those that follow it."""
+"""The service of the leading learner, for the learners that follow it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LOOPBACK = "127.0.0.1"
 def lead(
     config: RunConfig, run: RunDirectory, context: RoleContext, experience: Experience
 ) -> Leading | None:
-    """Returns the door of a learner that may be followed; None where nobody may.
+    """Returns the service of a leading learner; None if the run has one learner.
 
     Args:
-        config: The run's.
+        config: The run's config.
         run: The run.
         context: Whether roles work at once; where they take turns one learner learns.
-        experience: The learner's.
+        experience: The learner's experience.
 
     Raises:
-        UsageError: ``launch.listen`` cannot be used, or another process is there.
+        UsageError: ``launch.listen`` cannot be used, or another process listens there.
     """
     count = config.launch.of("learn").count
     if count == 1 or not context.at_once:
@@ -60,7 +60,7 @@ class Leading:
         if doors.net is not None:
             host = NetAddress.parse(doors.net.listen).host
             if host in ANYWHERE:
-                # Others are told where to come: it must be one address.
+                # Followers are told the address, so it must be one address.
                 host = platform.node()
         self.team = Team(
             experience,
@@ -70,7 +70,7 @@ class Leading:
             stop=context.stop,
             say=context.say,
         )
-        # An address that cannot be used is refused before anything is there to remove.
+        # Listen first: if the address cannot be used, there is nothing to remove yet.
         listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
         self._folder = HostFolder(LEARNERS, doors.folder)
         listeners.append(self._folder.listen())
@@ -78,7 +78,7 @@ class Leading:
         doors.publish()
 
     def close(self) -> None:
-        """Lets all followers go, and no more in. A second call does nothing."""
+        """Disconnects all followers and stops listening. A second call does nothing."""
         for server in self._servers:
             server.close()
         self.team.close()

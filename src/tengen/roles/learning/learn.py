@@ -1,4 +1,4 @@
-"""Role ``learn``: one turn learns from what arrived, then checkpoints."""
+"""Role ``learn``: one turn learns from new experience and writes a checkpoint."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from tengen.run.actor_counts import read_actor_counts
 __all__ = ["LearnRole"]
 
 _PROGRESS_INTERVAL_S = 0.25
-# Where another turn follows in this process: how old a checkpoint is when the next one
-# is saved.
+# Where another turn follows in this process: seconds between two checkpoints.
 _SAVE_S = 10.0
-# Where actors work at the same time: how long a turn waits for their items, and after
-# how many steps it looks at the clock.
+# Where actors work at the same time: seconds that a turn waits for their items, and the
+# steps after which it looks at the clock.
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
-# What a checkpoint tells the models made of it; window_bytes is a process's own.
+# Counts that a checkpoint passes on to its models; window_bytes depends on the process.
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
 class LearnRole:
     """Learns; see ``Role``. Its first turn on a new run only publishes checkpoint 0.
 
-    A turn ends when the rate limiter's samples are used, or after an epoch of them; the
-    next one goes on with the rest. A stopped turn checkpoints what it did and the next
-    one goes on, to the same bits; a killed one is redone.
-    Where the acting role is in this process and computes by torch, as in environments
-    whose roles take turns, it acts by the learner's own network. Then a turn that is
-    not the last saves its checkpoint only if the one before is some seconds old, and
-    a kill costs the turns since; ``close`` saves what no checkpoint has.
-    The network grows at the begin of a turn, and the turn's checkpoint keeps it.
-    Where ``launch.roles.learn.count`` is more than 1 and all roles work at once, roles
-    ``follow`` make its steps with it; it alone has the experience and the files.
+    A turn ends when the samples that the rate limiter allows are used, or after an
+    epoch of samples; the next turn goes on with the rest. A stopped turn writes a
+    checkpoint and the next turn goes on from it, with the same bits as without the
+    stop. A killed turn is redone. If the acting role is in this process and computes by
+    torch, as in environments whose roles take turns, it acts by the learner's own
+    network. Then a turn that is not the last writes a checkpoint only if the last one
+    is some seconds old, and a kill loses the turns since that checkpoint; ``close``
+    saves them. The network grows at the beginning of a turn, and the turn's checkpoint
+    has the larger network. If ``launch.roles.learn.count`` is above 1 and all roles
+    work at once, roles ``follow`` share the steps of this role, which alone has the
+    experience and the files.
 
     Args:
         config: The run's config.
@@ -88,44 +88,47 @@ class LearnRole:
             extra = read_extra(run.checkpoints.entry(self._number))
         self._generation = int(extra["generation"])
         self._core_minutes = core_minutes_of(extra)
-        # Where each stage that has begun did.
+        # The learner step at which each stage began.
         self._grown_at: list[int] = list(extra["grown_at"])
         self._schedule = config.agent.schedule(config)
         self._goes_on = context.at_once and bool(self._schedule.serving)
         self._acts_here = self._schedule.is_shared and not context.at_once
         self._hands_over = self._acts_here and not needs_graph(config.inference)
-        # Whether a turn did what no checkpoint has; and whether the last one ended as
-        # it should, so that there is a state to save.
+        # Whether a turn did something that no checkpoint has; and whether the last turn
+        # ended normally, so that its state can be saved.
         self._is_unsaved = False
         self._is_whole = True
         self._saved_s = -math.inf
-        # Of a turn, waiting for actors.
+        # Seconds of a turn spent waiting for actors.
         self._idle_s = 0.0
-        # Of the steps that no checkpoint has, UNIX seconds.
+        # Begin and end of the steps that no checkpoint has, in UNIX seconds.
         self._times: dict[str, float] = {}
-        # Of a run that has learned already nobody knows when that began.
+        # If a run has learned already, the time when learning began is not known.
         self._keeps_time = config.agent.iterations > 0 and not self._number
-        # Before any data is touched; a run that bootstraps makes its own first games.
+        # Begun before any data is read; a run that bootstraps plays its first games
+        # itself.
         if self._keeps_time and learner.initial_model:
             begin_clock(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
         self._leading = lead(config, run, context, self._experience)
         if self._number is None:
-            # What an update draws; a checkpoint has the generator from here on.
+            # For random draws of an update; checkpoints keep the generator's state from
+            # here on.
             torch.manual_seed(config.seed)
         self._tell_stage()
         self._learner = self._make_learner(self._initial_net())
         if self._number is not None:
             load_checkpoint(run.checkpoints.entry(self._number), self._learner)
         elif learner.initial_model and learner.optimizer.rates:
-            # Boundaries between rates count the steps behind the model too.
+            # Boundaries between learning rates also count the initial model's steps.
             model = fitting_model(config, self._wanted)
             self._learner.optimizer.num_steps = model.meta.num_steps
 
     def turn(self) -> Report | None:
-        """Learns what the table allows now; None where there is nothing new.
+        """Learns as much as the table allows now; returns None if there is nothing new.
 
-        Rows that are too few to learn from are reported, and nothing is published.
+        If there are too few rows to learn from, they are reported and nothing is
+        published.
         """
         self.waits_for = ""
         if self._number is None:
@@ -176,7 +179,7 @@ class LearnRole:
         }
 
     def close(self) -> None:
-        """Saves, ends the learner's threads and lets another process learn.
+        """Saves, ends the learner's threads, and frees the learner's lock.
 
         Raises:
             RunError: The disk refuses.
@@ -187,13 +190,13 @@ class LearnRole:
             ending.callback(self._experience.close)
             ending.callback(self._learner.close)
             if self._leading is not None:
-                # First: what followers still do for a step ends with the group.
+                # First, so that followers' work on a step ends with the group.
                 self._leading.close()
             if self._is_unsaved and self._is_whole:
                 self._save()
 
     def _took_in(self, arrived: int, generation: int) -> Report:
-        """The report of a turn with too few rows to learn, which publishes nothing."""
+        """Returns the report of a turn with too few rows, which publishes nothing."""
         return {
             "num_steps": 0,
             "lacks": self.waits_for,
@@ -203,7 +206,7 @@ class LearnRole:
         }
 
     def _with_acted(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Adds what actors of other processes made to counts of the experience."""
+        """Adds the counts of actors in other processes to those of the experience."""
         counts = read_actor_counts(self._run)
         return {**values, **{name: values[name] + counts[name] for name in counts}}
 
@@ -221,7 +224,7 @@ class LearnRole:
         return self._experience.available() // self._config.learner.batch_size
 
     def _validate(self) -> dict[str, Any]:
-        """The losses on games that are kept from learning; empty where none are."""
+        """Returns the losses on validation games; empty if there are none."""
         columns = self._experience.validation(NUM_VALIDATION_ROWS)
         if columns is None:
             return {}
@@ -236,14 +239,14 @@ class LearnRole:
             return config.build(self._wanted)
 
     def _net_of_model(self, config: NetConfig) -> Net:
-        """The network that the initial model has, or one that grows from it."""
+        """Returns the initial model's network, or one that has grown from it."""
         net = load_head(fitting_model(self._config, self._wanted).path).head.net
         if net.config != config:
             net = net.grown(config)
         return net.requires_grad_(True)
 
     def _make_learner(self, net: Net) -> Learner:
-        # What an update copies of the network is then where the network is.
+        # First, so that copies which an update makes are on the same device.
         net = net.to(self._device)
         return Learner(
             self._config.learner,
@@ -256,17 +259,17 @@ class LearnRole:
         )
 
     def _counts_of_team(self) -> dict[str, int]:
-        """How many learn, and how many were lost; nothing where one learner does."""
+        """Returns how many learners there are and were lost; empty for one learner."""
         if self._leading is None:
             return {}
         team = self._leading.team
         return {"num_learners": team.size, "num_lost_learners": team.num_lost}
 
     def _begin_stages(self) -> bool:
-        """Begins the stages that are due; those begun stay, whatever the budget is.
+        """Begins the stages that are due; stages never end, whatever the budget is.
 
         Returns:
-            Whether there were any.
+            Whether a stage began.
         """
         history = History(
             core_minutes=self._context.core_minutes or self._core_minutes,
@@ -285,14 +288,14 @@ class LearnRole:
             self._leading.team.stage = len(self._grown_at)
 
     def _grow(self, config: NetConfig) -> None:
-        """Moves to a larger network that computes the same; its average starts anew."""
+        """Moves to a larger network that computes the same; the average starts anew."""
         old = self._learner
         old.close()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._config.seed + self._generation)
             grown = old.optimizer.average.grown(config).requires_grad_(True)
         self._learner = self._make_learner(grown)
-        # The optimizer begins anew, and so its warm-up and the average do.
+        # The optimizer begins anew, and so do its warm-up and the average.
         self._learner.load_state(
             self._learner.state()._replace(
                 num_steps=old.num_steps, num_samples=old.num_samples
@@ -325,7 +328,7 @@ class LearnRole:
         return {"num_steps": done, "total_steps": self._learner.num_steps, **means}
 
     def _steps(self, num_steps: int) -> Iterator[dict[str, float]]:
-        """Makes the steps of a turn, and of what actors make meanwhile."""
+        """Makes the steps of a turn, and those that actors allow meanwhile."""
         learner, stop = self._learner, self._context.stop
         if not self._goes_on:
             yield from learner.steps(num_steps, stop)
@@ -343,7 +346,7 @@ class LearnRole:
             num_steps = min(self._num_allowed(), left)
 
     def _keep(self) -> None:
-        """Hands over what was learned, and saves it, unless that can wait."""
+        """Hands the network to the actor, and saves it unless that can wait."""
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
@@ -356,7 +359,7 @@ class LearnRole:
 
     def _save(self) -> None:
         self._number = 0 if self._number is None else self._number + 1
-        # Without what actors of other processes made, which they keep themselves.
+        # Without the counts of actors in other processes, which they keep themselves.
         table = self._experience.state()
         described = self._with_acted(self._experience.describe())
         if self._context.core_minutes is not None:

@@ -22,8 +22,8 @@ __all__ = ["ShuffleRole"]
 class ShuffleRole:
     """Writes ``RUN/shuffled``; see ``Role`` and ``Shuffler``.
 
-    A turn waits until the learner's newest checkpoint has reached the turn before, and
-    removes those that no checkpoint needs any more.
+    A turn waits until the learner's newest checkpoint has reached the previous shuffled
+    turn, and removes shuffled turns that no checkpoint needs any more.
 
     Args:
         config: The run's config.
@@ -31,8 +31,8 @@ class ShuffleRole:
         context: Threads and stop.
 
     Raises:
-        UsageError: The learner draws for itself, or another process shuffles.
-        RunError: A segment is damaged, or the memory does not suffice.
+        UsageError: The learner itself draws, or another process shuffles.
+        RunError: A segment is damaged, or there is too little memory.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ShuffleRole:
         self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
-        """Draws; None where there is nothing new or the learner has enough."""
+        """Draws; returns None if there is nothing new or the learner has enough."""
         self.waits_for = ""
         needed, reached = self._learner_turns()
         self._run.shuffled.retire_before(needed)
@@ -61,7 +61,7 @@ class ShuffleRole:
         if reached < self._shuffler.newest:
             self.waits_for = (
                 f"shuffled turn ({self._shuffler.newest:06d}) must be begun by the "
-                f"learner before the next one; run tengen learn"
+                "learner before the next one is drawn; run tengen learn"
             )
             return None
         start_s = time.monotonic()
@@ -105,7 +105,8 @@ class ShuffleRole:
     def _learner_turns(self) -> tuple[int, int]:
         """Returns the first turn that a checkpoint needs, and the last one begun.
 
-        One that has fewer rows than a batch counts as begun: the learner needs more.
+        A turn with fewer rows than a batch counts as begun, because the learner needs
+        more.
         """
         places = []
         for number in self._run.checkpoints.numbers():
@@ -115,7 +116,7 @@ class ShuffleRole:
                 places.append((int(table["turn"]), int(table["row"])))
             except RunError:
                 if path.exists():
-                    raise  # else the learner has removed it meanwhile
+                    raise  # otherwise the learner has removed it meanwhile
         if not places:
             return 0, -1
         turn, row = places[-1]

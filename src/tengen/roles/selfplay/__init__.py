@@ -1,1 +1,1 @@
-"""Role ``selfplay``: generations of games, forks, and whether resigning is safe."""
+"""Role ``selfplay``: plays generations of games, with forks and resignation."""

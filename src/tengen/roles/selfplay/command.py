@@ -1,4 +1,4 @@
-"""``tengen selfplay RUN``: self-play by itself, on one machine of many."""
+"""``tengen selfplay RUN``: self-play by itself, on any machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
     """Plays generations.
 
     Raises:
-        UsageError: ``--games`` is out of its range, or ``--connect`` is no address.
+        UsageError: ``--games`` is out of its range, or ``--connect`` is not an address.
         RunError: As ``command.serve``.
     """
     if args.games is not None:

@@ -1,4 +1,4 @@
-"""The games that those of a generation may fork off: core/selfplay/openings/fork.h."""
+"""The earlier games that a generation's games may begin from, as forks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["fork_sources"]
 
 
 def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]]]:
-    """Returns variant and moves of the games of the newest generation before one.
+    """Returns variant and moves of each game of the newest earlier generation.
 
-    Of a run with one writer that is the generation before it; with several, the newest
-    that was sealed, so that one which another process takes over after a kill may fork
-    off other games than it began with. Empty for the first.
+    With one writer this is the generation before. With several writers it is the newest
+    sealed one, so a generation that another process takes over after a kill may fork
+    off other games than it began with. Empty for the first generation. Used by
+    core/selfplay/openings/fork.h.
 
     Args:
         experience: ``RUN/experience``.
-        generation: That is to be played.
+        generation: The generation that is to be played.
 
     Raises:
         RunError: A segment is damaged.

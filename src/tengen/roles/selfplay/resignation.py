@@ -1,15 +1,15 @@
-"""When games may be resigned: while games that were played on show that it is safe.
+"""When games may be resigned: only while games played on show that it is safe.
 
-A share of the games is never resigned, and before the first proof none is. The sealed
-games tell how often somebody who would have resigned did not lose. Whether the next
-generation may resign is a function of them alone, so that a run that is killed and
-resumed plays the same games.
+A share of the games is played on without resigning, and at first all games are. The
+sealed games of this kind show how often a player who would have resigned did not lose.
+They alone decide whether the next generation may resign, so that a run that is killed
+and resumed plays the same games.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge"
 (AlphaGo Zero), Methods.
 
-Differs from the paper: the threshold stays, and resignation is refused where it is not
-safe; the paper moves the threshold.
+Differs from the paper: the threshold is fixed, and resignation is not allowed where it
+is not safe; the paper adjusts the threshold.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResignationCheck:
-    """What decided games that were played on came to."""
+    """The results of decided games that were played on."""
 
     num_checked: int
-    """Games played to their end in which somebody would have resigned."""
+    """Games played to their end in which a player would have resigned."""
     num_false: int
-    """Those of them that this player did not lose."""
+    """Games among ``num_checked`` that this player did not lose."""
 
     def allows(self, max_false_share: float) -> bool:
-        """Returns whether that is enough to resign, and seldom enough wrong."""
+        """Returns whether there are enough games, and few enough wrong resignations."""
         is_enough = self.num_checked >= _ENOUGH_GAMES
         return is_enough and self.num_false <= max_false_share * self.num_checked
 
@@ -60,7 +60,7 @@ def check_resignation(
 ) -> ResignationCheck:
     """Counts over the newest sealed generations before ``generation``.
 
-    Goes back as far as it takes to see enough games, at most 16 generations.
+    Goes back until there are enough games, at most 16 generations.
 
     Raises:
         RunError: A segment is damaged.

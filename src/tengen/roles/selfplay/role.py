@@ -41,21 +41,21 @@ __all__ = ["SelfplayRole"]
 
 _SENT_S = 10.0
 _PARTS_OF_PASS = 4
-"""Parts that each process seals of its share of a pass's games. When the games suffice
-each process has half a part more, so that an eighth of a pass is played in vain. A part
-costs each game that goes on a few plies, and the run a folder."""
+"""Parts in which each process seals its share of a pass's games. When the games
+suffice, each process has half a part more on average, so an eighth of a pass is wasted.
+A part costs each game in flight a few plies, and the run a folder."""
 _NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
 class SelfplayRole:
     """Plays generations; see ``Role``.
 
-    Native games are played by threads of this process. A game in Python would hold the
-    interpreter's lock for all of them, so it is played by as many processes.
+    Native games are played by threads of this process. In a game in Python threads
+    would wait for the interpreter's lock, so it is played by as many processes.
 
-    A killed generation is continued: its durable games count, the others are played
-    again from their own random streams, and on one model the sealed segment comes out
-    the same.
+    A killed generation is continued: its durable games count, and the others are played
+    again from their own random streams. On one model the sealed segment is the same as
+    without the kill.
 
     Args:
         config: The run's config.
@@ -93,14 +93,14 @@ class SelfplayRole:
             self._processes = SelfplayProcesses(context.num_threads)
 
     def turn(self) -> Report | None:
-        """Plays a generation to its end; None where no model is published yet."""
+        """Plays a generation to its end; returns None if no model is published yet."""
         model = self._run.models.latest()
         self.waits_for = _NO_MODEL if model is None else ""
         if model is None:
             return None
         before = self._context.sealed
         sealed = sealed_generation(self._writer.directory)
-        # What the run's host knows of a mirror's segments is older than the mirror.
+        # The mirror knows more of its segments than the run's host does.
         mirror = self._context.mirror
         if mirror is None and before is not None and sealed > before:
             return self._sealed_before(sealed, model)
@@ -155,7 +155,7 @@ class SelfplayRole:
                     wanted,
                     opened,
                     part_games,
-                    # Enough games of a random model are not followed by more of them.
+                    # Once there are enough games of a random model, no more are played.
                     ends_with_model=part_games > 0 and self._is_bootstrap(model),
                 )
             else:
@@ -167,7 +167,8 @@ class SelfplayRole:
         if not stopped:
             self._context.write(lambda: self._seal(writer, generation, is_over))
             if mirror is not None and self._context.is_vouched:
-                # Whoever gives the turns takes the games for played, and learned from.
+                # The runner assumes that the games of an ended turn can be learned
+                # from.
                 mirror.wait_until_sent(_SENT_S)
         return {
             "generation": generation,
@@ -184,24 +185,24 @@ class SelfplayRole:
         }
 
     def _is_bootstrap(self, model: int) -> bool:
-        """Returns whether a model's games are those of a bootstrap."""
+        """Returns whether a model's games are bootstrap games."""
         is_random = model == 0 and not self._config.learner.initial_model
         return self._bootstrap is not None and is_random
 
     def _played(self, model: int) -> SelfplayConfig:
-        """Returns how games are played that begin on a model."""
+        """Returns the settings of games that begin on a model."""
         if self._bootstrap is None or not self._is_bootstrap(model):
             return self._actor
         return self._bootstrap.played(self._actor)
 
     def close(self) -> None:
-        """Lets another process play for the run."""
+        """Frees the writer's lock for another process."""
         if self._processes is not None:
             self._processes.close()
         self._writer.release()
 
     def _sealed_before(self, generation: int, model: int) -> Report:
-        """The report of a turn that was killed after its games were sealed."""
+        """Returns the report of a turn that was killed after its games were sealed."""
         return {
             "generation": generation,
             "model": model,
@@ -213,7 +214,7 @@ class SelfplayRole:
         }
 
     def _take_over(self) -> None:
-        """Moves to a writer whose process died, once the own generations are sealed."""
+        """Takes over a dead process's writer, once the own generations are sealed."""
         context = self._context
         is_free = not context.is_vouched and context.mirror is None
         if not is_free or self._writer.unsealed():
@@ -225,10 +226,10 @@ class SelfplayRole:
             )
 
     def _adopted(self) -> ExperienceWriter | None:
-        """Returns the writer of a process that this call has no more, for one turn.
+        """Returns a writer whose process this call no longer has, for one turn.
 
-        The first self-play process of ``tengen train`` looks for it, once its own
-        generation is sealed.
+        The first self-play process of ``tengen train`` looks for such writers, once its
+        own generation is sealed.
         """
         context = self._context
         is_first = context.is_vouched and context.index == 0
@@ -236,7 +237,7 @@ class SelfplayRole:
             return None
         if self._writer.unsealed():
             return None
-        # As it is now: ``tengen scale`` may have changed it.
+        # Read anew, because ``tengen scale`` may have changed it.
         count = read_config(self._run).launch.of("selfplay").count
         return adopt_writer(
             self._run,
@@ -254,7 +255,7 @@ class SelfplayRole:
         context, num_games = self._context, self._config.store.games_of_model
         if num_games == 0 or not context.follow_models or context.mirror is not None:
             return 0
-        # As it is now: ``tengen scale`` may have changed it.
+        # Read anew, because ``tengen scale`` may have changed it.
         count = max(1, read_config(self._run).launch.of("selfplay").count)
         return max(1, num_games // (_PARTS_OF_PASS * count))
 

@@ -1,10 +1,11 @@
 """A generation of native games, played by threads of this process.
 
-Where roles take turns it is played on one model. A role by itself looks for newer ones
-meanwhile and goes on with them (KataGo's ``switchNetsMidGame``): the new model is
-opened while the games go on, then each game returns to its last ply whose search began
-without a tree, a full search, and the new model plays from there. The record says so,
-and each ply can be replayed as in a generation on one model.
+Where roles take turns, a generation is played on one model. A role by itself looks for
+newer models meanwhile and goes on with them (KataGo's ``switchNetsMidGame``). The new
+model is opened while the games go on. Then each game returns to its last ply with a
+full search, which began without a tree, and the new model plays from there. The record
+says which model played each ply, so each ply can be replayed as in a generation on one
+model.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tengen.run import RunDirectory
 __all__ = ["PlayingThreads", "take_counts"]
 
 _LOOK_S = 1.0
-"""Between two looks for a newer model; a look lists one folder."""
+"""Seconds between two looks for a newer model; a look lists one folder."""
 
 
 class PlayingThreads:
@@ -40,9 +41,9 @@ class PlayingThreads:
 
     Args:
         run: The run.
-        game: What is played.
+        game: The game that is played.
         context: Threads, stop, progress, and whether newer models are followed.
-        on_model: Returns the same games, to be played by another model.
+        on_model: Returns the same games, set to be played by another model.
     """
 
     def __init__(
@@ -69,21 +70,21 @@ class PlayingThreads:
     ) -> tuple[GenerationReport, list[int], bool]:
         """Plays until every game is over or the context stops it.
 
-        A full disk is waited for as ``RoleContext.write`` does, with the games in
+        On a full disk it waits as ``RoleContext.write`` does, and keeps the games in
         flight in memory.
 
         Args:
             wanted: The games.
-            opened: Takes those that are finished, and has the games in flight of an
-                earlier process.
-            part_games: Each time that so many are finished they are sealed, while the
-                others go on; 0: all are sealed at the end, by the caller.
-            ends_with_model: Whether a newer model is the end of the generation, with
-                the games that are finished.
+            opened: Takes finished games, and has the games in flight of an earlier
+                process.
+            part_games: Whenever so many games are finished they are sealed, while the
+                others go on; 0: the caller seals all games at the end.
+            ends_with_model: Whether a newer model ends the generation, which then has
+                only the finished games.
 
         Returns:
             What was played, the models that played, in order, and whether a newer model
-            was the end of it.
+            ended the generation.
         """
         unfinished = opened.unfinished()
         kept = opened.recorded()
@@ -96,7 +97,7 @@ class PlayingThreads:
                 wanted,
                 self._queue(wanted, unfinished),
                 opened,
-                # Those count that were finished before a newer model came.
+                # Games that were finished before a newer model came count too.
                 part_games - opened.num_unsealed if part_games else 0,
                 kept.num_sealed,
                 self._context.follow_models
@@ -123,7 +124,7 @@ class PlayingThreads:
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
-        """Plays to a newer model, a full part or a full disk, or as ``play``."""
+        """Plays until a newer model, a full part or a full disk; else as ``play``."""
         count = take_counts(
             self._context, num_recovered, part.queue.stop, before, part.num_sealed
         )
@@ -150,7 +151,7 @@ class PlayingThreads:
                     on_unfinished=part.keep,
                 )
         except DiskFullError:
-            # Games that were finished wait in the journal's queue.
+            # Finished games wait in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
 
@@ -162,7 +163,7 @@ class PlayingThreads:
             generation=wanted.generation,
             model=wanted.model,
             num_games=wanted.config.games_per_generation,
-            # It may have had more games when it began.
+            # The generation may have had more games when it began.
             finished=[
                 index
                 for index in wanted.finished
@@ -176,7 +177,7 @@ class PlayingThreads:
         )
 
     def _newer(self, part: _Part) -> GamesOfGeneration | None:
-        """Returns the games on the newest model, where it is newer and wanted."""
+        """Returns the games on the newest model, if it is newer and wanted."""
         now_s = time.monotonic()
         if not part.follows_models or now_s - self._looked_s < _LOOK_S:
             return None
@@ -200,19 +201,19 @@ class PlayingThreads:
 
 @dataclasses.dataclass
 class _Part:
-    """Of a generation, on one model, and no more of it than is sealed at once."""
+    """A part of a generation: games on one model that are sealed together."""
 
     wanted: GamesOfGeneration
     queue: _core.GameQueue
     opened: OpenGeneration
     num_games: int
-    """Those after which they are sealed, 0: none."""
+    """Games after which the part is sealed; 0: never."""
     num_sealed: int
-    """Of the generation, before."""
+    """Games of the generation that were sealed before."""
     follows_models: bool
-    """Whether a newer model is the end of it."""
+    """Whether a newer model ends the part."""
     newer: GamesOfGeneration | None = None
-    """The same games on the model that goes on."""
+    """The same games on the newer model that goes on."""
 
     def keep(self, unfinished: list[bytes]) -> None:
         """Keeps the games in flight on the disk."""
@@ -226,14 +227,14 @@ def take_counts(
     before: GenerationReport,
     num_sealed: int = 0,
 ) -> Callable[[int, int], None]:
-    """Returns what takes counts while games are played, and stops when asked to.
+    """Returns a function that reports counts during play, and stops play when asked.
 
     Args:
-        context: Takes them, and asks to stop.
+        context: Takes the counts, and says when to stop.
         num_recovered: Games that were durable when the turn began.
         stop: Ends the playing.
-        before: What the turn played before.
-        num_sealed: Games of the generation that learners find already.
+        before: What the turn has played before.
+        num_sealed: Games of the generation that are already sealed.
     """
     start_s = time.monotonic()
 

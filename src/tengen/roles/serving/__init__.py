@@ -1,1 +1,1 @@
-"""Role ``inference``, which answers actors, and its command."""
+"""Role ``inference``, which evaluates the network for actors, and its command."""

@@ -1,4 +1,4 @@
-"""``tengen inference RUN``: answers a run's actors by itself, on any host."""
+"""``tengen inference RUN``: evaluates the network for a run's actors, on any host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["add_arguments", "inference"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen inference``."""
     command.add_arguments(parser)
-    command.add_index(parser, "which of the run's inference servers it is, from 0")
+    command.add_index(parser, "which of the run's inference servers this is, from 0")
 
 
 def inference(args: argparse.Namespace) -> dict[str, Any]:

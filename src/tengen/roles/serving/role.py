@@ -28,12 +28,12 @@ _TURN_S = 1.0
 class InferenceRole:
     """Serves from the first turn to the end of the role; see ``Role``.
 
-    It serves between turns too. A turn watches for models and reports what was
+    The role also serves between turns. A turn looks for new models and reports what was
     evaluated meanwhile.
 
-    There may be several: the actors' groups are spread over them, and those of one that
-    is lost come to the others. Each has its part of the GPUs, and all follow the same
-    models.
+    There may be several servers: the actors' groups are spread over them, and the
+    groups of a lost server go to the others. Each server has its part of the GPUs, and
+    all use the same models.
 
     Args:
         config: The run's config.
@@ -66,7 +66,7 @@ class InferenceRole:
         self._num_rows = num_rows
         self._num_groups = len(agent.actor.group_sizes()) * (num_rows // num_envs)
         signature = agent.net_signature(config)
-        # All of them, as the others may be lost.
+        # Room for all actors' rows, because the other servers may be lost.
         self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
         most_waiting = -(-num_rows // num_servers)
         self._server = InferenceServer(
@@ -77,7 +77,7 @@ class InferenceRole:
         )
         doors = Doors(config.launch, run, name)
         service = serve_rows(self._server, signature)
-        # An address that cannot be used is refused before anything is there to remove.
+        # Listen first: if the address cannot be used, there is nothing to remove yet.
         listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
         self._folder = HostFolder(INFERENCE, doors.folder)
         listeners.append(self._folder.listen())
@@ -85,13 +85,13 @@ class InferenceRole:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         doors.publish()
-        # Since the last report: at its end actors may have gone.
+        # The most sessions since the last report: some may be gone when it is made.
         self._most_sessions = 0
         self._told = self._server.stats
         self._told_s = time.monotonic()
 
     def turn(self) -> Report | None:
-        """Serves for a second; None where no model is published yet."""
+        """Serves for a second; returns None if no model is published yet."""
         if self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None
@@ -140,7 +140,7 @@ class InferenceRole:
         except Exception:
             if self._run.models.entry(number).exists():
                 raise
-            return  # so many newer ones came meanwhile that it was removed
+            return  # so many newer models came meanwhile that this one was removed
         self._server.set_model(backend, directory.meta.num_steps, number)
         self._model = number
 
@@ -152,7 +152,7 @@ class InferenceRole:
         num_batches = now.num_batches - before.num_batches
         num_evaluations = now.num_evaluations - before.num_evaluations
         num_sessions = self._server.num_sessions
-        # Of its actors, as the others' rows are in no batch here.
+        # Only this server's actors count: others' rows are in no batch here.
         share = max(num_sessions, self._most_sessions) / self._num_groups
         self._most_sessions = num_sessions
         capacity = min(self._max_rows, max(1, round(self._num_rows * share)))
@@ -173,9 +173,9 @@ class InferenceRole:
 
 
 def _part_of(config: RunConfig, index: int) -> InferenceConfig:
-    """Returns what one of several servers evaluates with: GPUs of its own.
+    """Returns the inference settings of one of several servers, with its own GPUs.
 
-    Where there are fewer GPUs than servers, some share one.
+    If there are fewer GPUs than servers, some servers share a GPU.
     """
     devices = config.inference.devices
     if not config.inference.is_on_gpu:

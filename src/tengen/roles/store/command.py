@@ -1,4 +1,4 @@
-"""``tengen store RUN``: serves a store to this host's processes, and to others'."""
+"""``tengen store RUN``: serves a store to processes of this host and of others."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
 def _resolve(
     run: RunDirectory, given: StoreConfig | None, settings: list[str]
 ) -> StoreConfig:
-    """Returns the config: the file's, else the run's own, with what was set."""
+    """Returns the config of the file, else of the run, with ``--set`` applied."""
     recorded = {} if run.is_new else run.read_run()["config"]
     if "task" in recorded:
         raise UsageError(
@@ -108,17 +108,17 @@ def _resolve(
 
 
 def _record(run: RunDirectory, config: StoreConfig) -> None:
-    """Writes the config into ``run.json``, where it differs."""
+    """Writes the config into ``run.json``, if it differs."""
     plain = to_dict(config)
     if run.is_new or run.read_run()["config"] != plain:
         run.write_run({"config": plain})
 
 
 def _folder_of(run: RunDirectory) -> Path:
-    """Returns the store's folder: in memory, and of a name that a socket may have.
+    """Returns the store's folder: in memory, with a name short enough for a socket.
 
-    It is the same each time, so that what a killed store left is found without the
-    run's link too. Another user could take the name before, and is found out
+    The name is the same each time, so that what a killed store left is found even
+    without the run's link. Another user could take the name first, which is detected
     (`tengen.transport.folder`).
     """
     parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
@@ -128,7 +128,7 @@ def _folder_of(run: RunDirectory) -> Path:
 
 @contextlib.contextmanager
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
-    """Serves, as the run's link and ``run.json`` tell; removes the link at the end."""
+    """Serves the store, published by the run's link, which is removed at the end."""
     folder = _folder_of(run)
     served = Store(
         list(config.tables.values()),
@@ -159,9 +159,9 @@ def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
 
 
 def _link(link: Path, folder: Path) -> None:
-    """Has the run's link lead to the folder."""
+    """Makes the run's link point to the folder."""
     try:
-        link.unlink(missing_ok=True)  # one that a killed store left
+        link.unlink(missing_ok=True)  # a link that a killed store left
         link.symlink_to(folder)
     except OSError as error:
         raise storage_error(link, error) from error

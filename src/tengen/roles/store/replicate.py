@@ -1,4 +1,4 @@
-"""``tengen store replicate``: keeps a store of another host in a folder of this one."""
+"""``tengen store replicate``: copies a store of another host to a folder here."""
 
 from __future__ import annotations
 
@@ -16,18 +16,25 @@ _LOOK_S = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store replicate``."""
     parser.add_argument("address", help="tcp://HOST:PORT of a store with durability")
-    parser.add_argument("folder", type=Path, help="on a disk, made when absent")
-    parser.add_argument("--name", help="for the store's report; else this host's")
     parser.add_argument(
-        "--ca-file", type=Path, help="PEM of who vouches for the store's certificate"
+        "folder", type=Path, help="folder for the copy, on a disk; made when absent"
     )
     parser.add_argument(
-        "--fingerprint", help="SHA-256 of its certificate in hex, instead"
+        "--name", help="name of this copy in the store's report (this host's name)"
+    )
+    parser.add_argument(
+        "--ca-file",
+        type=Path,
+        help="PEM file of the authority that signed the store's certificate",
+    )
+    parser.add_argument(
+        "--fingerprint",
+        help="SHA-256 of the store's certificate in hex, instead of --ca-file",
     )
 
 
 def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
-    """Follows the store until Ctrl-C.
+    """Copies the store's checkpoints until Ctrl-C.
 
     Raises:
         UsageError: The store or the folder is refused.

@@ -1,4 +1,4 @@
-"""What a store holds and how fast it turns, who waits and what fails."""
+"""A report of a store: what it holds, its rates, what waits and what fails."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["StoreWatch", "lines_of"]
 
 
 class StoreWatch:
-    """Looks at a store again and again. Not thread-safe.
+    """Makes reports of a store. Not thread-safe.
 
     Args:
-        store: The store, or a client of it; not of shards.
+        store: The store, or a client of it, but not a client of shards.
     """
 
     def __init__(self, store: Store) -> None:
@@ -26,11 +26,11 @@ class StoreWatch:
         """Returns JSON values, rates since the last report.
 
         Keys: ``tables``, a list of ``name``, ``num_items``, ``num_bytes``,
-        ``inserts_per_s``, ``samples_per_s``, ``hit_rate``, the share of the chunks
-        drawn that lay in memory, 0 to 1, None where none was drawn or there is no disk,
-        ``waits``, which is empty where inserts may pass, and ``num_damaged``;
-        ``trouble``, what went wrong, empty where nothing did; ``checkpoints``,
-        ``replicas`` and ``sessions`` as in `Store.describe`.
+        ``inserts_per_s``, ``samples_per_s``, ``hit_rate``, ``waits`` and
+        ``num_damaged``. ``hit_rate`` is the share of drawn chunks that lay in memory, 0
+        to 1, None if none was drawn or there is no disk. ``waits`` is empty if inserts
+        need not wait. ``trouble`` says what went wrong, and is empty otherwise;
+        ``checkpoints``, ``replicas`` and ``sessions`` as in `Store.describe`.
         """
         described = self._store.describe()
         now = time.monotonic()
@@ -67,7 +67,7 @@ class StoreWatch:
 
 
 def lines_of(report: dict[str, Any]) -> list[str]:
-    """Returns a report for people: a line a table, what fails, a line a session."""
+    """Returns a report as lines: tables, what fails, sessions."""
     width = max(5, *(len(row["name"]) for row in report["tables"]))
     lines = [
         f"{'table':{width}}       items        MB  inserts/s  samples/s    hits  waits"
@@ -100,6 +100,6 @@ def lines_of(report: dict[str, Any]) -> list[str]:
 def _hit_rate(table: dict[str, Any], before: dict[str, Any]) -> float | None:
     names = ("num_chunk_hits", "num_chunk_misses")
     if any(table[name] < before[name] for name in names):
-        before = dict.fromkeys(names, 0)  # another process serves the store now
+        before = dict.fromkeys(names, 0)  # another process serves the store since then
     hits, misses = (table[name] - before[name] for name in names)
     return round(hits / (hits + misses), 4) if hits + misses else None

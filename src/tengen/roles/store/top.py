@@ -1,4 +1,4 @@
-"""``tengen store top RUN``: what each table of a run's store holds, and who waits."""
+"""``tengen store top RUN``: what each table of a run's store holds and waits for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_top(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints a report a second, until it is interrupted; returns the last one.
+    """Prints a report every second until Ctrl-C; returns the last report.
 
     Raises:
         RunError: No store answers there.

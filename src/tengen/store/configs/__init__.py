@@ -1,1 +1,1 @@
-"""What a store and its tables are made from."""
+"""The configs of a store and its tables."""

@@ -1,4 +1,4 @@
-"""The disk of a store: where, how much, and what of it outlives the host."""
+"""The config of a store's disk."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ Durability = Literal["none", "checkpoint", "async", "sync"]
 
 @dataclass(frozen=True, kw_only=True)
 class DiskConfig:
-    """Where, how much, and what becomes of bad rows."""
+    """Where a store's disk is, its size, and what is kept if the host is lost."""
 
     directory: Path
-    """On a disk; made when absent."""
+    """A folder on a disk; made when absent."""
 
     num_bytes: int
-    """Of all rows, above 0."""
+    """Bytes of all rows, above 0."""
 
     on_damage: Literal["skip", "refuse"] = "skip"
-    """Items that cannot be read are removed and others drawn instead, or whoever draws
-    them gets an error."""
+    """What happens to items that cannot be read: ``skip`` removes them and draws
+    others, ``refuse`` raises an error in the caller that draws them."""
 
     durability: Durability = "none"
-    """What outlives the host: nothing; the last checkpoint; that, and one is made every
-    `durability_ms`; that, and a writer's flush waits for one."""
+    """What is kept if the host is lost. ``none``: nothing. ``checkpoint``: the last
+    checkpoint. ``async``: as ``checkpoint``, and a checkpoint is made every
+    `durability_ms`. ``sync``: as ``async``, and a writer's flush waits for a
+    checkpoint."""
 
     durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
@@ -43,7 +45,7 @@ class DiskConfig:
 
     @property
     def is_durable(self) -> bool:
-        """Whether anything outlives the host."""
+        """Whether anything is kept if the host is lost."""
         return self.durability != "none"
 
     @classmethod
@@ -55,10 +57,11 @@ class DiskConfig:
         durability: str,
         durability_ms: float,
     ) -> DiskConfig | None:
-        """Returns the config of a store's options; None where there is no disk.
+        """Returns the config from a store's options; None if there is no disk.
 
         Raises:
-            UsageError: One of the first two is missing, or a value is refused.
+            UsageError: ``num_bytes`` or ``directory`` is missing, or a value is
+                refused.
         """
         if num_bytes == 0 and directory is None:
             check(
@@ -77,7 +80,8 @@ class DiskConfig:
             num_bytes > 0,
             "disk_bytes",
             num_bytes,
-            "must be above 0 with a disk_directory; say how much of it is the store's",
+            "must be above 0 with a disk_directory; give the bytes that the "
+            "store may use there",
         )
         return cls(
             directory=Path(directory).absolute(),

@@ -1,4 +1,4 @@
-"""How often the items of a table are used."""
+"""The rate limiter of a table: how often its items are used."""
 
 from __future__ import annotations
 
@@ -37,16 +37,18 @@ class RateLimits:
         below=True,
         rule="must be finite and above 0; say how often an item is to be drawn",
     )
-    """Samples that one insert is worth, above 0."""
+    """Samples that one insert allows, above 0."""
 
     min_size: int = bounded(1, 1, 2**62)
-    """Items before the first sample, at least 1."""
+    """Items that must be in the table before the first sample, at least 1."""
 
     min_cursor: float | None = _bound()
-    """The least value; samples wait before they pass it. None: no bound."""
+    """The least ``inserts * samples_per_insert - samples``; samples wait rather than go
+    below it. None: no bound."""
 
     max_cursor: float | None = _bound()
-    """The greatest value; inserts wait before they pass it. None: no bound."""
+    """The greatest ``inserts * samples_per_insert - samples``; inserts wait rather than
+    go above it. None: no bound."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -64,11 +66,11 @@ class RateLimits:
     def ratio(
         cls, samples_per_insert: float, *, min_size: int, error_buffer: float
     ) -> RateLimits:
-        """Keeps samples an insert near a ratio.
+        """Returns limits that keep the samples per insert near a ratio.
 
         Args:
             samples_per_insert: The ratio, above 0.
-            min_size: Items before the first sample.
+            min_size: Items that must be in the table before the first sample.
             error_buffer: How many samples either side may be ahead, once there are
                 ``min_size`` items.
         """
@@ -82,16 +84,17 @@ class RateLimits:
 
     @classmethod
     def queue(cls, size: int) -> RateLimits:
-        """Inserts wait while ``size`` items are not sampled; samples wait for items.
+        """Returns limits by which at most ``size`` items wait to be sampled.
 
-        With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue, with
-        a ``lifo`` sampler a stack.
+        Inserts wait while ``size`` items are not sampled yet, and samples wait for
+        items. With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue,
+        with a ``lifo`` sampler a stack.
         """
         return cls(min_cursor=0.0, max_cursor=float(size))
 
     @classmethod
     def of_native(cls, native: _core.RateLimits) -> RateLimits:
-        """Returns what `native` was made of."""
+        """Returns the limits that `native` was made from."""
         return cls(
             samples_per_insert=native.samples_per_insert,
             min_size=native.min_size,

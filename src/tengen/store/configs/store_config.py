@@ -1,4 +1,4 @@
-"""A store that a process of its own serves, as a file or ``--set`` says it."""
+"""The config of a store that has a process of its own, from a file and ``--set``."""
 
 from __future__ import annotations
 
@@ -25,39 +25,43 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class StoreConfig:
-    """Tables within one budget of memory."""
+    """The config of a store: tables within one budget of memory."""
 
     tables: dict[str, TableConfig] = field(default_factory=dict)
-    """By name."""
+    """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """For all steps of all tables, or for those that are used most."""
+    """Memory for all steps of all tables; with ``disk_bytes`` for those that are used
+    most."""
 
     disk_bytes: int = bounded(0, 0, 2**62)
-    """For steps that memory does not hold, in the run directory; 0: it holds all."""
+    """Disk space, in the run directory, for steps that memory does not hold; 0: memory
+    holds all steps."""
 
     on_damage: Literal["skip", "refuse"] = "skip"
-    """Where they cannot be read: their items are removed, or whoever draws them is
-    told."""
+    """What happens if steps on the disk cannot be read: ``skip`` removes their items,
+    ``refuse`` raises an error in the caller that draws them."""
 
     durability: Durability = "none"
-    """What outlives the host; see `Store`."""
+    """What is kept if the host is lost; see `Store`."""
 
     durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
 
     listen: str | None = None
-    """``HOST:PORT`` for clients of other hosts too, port 0 for a free one; None: none.
-    What they must know is ``TENGEN_STORE_TOKEN`` of the environment."""
+    """``HOST:PORT`` to listen on for clients of other hosts, port 0 for a free one;
+    None: for this host only. Clients must send the token in the variable
+    ``TENGEN_STORE_TOKEN``."""
 
     certificate_file: str | None = None
-    """PEM, for TLS with them; a path from the working directory on."""
+    """TLS certificate for clients of ``listen``, a PEM file; the path is relative to
+    the working directory."""
 
     key_file: str | None = None
-    """PEM, its key."""
+    """The certificate's private key, a PEM file."""
 
     seed: int = 0
-    """Of the draws."""
+    """Seed of the draws."""
 
     def __post_init__(self) -> None:
         for name, table in self.tables.items():
@@ -65,7 +69,7 @@ class StoreConfig:
                 table.name == name,
                 f"tables.{name}.name",
                 table.name,
-                f"must be {name}, as the table is called; change one",
+                f"must be {name}, the key of the table; change one of them",
             )
         check_fields(self)
         check(
@@ -91,7 +95,7 @@ class StoreConfig:
 
         Args:
             data: The fields.
-            where: Of ``data`` in its file, for messages.
+            where: Dotted path of ``data`` in its file, for messages.
 
         Raises:
             UsageError: A key is unknown, is missing or has a wrong value.

@@ -1,4 +1,4 @@
-"""What a table is: its steps, how items come and go, and how often they are used."""
+"""The config of a table: its steps, how items come and go, how often they are used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_BOUND = 2**64 - 1
 
 
 def check_kind(name: str, value: object, kind: type) -> None:
-    """Refuses what is of another class."""
+    """Refuses a value of another class."""
     check(
         isinstance(value, kind),
         name,
@@ -35,19 +35,19 @@ def check_kind(name: str, value: object, kind: type) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One array of every step."""
+    """One array that every step has."""
 
     dtype: str
-    """The name of numpy's bool, or of one of its integers or floats of at most 8 bytes,
-    such as ``uint8``; whatever numpy takes for it becomes that."""
+    """The name of numpy's bool type, or of an integer or float type of at most 8 bytes,
+    such as ``uint8``; other ways to write a dtype in numpy become its name."""
 
     shape: tuple[int, ...] = ()
-    """Of one step, such as ``(84, 84)``."""
+    """Shape of the array in one step, such as ``(84, 84)``."""
 
     stack: int = bounded(1, 1, 256)
-    """Frames of a step in a sample, 1 to 256: its own, which alone is stored, and those
-    of the steps before it in its episode, the oldest first. Before an episode's first
-    step that step's frame is repeated."""
+    """Frames that a step has in a sample, 1 to 256, the oldest first: its own frame,
+    which is the only one stored with it, and the frames of the steps before it in its
+    episode. At an episode's start the first frame is repeated."""
 
     def __post_init__(self) -> None:
         try:
@@ -75,7 +75,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Selector:
-    """Which item comes next: a table's sampler, and its remover."""
+    """Which item comes next: the config of a table's sampler, and of its remover."""
 
     kind: Literal[
         "uniform",
@@ -88,9 +88,10 @@ class Selector:
         "power_law_window",
         "without_replacement",
     ] = "uniform"
-    """``prioritized`` draws by priority, the heaps take the least or greatest one,
-    ``window`` draws evenly among the newest items, ``power_law_window`` among as many
-    as KataGo's window has, ``without_replacement`` each item once a round."""
+    """``prioritized`` draws by priority; ``min_heap`` and ``max_heap`` take the least
+    and the greatest priority. ``window`` draws evenly among the newest items, and
+    ``power_law_window`` among the newest items in a window that grows like KataGo's.
+    ``without_replacement`` draws each item once a round."""
 
     exponent: float = bounded(
         0.6,
@@ -99,16 +100,17 @@ class Selector:
         below=True,
         rule="must be finite and at least 0; 0 is uniform, 1 proportional",
     )
-    """Of ``prioritized``: items are drawn by ``priority ** exponent``, 0 or more."""
+    """For ``prioritized``: items are drawn in proportion to ``priority ** exponent``; 0
+    or more."""
 
     window: int = bounded(1, 1, 2**32 - 1)
-    """Of ``window``: how many of the newest items, at least 1."""
+    """For ``window``: how many of the newest items it has, at least 1."""
 
     min_items: int = bounded(1, 1, 2**62)
-    """Of ``power_law_window``: the window is never smaller, at least 1."""
+    """For ``power_law_window``: the smallest window, in items, at least 1."""
 
     max_items: int = bounded(20_000_000, 1, 2**62)
-    """Of ``power_law_window``: nor larger, at least `min_items`."""
+    """For ``power_law_window``: the largest window, in items, at least `min_items`."""
 
     growth_exponent: float = bounded(
         0.65,
@@ -117,8 +119,8 @@ class Selector:
         above=True,
         rule="must be above 0 and at most 1; KataGo uses 0.65",
     )
-    """Of ``power_law_window``: how the window grows with all items inserted, above
-    0, at most 1."""
+    """For ``power_law_window``: the window grows like the number of all inserted items
+    to this power; above 0, at most 1."""
 
     growth_scale: float = bounded(
         1.0,
@@ -128,7 +130,8 @@ class Selector:
         below=True,
         rule="must be finite and above 0; min_items is usual",
     )
-    """Of ``power_law_window``: items over which growth slows down, above 0."""
+    """For ``power_law_window``: number of items over which growth slows down, above
+    0."""
 
     expand_per_item: float = bounded(
         0.4,
@@ -137,11 +140,11 @@ class Selector:
         above=True,
         rule="must be above 0 and at most 1; KataGo uses 0.4",
     )
-    """Of ``power_law_window``: how much the first items beyond the scale widen it,
-    above 0, at most 1."""
+    """For ``power_law_window``: by how much each of the first items beyond
+    `growth_scale` widens the window; above 0, at most 1."""
 
     def __post_init__(self) -> None:
-        # All of them, also those that the kind has no use for.
+        # All fields are checked, also those that the kind does not use.
         check_fields(self)
         check(
             self.max_items >= self.min_items,
@@ -163,45 +166,50 @@ class Selector:
 
 @dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """Items, each a run of steps, and what becomes of them."""
+    """The config of a table, whose items are slices of consecutive steps."""
 
     name: str
-    """Of the table, its own in the store."""
+    """The table's name, unique in the store."""
 
     columns: dict[str, Column]
-    """What a step is. ``a/b`` is the entry ``b`` of the entry ``a`` of a nested dict.
-    Tables with the same columns share steps: a writer's step lies in memory once."""
+    """The arrays of a step, by name. The name ``a/b`` is the entry ``b`` of the entry
+    ``a`` of a nested dict. Tables with the same columns share steps: a writer's step
+    lies in memory once."""
 
     sampler: Selector = field(default_factory=Selector)
-    """Which item a sample is."""
+    """How the item of a sample is chosen."""
 
     remover: Selector = field(default_factory=lambda: Selector(kind="fifo"))
-    """Which item leaves a full table."""
+    """How the item that leaves a full table is chosen."""
 
     max_items: int = 1_000_000
     """Capacity in items, at least 1."""
 
     max_bytes: int | None = None
-    """Capacity in bytes of steps, as if each item had its own; None: no bound."""
+    """Capacity in bytes of steps, counted as if no items shared steps; None: no
+    bound."""
 
     limits: RateLimits = field(default_factory=RateLimits)
-    """When inserts and samples wait."""
+    """The rate limiter: when inserts and samples wait."""
 
     max_times_sampled: int = bounded(0, 0, 2**31)
     """An item leaves after so many uses; 0: no bound."""
 
     max_staleness: int | None = bounded(None, 0, 2**32 - 1)
-    """An item leaves when its model's version is further behind; None: no bound."""
+    """An item leaves when its model is more than so many versions behind the newest;
+    None: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
-    """Batches that one sampler may have without acknowledging them, 1 or more; until it
-    does it gets no other. So a learner that never does is told."""
+    """Most batches that one sampler may have unacknowledged, 1 or more; it gets no
+    further batch until it acknowledges one. A learner that never acknowledges thus gets
+    an error."""
 
     num_steps: int = bounded(1, 1, 2**31)
-    """Steps of a sample. An item may be longer: an even draw of its slices."""
+    """Steps of a sample. If an item is longer, a sample is one of its slices, drawn
+    evenly."""
 
     steps_per_chunk: int | None = bounded(None, 1, 2**31)
-    """Steps that lie together in memory and leave it together; None: about 64 KiB."""
+    """Steps that are stored together and leave memory together; None: about 64 KiB."""
 
     def __post_init__(self) -> None:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
@@ -219,7 +227,7 @@ class TableConfig:
         self.check_capacity(self.max_items, self.max_bytes)
 
     def _check_place(self, name: str) -> None:
-        """Refuses a column that a nested dict cannot have beside the others."""
+        """Refuses a column whose name cannot be in a nested dict with the others."""
         words = name.split("/")
         check(all(words), "column", name, "must have a name between slashes; rename it")
         for depth in range(1, len(words)):
@@ -238,7 +246,7 @@ class TableConfig:
 
     @property
     def step_bytes(self) -> int:
-        """Bytes of one step, each frame once."""
+        """Bytes of one step, with each frame counted once."""
         return sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape)
             for column in self.columns.values()
@@ -251,7 +259,7 @@ class TableConfig:
 
     @property
     def sample_bytes(self) -> int:
-        """Bytes of one sample, each frame as often as its stacks show it."""
+        """Bytes of one sample, with each frame counted as often as it is in a stack."""
         return self.num_steps * sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape) * column.stack
             for column in self.columns.values()
@@ -261,13 +269,13 @@ class TableConfig:
         """Refuses priorities that would change nothing.
 
         Raises:
-            UsageError: Neither the sampler nor the remover goes by them.
+            UsageError: Neither the sampler nor the remover uses priorities.
         """
         kinds = (self.sampler.kind, self.remover.kind)
         if not any(kind in _BY_PRIORITY for kind in kinds):
             raise UsageError(
-                f"priorities (of table {self.name}) must be None, as its sampler is "
-                f"{kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
+                f"priorities (of table {self.name}) must be None, because its sampler "
+                f"is {kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
                 f"{' or '.join(_BY_PRIORITY)}"
             )
 
@@ -279,7 +287,7 @@ class TableConfig:
         return max(1, min(1024, _CHUNK_BYTES // self.step_bytes))
 
     def check_capacity(self, max_items: int | None, max_bytes: int | None) -> None:
-        """Refuses a capacity too small for one item; None is any."""
+        """Refuses a capacity that is too small for one item; None has no bound."""
         if max_items is not None:
             check_whole("max_items", max_items, 1, 2**28 - 1)
         if max_bytes is not None:
@@ -292,13 +300,13 @@ class TableConfig:
             )
 
     def steps_of(self, max_bytes: int | None) -> int:
-        """Returns a capacity in steps as the core has it; None is no bound."""
+        """Returns a capacity in steps, as the core needs it; None has no bound."""
         if max_bytes is None:
             return _NO_BOUND
         return max_bytes // self.step_bytes
 
     def bytes_of(self, max_steps: int) -> int | None:
-        """Returns what `steps_of` was given, in whole steps."""
+        """Returns the bytes of so many steps, the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
     def native_columns(self) -> list[tuple[str, str, list[int], int]]:
@@ -309,7 +317,7 @@ class TableConfig:
         ]
 
     def native(self) -> _core.TableConfig:
-        """Returns the core's form of the rest."""
+        """Returns the core's form of the config without the columns."""
         return fill_native(
             self,
             _core.TableConfig(),
@@ -330,7 +338,7 @@ class TableConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableConfig:
-        """Returns what `to_dict` was made of."""
+        """Returns the config that `to_dict` was called on."""
         columns = {
             name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
             for name, column in data["columns"].items()

@@ -1,1 +1,1 @@
-"""The folders of a store: of the host, of the disk, and what they tell of it."""
+"""The folders of a store, on the host and on a disk, and the settings kept in them."""

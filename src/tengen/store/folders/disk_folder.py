@@ -1,4 +1,4 @@
-"""The folder on a disk where a store's steps go that its memory does not hold."""
+"""The folder on a disk for a store's steps that memory does not hold."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ __all__ = ["OWN_NAMES", "DiskFolder"]
 
 _STATE = "state-"
 OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
-"""What names of files in such a folder begin with."""
+"""Prefixes of the files' names in such a folder."""
 
 
 class DiskFolder:
-    """Holds the folder for this process until `end`, or the process's end.
+    """Holds the folder for this process, until `end` or the end of the process.
 
     Args:
-        config: Which.
-        tables: Those of the store.
-        memory_bytes: For all steps.
-        goes_on: Whether the store goes on with a memory that is there.
+        config: The disk's config.
+        tables: The configs of the store's tables.
+        memory_bytes: Memory for all steps.
+        goes_on: Whether the store continues from memory that a killed store left.
 
     Raises:
-        UsageError: It is a live store's, holds other things, or a checkpoint that this
-            store cannot go on with.
+        UsageError: The folder is in use by a store, holds other files, or has a
+            checkpoint that this store cannot continue.
 
     Attributes:
-        differences: From the store that left a checkpoint, where it is gone on with.
+        differences: Settings that differ from the store whose checkpoint is continued.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class DiskFolder:
                     f"durability none; give another durability, or remove the folder"
                 )
             now = describe_store(tables, memory_bytes, config)
-            # Of all stores that go on with one another, and their replicas.
+            # One identity for all stores that continue one another, and for their
+            # replicas.
             then = read_config(config.directory) if has_checkpoint else {}
             now["id"] = then.get("id") or secrets.token_hex(16)
             if has_checkpoint and not goes_on:
@@ -73,22 +74,22 @@ class DiskFolder:
                         (config.directory / name).unlink(missing_ok=True)
             self._description = now
             if not has_checkpoint:
-                # Before there is one, which is of no use without.
+                # Written before the first checkpoint, which is of no use without it.
                 self.begin()
         except BaseException:
             self.leave()
             raise
 
     def begin(self) -> None:
-        """Notes what the store is, once it is made."""
+        """Records the store's settings, once it is made."""
         save_config(self._config.directory, self._description)
 
     def end(self) -> None:
-        """Removes the folder, unless what is in it is to stay. Idempotent."""
+        """Removes the folder, unless its content is to stay. Idempotent."""
         if not self._config.is_durable:
             shutil.rmtree(self._config.directory, ignore_errors=True)
         self.leave()
 
     def leave(self) -> None:
-        """Lets the next store have what lies here. Idempotent."""
+        """Releases the folder and leaves its content for the next store. Idempotent."""
         self._lock.leave()

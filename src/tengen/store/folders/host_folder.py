@@ -1,4 +1,4 @@
-"""The folder of a store of a host: one server at a time, and what a killed one left."""
+"""The folder of a store on a host: one server at a time, and what a killed one left."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _OWN = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
 
 
 class StoreFolder(HostFolder):
-    """Holds the folder for this process until `leave`, or the process's end.
+    """Holds the folder for this process, until `leave` or the end of the process.
 
     Args:
         directory: The folder; made when absent, for this user alone.
-        configs: The tables that it is for.
-        memory_bytes: For all steps.
-        disk: Where those go that memory does not hold; None: nowhere.
+        configs: The configs of the store's tables.
+        memory_bytes: Memory for all steps.
+        disk: The disk for steps that memory does not hold; None: no disk.
 
     Raises:
-        UsageError: It is a live store's, holds other things, may be another user's, or
-            a killed store of other tables left it.
+        UsageError: The folder is in use by a store, holds other files, may be another
+            user's, or was left by a killed store of other tables.
 
     Attributes:
-        goes_on: Whether what a killed store left is to be gone on with.
+        goes_on: Whether the store continues from what a killed store left.
         differences: A line for each setting that differs from the killed store's.
         changed: Numbers of the tables whose limits or capacity differ.
     """
@@ -61,7 +61,7 @@ class StoreFolder(HostFolder):
         memory_bytes: int,
         disk: DiskConfig | None,
     ) -> None:
-        """Notes what the store is, once it is made."""
+        """Records the store's settings, once it is made."""
         save_config(self.path, describe_store(configs, memory_bytes, disk))
 
     def _compare(
@@ -70,7 +70,7 @@ class StoreFolder(HostFolder):
         memory_bytes: int,
         disk: DiskConfig | None,
     ) -> None:
-        """Decides whether to go on, and clears what nobody can go on with."""
+        """Decides whether to continue from what is there, and removes the rest."""
         names = sorted(path.name for path in self.path.iterdir())
         has_state = any(name.startswith("state-") for name in names)
         if not has_state or CONFIG_NAME not in names:

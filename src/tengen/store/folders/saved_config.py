@@ -1,4 +1,4 @@
-"""What a store was made with, as its folders keep it for the next one."""
+"""A store's settings, as its folders keep them for the next store."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = [
 ]
 
 CONFIG_NAME = "store.json"
-# A change of these would make other steps of the bytes that are there.
+# If one of these changed, the stored bytes would be read as other steps.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
-# Of the store, what may differ, and is told. Its disk may lie elsewhere.
+# Settings of the store that may differ, which is reported. The disk may lie elsewhere.
 _TOLD = ("memory_bytes", "disk_bytes", "on_damage", "durability", "durability_ms")
 
 
 class Differences(NamedTuple):
-    """Between what a store was and what it is to be.
+    """Differences between an ended store's settings and the next store's.
 
     Attributes:
-        lines: For people, one for each setting.
+        lines: Text for people, one line for each setting.
         changed: Numbers of the tables whose limits or capacity differ.
     """
 
@@ -45,7 +45,7 @@ class Differences(NamedTuple):
 def describe_store(
     configs: Sequence[TableConfig], memory_bytes: int, disk: DiskConfig | None
 ) -> dict[str, Any]:
-    """Returns JSON values of what a store is made with."""
+    """Returns a store's settings as JSON values."""
     tables = [
         {**config.to_dict(), "steps_per_chunk": config.chunk_length}
         for config in configs
@@ -68,7 +68,7 @@ def save_config(directory: Path, description: dict[str, Any]) -> None:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Returns what was written there; nothing where there is nothing whole."""
+    """Returns what was written there; empty if the file is missing or cut short."""
     try:
         read = json.loads((directory / CONFIG_NAME).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -80,14 +80,14 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
     """Returns the columns of a table of the ended store that left a folder.
 
     Args:
-        directory: The folder, of a host or of a disk, which need not be there.
+        directory: The folder, on a host or a disk, which need not exist.
         table: The table's name.
 
     Returns:
-        By name; empty where no store left such a table there.
+        The columns by name; empty if no store left such a table there.
 
     Raises:
-        UsageError: They are not as a store writes them.
+        UsageError: The folder's file is not as a store writes it.
     """
     for left in read_config(directory).get("tables", []):
         if left["name"] == table:
@@ -98,16 +98,16 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
 def compare(
     name: str, directory: Path, now: dict[str, Any], fixed: Sequence[str]
 ) -> Differences:
-    """Holds what a store is to be to what the one was that left a folder.
+    """Compares a new store's settings with those of the store that left a folder.
 
     Args:
         name: The option that names the folder.
         directory: The folder.
-        now: What ``describe_store`` returns of the new store.
-        fixed: Keys of it that must be as they were, beside the version.
+        now: What ``describe_store`` returns for the new store.
+        fixed: Keys of ``now`` that must not change, besides the version.
 
     Raises:
-        UsageError: Something differs that must not.
+        UsageError: A setting differs that must not.
     """
 
     def refuse(key: str, before: Any, after: Any) -> UsageError:
@@ -125,8 +125,8 @@ def compare(
     if then["version"] != now["version"]:
         raise UsageError(
             f"{name} ({directory}) must be of this tengen's version {now['version']}, "
-            f"and is of {then['version']}; go on with the tengen that left it, or "
-            f"remove the folder"
+            f"and is of {then['version']}; use the tengen that left it, or remove the "
+            "folder"
         )
     now = json.loads(json.dumps(now))
     for key in fixed:

@@ -158,8 +158,8 @@ def test_what_serves_actors_is_outgrown(run):
         "that it began with; start the command again"
     )
     assert crew.outgrown(count) == (
-        "inference's batches and a queue's memory are those of 2; start the command "
-        "again to size them anew"
+        "inference's batches and a queue's memory are still sized for 2; start the "
+        "command again to size them anew"
     )
     # A command that is started again is sized for all of them.
     again, _, _ = crew_of(run, FakeLauncher())

@@ -48,7 +48,10 @@ def test_what_listens_and_is_not_ray_is_one_line(
     monkeypatch.setattr(connection, "_ANSWER_S", 1.0)
     address = address_of(listener)
     made = override(make_config("tictactoe", None, None), [f"launch.address={address}"])
-    line = rf"^launch.address \({address}\) is no Ray cluster's, as it says nothing for"
+    line = (
+        rf"^launch.address \({address}\) is not that of a Ray cluster, as it says "
+        r"nothing for"
+    )
     start_s = time.monotonic()
     with pytest.raises(UsageError, match=line):
         connection.connect(made)

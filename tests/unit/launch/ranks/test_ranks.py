@@ -243,7 +243,7 @@ def test_a_rank_that_is_silent_is_lost_with_its_processes(
     both.wires.cut.add(1)
     assert child.receive() is None
     assert child.end(20.0) == "its rank, 1 on host1, which said nothing for 3 s"
-    line = r"^rank \(1 on host1, selfplay-0\) said nothing for 3 s; .* goes on$"
+    line = r"^rank \(1 on host1, selfplay-0\) said nothing for 3 s; .* to go on$"
     with pytest.raises(RunError, match=line):
         both.runner.start(1, ["-c", ROLE])
     assert len(both.runner.losses) == 1

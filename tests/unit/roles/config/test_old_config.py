@@ -81,7 +81,7 @@ def test_a_run_of_an_environment_is_refused_by_name(
     run.write_run({"config": content})
     line = (
         f"agent (vtrace) of {run.path / 'run.json'} is of an earlier version, whose "
-        f"experience cannot be gone on with; choose another --out"
+        f"experience this version cannot read; choose another --out"
     )
     with pytest.raises(UsageError) as error:
         read_config(run)

@@ -301,8 +301,8 @@ def test_a_run_is_open_by_what_any_call_had(run):
     assert "agent.actor.full_simulations (None) is 800 in the closed division" in told
     assert not any(reason.startswith("agent.target.") for reason in told)
     (run.eval / "began.json").unlink()
-    assert "nobody kept the time" in clock.run_open_because(run)[-1]
+    assert "the time was not recorded" in clock.run_open_because(run)[-1]
     finish(run)
     result = result_of(run)
     assert (result["clock_at"], result["passed_after_s"]) == (None, None)
-    assert "nobody kept the time" in result["open_because"][-1]
+    assert "the time was not recorded" in result["open_because"][-1]
