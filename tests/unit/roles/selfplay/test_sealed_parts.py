@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,24 @@ SETTINGS = (
 )
 
 
+class Patient(Model):
+    """Plays on once the learner has looked at a part, however busy the machine is."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        super().__init__(1)
+        self.run = run
+        self.num_sealed = 0
+        self.looked = threading.Event()
+
+    def answer(self, planes: Any, policy: Any, value: Any) -> None:
+        num_sealed = len(experience_files(self.run.experience, "npz"))
+        if num_sealed > self.num_sealed:
+            self.num_sealed = num_sealed
+            self.looked.clear()
+            assert self.looked.wait(60)
+        super().answer(planes, policy, value)
+
+
 def turn(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -52,7 +71,8 @@ def turn(
     write_config(run, config)
     run.models.publish(0 if bootstrap else 1, lambda folder: None)
     monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
-    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: Model(1))
+    model = Patient(run)
+    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: model)
     monkeypatch.setattr(
         threads_play,
         "play_generation",
@@ -76,6 +96,7 @@ def turn(
             seen.append(len(_games(run)))
             if run.models.latest() == 0:
                 run.models.publish(1, lambda folder: None)
+        model.looked.set()
 
     role = make_role(
         "selfplay", read_config(run), run, RoleContext(progress=look, **context)
