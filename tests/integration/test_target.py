@@ -84,7 +84,10 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
     target = json.loads(status.stdout.splitlines()[-1])["target"]
     assert (target["has_result"], target["passed"]) == (True, result["passed"])
     for words, rule in (
-        (["eval", str(out), "--episodes", "5"], "--episodes (5) is of episodes"),
+        (
+            ["eval", str(out), "--episodes", "5"],
+            "--episodes (5) is for runs without a target",
+        ),
         (
             [*command(out)[3:], "--set", "agent.target.num_games=20"],
             "agent.target.num_games (20) must be 16, by which models were played",
