@@ -62,7 +62,7 @@ class Choice:
         rows_per_s: Measured evaluations per second, of one thread by precision, or of
             a GPU by rows of a batch; empty where nothing had to be measured.
         int8_s: Seconds that quantising a model takes, which were weighed against the
-            gain of int8; 0 where no model was quantised.
+            gain of int8 if the precision was auto; 0 where no model was quantised.
     """
 
     config: InferenceConfig

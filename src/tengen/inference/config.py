@@ -27,13 +27,15 @@ class InferenceConfig:
     """The library that evaluates models. auto takes torch on a GPU; on a CPU OpenVINO
     where it is installed, else torch."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
-    """Arithmetic of the network's trunk. auto takes a lower precision only where a
-    trial run shows it to be clearly faster. int8 needs OpenVINO; a model that loses too
+    """Arithmetic of the network's trunk. On a CPU auto takes a lower precision only
+    where a trial run shows it to be clearly faster; on a GPU it takes bf16 where the
+    GPU has it, else fp32. int8 needs OpenVINO; a model that loses too
     much by int8 is evaluated in bf16, or fp32 where the CPU has no bf16."""
     batch_shape: Literal["auto", "dynamic", "fixed"] = "auto"
     """dynamic: a batch has about as many rows as the caller asks for. fixed: every
-    batch is cut or padded to ``batch_rows``. auto takes dynamic if a probe finds that
-    answers then do not depend on the batch, else fixed."""
+    batch is cut or padded to ``batch_rows``. On a CPU auto takes dynamic if a probe
+    finds that answers then do not depend on the batch, else fixed; on a GPU it takes
+    dynamic."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
     """Rows of a fixed batch, and of the batches of trial run and probe; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")

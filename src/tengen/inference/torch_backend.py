@@ -100,8 +100,8 @@ def _named(source: Path | Net) -> str:
 def _built(architecture: str) -> Net:
     """Returns a network with arbitrary weights, which are to be replaced.
 
-    Drawing random weights would take longer than loading the model, and a run loads a
-    model after each turn.
+    Networks are cached, because building one draws random weights, which takes longer
+    than loading a model, and a run loads a model after each turn.
 
     Args:
         architecture: The architecture as JSON, whose order of inputs is the network's.

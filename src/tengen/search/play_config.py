@@ -49,12 +49,12 @@ class PlayConfig:
     field stays false."""
 
     batch_rows: int = bounded(0, 0, 64)
-    """Most leaves that each thread of one search gathers for the network; never more
-    than 1/32 of the simulations. 0: 8 where several threads search one tree, 1 where
-    one thread does. A larger batch costs less time a leaf, but the search goes on
-    without the values of leaves in flight. Games in Python, and games that a match
-    plays side by side, gather 1. In matches a search by minigo gathers
-    ``search.minigo_virtual_losses``, and this field stays 0."""
+    """Most leaves that each thread of one search gathers for the network; fewer if the
+    leaves of all threads would be more than 1/32 of the simulations. 0: 8 where several
+    threads search one tree, 1 where one thread does. A larger batch costs less time a
+    leaf, but the search goes on without the values of leaves in flight. Games in
+    Python, and games that a match plays side by side, gather 1. In matches a search by
+    minigo gathers ``search.minigo_virtual_losses``, and this field stays 0."""
 
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings with ``run`` replaced by the run's precision.

@@ -91,9 +91,9 @@ class SearchConfig:
 
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(forced_playouts * prior *
-    N) visits, where N is the root's visits. The policy target leaves out forced visits
-    that the move's value does not justify. 0 for none, else above 0 (KataGo's 2). They
-    did not pay on 7x7, see docs/howto/train/go.md."""
+    N) visits, where N is the visits of all root moves. The policy target leaves out all
+    visits that the move's value does not justify. 0 for none, else above 0 (KataGo's
+    2). They did not pay on 7x7, see docs/howto/train/go.md."""
 
     lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the best action is the one with the highest lower confidence bound, the

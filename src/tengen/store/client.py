@@ -126,7 +126,7 @@ class RemoteBackend:
         self._client.check_open()
 
     def close(self) -> None:
-        """Closes the connection, and ends writers and samplers that wait."""
+        """Asks no more; writers and samplers that wait end, others stay open."""
         self._client.close()
 
     def _open(

@@ -36,7 +36,8 @@ def open_writer(
         entries: Its tables, by name.
         name: The writer's name.
         table: The table whose columns the steps have.
-        max_item_steps: How many of the latest steps a new item may have.
+        max_item_steps: How many steps before the writer's last insert an item may still
+            have, besides all steps appended since.
         timeout_s: How long the store may take; None: as long as the connection allows.
     """
     entry = find_table(entries, table)

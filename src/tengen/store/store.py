@@ -248,8 +248,9 @@ class Store(Closable):
                 continue where the last writer of that name ended.
             table: The table whose columns the steps have; items may go to every table
                 with the same columns.
-            max_item_steps: How many of the latest steps a new item may have; None: the
-                largest ``num_steps`` of these tables.
+            max_item_steps: How many steps before the writer's last insert an item may
+                still have, besides all steps appended since; None: the largest
+                ``num_steps`` of these tables.
 
         Raises:
             UsageError: Another client has the name.

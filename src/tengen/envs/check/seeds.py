@@ -15,7 +15,7 @@ from tengen.envs.check.seen import copied, is_same
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Number of seeds whose trajectories should not all be equal.
+# Number of further seeds; not all should give the trajectory of the first one.
 _NUM_SEEDS = 3
 # Steps within which two different episodes should differ.
 _NUM_BEGINNING = 20

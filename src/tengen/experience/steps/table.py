@@ -263,7 +263,7 @@ class StepTable:
         }
 
     def describe(self) -> dict[str, int]:
-        """Returns counts: ``num_items`` in the table, and totals so far.
+        """Returns counts: ``num_items`` that may be drawn, and totals so far.
 
         ``num_rows`` counts frames, ``num_episodes`` ends of episodes.
         """

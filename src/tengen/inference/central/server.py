@@ -175,7 +175,7 @@ class InferenceServer:
             self._rows.close()
 
     def _runner(self, backend: Backend) -> Runner:
-        """Returns a runner over the rows of the batch, where they are in memory."""
+        """Returns a runner bound to the memory that has the rows of the batch."""
         session = self._rows.alone
         bound = self._runners.get(session)
         if bound is None or bound[0] is not backend:

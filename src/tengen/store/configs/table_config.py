@@ -141,7 +141,7 @@ class Selector:
         rule="must be above 0 and at most 1; KataGo uses 0.4",
     )
     """For ``power_law_window``: by how much each of the first items beyond
-    `growth_scale` widens the window; above 0, at most 1."""
+    `min_items` widens the window; above 0, at most 1."""
 
     def __post_init__(self) -> None:
         # All fields are checked, also those that the kind does not use.

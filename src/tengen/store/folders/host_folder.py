@@ -70,7 +70,7 @@ class StoreFolder(HostFolder):
         memory_bytes: int,
         disk: DiskConfig | None,
     ) -> None:
-        """Decides whether to continue from what is there, and removes the rest."""
+        """Decides whether to continue from what is there; if not, removes it."""
         names = sorted(path.name for path in self.path.iterdir())
         has_state = any(name.startswith("state-") for name in names)
         if not has_state or CONFIG_NAME not in names:
