@@ -294,7 +294,7 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Rows that reset count too, on both sides; the table's own count goes by blocks, #
+    # Rows that reset count too, on both sides; the table's own count goes by blocks,
     # which is too coarse.
     def made() -> int:
         return service.num_evaluations

@@ -55,9 +55,9 @@ def run_cold(
 
     ``gb/s`` is what the sampler received, ``rows/sample`` is how many rows came from
     the disk for each item, and ``read_gb/s`` the bytes of these rows. ``share_of_disk``
-    is over all turns, beside the least and the greatest of one turn. Figures of the
-    disk are None where the system counts no reads of a disk, as on a memory file
-    system. Latencies are over all turns.
+    is over all turns, beside the least and the greatest of one turn. All of
+    these but ``gb/s`` are None where the system counts no reads of a disk, as on a
+    memory file system. Latencies are over all turns.
 
     Args:
         workload: Whose table.

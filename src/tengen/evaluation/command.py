@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L[,L]",
-        help="levels of bundled players: 3 for both, 3,beginner for A and B, or "
+        help="levels of bundled players: 3 for A alone, 3,beginner for A and B, or "
         ",rating:1200 for B alone; see tengen players NAME",
     )
     parser.add_argument(

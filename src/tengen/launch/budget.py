@@ -78,10 +78,10 @@ class Spending:
     def outlook(self) -> dict[str, float | None]:
         """Returns what a turn needs to know of the budget; see ``RoleContext``.
 
-        Keys: ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and ``asked``.
-            With a budget in games the last two are None, so that a run by games is the
-            same however it is split into calls. Of two budgets the one that ends first
-            counts.
+        The keys are ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and
+        ``asked``. With a budget in games alone the last two are None, so that a run by
+        games is the same whatever a call asks for. Of two budgets the one that ends
+        first counts.
         """
         budget, before = self.budget, self._before
         elapsed = self.elapsed_s / 60 * self._num_threads

@@ -193,7 +193,8 @@ class RayLauncher:
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
-        # The closing role's process on this host; without one it depends on who worked.
+        # The closing role's process, if it must be on this host; else ``closing`` finds
+        # the processes by those that worked.
         self._closing: list[Asked] = []
         if home:
             check_fits(config, table, nodes, home)

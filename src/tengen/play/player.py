@@ -264,7 +264,7 @@ class Player:
 
     @property
     def mixed_sizes(self) -> bool:
-        """Whether the network was trained for several boards of a game."""
+        """Whether the network was trained for games that vary, as on smaller boards."""
         return self._open_model().mixed_sizes
 
     def _open_model(self) -> ModelPlayer:

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         nargs="?",
-        help="show every field of this task's config, with the values for ten "
-        "minutes on two cores",
+        help="show every field of this task's config, with the values of a new run "
+        "on two cores",
     )
     parser.add_argument("--recipe", help="a recipe other than the task's own")
     parser.add_argument(

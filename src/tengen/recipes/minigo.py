@@ -164,7 +164,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# Against people a model plays with a longer search than in self-play.
+# Against people a model plays by another search, which may take longer.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 

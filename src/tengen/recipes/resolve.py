@@ -91,7 +91,8 @@ def fresh_config(
         settings: The call's ``--set`` settings; only the network and the budget count.
         minutes: The call's budget.
         games: The call's budget in games; the config is then the same on any machine.
-            With 0 the run begins with the last network of the recipe's budget.
+            With 0 the run begins with the last network of ``minutes``, or of the
+            config's own minutes.
         frames: The call's budget in environment steps; 0 has the effect of 0 games.
         num_threads: Cores to use.
 

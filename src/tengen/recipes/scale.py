@@ -25,8 +25,8 @@ GROWTH = (
     # With less time the small network is stronger to the end, because it plays many
     # games. It grows once there are many games; earlier growth is worse.
     NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
-    # 6x96 costs 3.4 times as much as 4x64, which learns from 24 core-minutes on. In
-    # half of the budget 6x96 has twice as many evaluations.
+    # 6x96 costs 3.4 times as much as 4x64, which learns for at least 24 core-minutes.
+    # In half of its own least budget 6x96 makes twice as many evaluations.
     NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
     # 10x128 costs three times as much as 6x96, and has ten times the time.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),

@@ -72,7 +72,7 @@ class RoleContext:
     remaining: float | None = None
     """Part of the run's budget that is still to come, in [0, 1], for the learning
     rate's cool-down. The budget is the core-minutes or the frames of all calls,
-    including this one. None if this call's budget is in games."""
+    including this one. None if this call's budget is in neither, such as in games."""
     asked: float | None = None
     """Part of that budget that this call adds, in (0, 1]."""
     core_minutes: float | None = None
@@ -98,8 +98,8 @@ class RoleContext:
     """Whether the other roles of the run are in processes of their own, and work at the
     same time."""
     connect: Connect | None = None
-    """Where a role by itself finds the services of the run; None: the run directory
-    says so."""
+    """Where a role by itself finds the services of the run; None: where the run
+    directory says."""
     is_vouched: bool = False
     """Whether a runner gives the turns and has only this process for the index. Then
     another process that holds this role's locks is ending, or belongs to a lost mirror.

@@ -289,8 +289,8 @@ class RunDirectory:
         """Returns the next incarnation of ``role``, 1 the first time.
 
         Atomic: the role's event file is created exclusively, so that two processes
-            never get the same number. If event files were lost, the number is still
-            above every incarnation that wrote experience.
+        never get the same number. If event files were lost, the number is still above
+        every incarnation that wrote experience.
 
         Raises:
             RunError: The disk refuses.

@@ -149,7 +149,7 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
 
 
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
-    """Makes a run's service free a mirror's place, for a local process.
+    """Makes a run's service free a mirror's place, for a process with the run.
 
     If a service holds the lock of the place, the lock is free some seconds later.
 

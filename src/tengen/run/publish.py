@@ -216,9 +216,8 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            with suppress(
-                OSError
-            ):  # the cause of the failed write may also prevent this
+            # The cause of the failed write may also prevent this.
+            with suppress(OSError):
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise storage_error(path, error) from error

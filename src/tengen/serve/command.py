@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen on (127.0.0.1, for this machine alone); at any "
-        f"other address pages ask for a token, which the variable {_TOKEN} holds or "
-        "which is made and printed",
+        help="the address to listen on (127.0.0.1, for this machine alone); at one "
+        f"that other machines reach pages ask for a token, which the variable {_TOKEN} "
+        "holds or which is made and printed",
     )
     parser.add_argument(
         "--name",

@@ -117,7 +117,7 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Returns the answer to a client without the token, or with a new one."""
+        """Returns the answer to a client without the token, or with it in the query."""
         if not self._token:
             return None
         try:

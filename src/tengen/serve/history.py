@@ -59,8 +59,8 @@ class Curve:
 class History:
     """Reads the event files of one run, each byte once. Used by one thread at a time.
 
-    A call that resumes from a checkpoint repeats steps that a kill undid: points after
-    the call's first step are removed.
+    A call that resumes from a checkpoint repeats steps that a kill undid: points from
+    the step of the call's first point on are removed.
 
     Args:
         run: The run.

@@ -32,8 +32,9 @@ class Pages:
     """Serves what is in ``tengen/serve/assets``, read once, and nothing else.
 
     Every address gets the same HTML shell, which draws the page that the path names; an
-    unknown address also gets it, with status 404. Scripts and styles have the hash of
-    their bytes in their names, so that a browser keeps them until they change.
+    unknown address also gets it, with status 404. The shell asks for scripts and styles
+    with the hash of their bytes in the query, so that a browser keeps them until they
+    change.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Searches for people, a few at a time, each shown while it grows."""
+"""Searches for people, by default one at a time, each shown while it grows."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class _Plan:
         return None
 
     def _place_players(self) -> None:
-        """Plans the acting processes, each for the host with the most left."""
+        """Plans the acting processes, each for the host with the most for one more."""
         if not self._players:
             return
         places = [(*self._preference(one), i) for i, one in enumerate(self.hosts)]

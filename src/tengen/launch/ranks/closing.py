@@ -22,8 +22,8 @@ def closing(
 ) -> list[Placed]:
     """Returns the processes of the closing role with their ranks.
 
-    If the run plays on GPUs, a rank whose GPUs all belong to other ranks has no
-    process.
+    If the run plays on GPUs, a rank has no process if it sees too few of them, because
+    other processes have asked for its GPUs by number.
 
     Args:
         config: The run's.

@@ -164,7 +164,7 @@ class Runner:
         """Makes every rank end; blocks for some seconds at most.
 
         Returns:
-            Whether all ranks have ended, so that MPI can end too.
+            Whether all ranks were told to end, so that MPI can end too.
         """
         with self._changed:
             lost = set(self._lost)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def store_replicate(args: argparse.Namespace) -> dict[str, Any]:
-    """Copies the store's checkpoints until Ctrl-C.
+    """Keeps the folder a copy of the store until Ctrl-C.
 
     Raises:
         UsageError: The store or the folder is refused.
