@@ -205,7 +205,7 @@ class EnvironmentPort:
 
     @property
     def busy_s(self) -> float:
-        """Seconds that the port has waited for the environments by now; 0: no wait.
+        """Seconds of the present wait for the environments; 0 where there is none.
 
         Callable from any thread. It keeps growing while an environment hangs.
         """

@@ -21,8 +21,8 @@ from tengen.tensors import Signature
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
-"""Name of the input that holds the action before: choices one-hot, real numbers as they
-are; zeros at the first step of an episode."""
+"""Name of the input that holds the action before: choices one-hot, real numbers clipped
+to their bounds; zeros at the first step of an episode."""
 LAST_REWARD = "last_reward"
 """Name of the input that holds the reward before; 0 at an episode's first step."""
 

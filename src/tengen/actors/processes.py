@@ -241,7 +241,11 @@ def _send(child: _Child, message: dict[str, Any]) -> None:
 def _sum(
     reports: Sequence[GenerationReport], num_games: int, seconds: float
 ) -> GenerationReport:
-    """Adds reports up; wall time and games are the parent's own counts."""
+    """Adds reports up.
+
+    Games and wall time are the parent's own counts. The batch capacity is the greatest
+    of one process, since each process has its own batches.
+    """
     names = {item.name for item in dataclasses.fields(GenerationReport)} - {"notes"}
     total = {name: sum(getattr(report, name) for report in reports) for name in names}
     total["num_games"], total["seconds"] = num_games, seconds

@@ -46,8 +46,8 @@ class GenerationReport:
     seconds: float = 0.0
     """Wall time."""
     inference_s: float = 0.0
-    """Seconds inside the backend, summed over threads; on devices the devices' busy
-    time, counted once for each thread."""
+    """Seconds inside the backend, summed over threads; on devices the mean busy time of
+    a device, times the number of threads."""
     tree_s: float = 0.0
     """Seconds inside games, trees and encoding, summed over threads."""
     wait_s: float = 0.0

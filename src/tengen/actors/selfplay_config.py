@@ -55,8 +55,8 @@ _OF_MINIGO = (
 class SelfplayConfig:
     """How self-play games are played.
 
-    Methods of KataGo that are off by default did not gain strength at small scale in
-    the experiments of docs/howto/train/go.md.
+    Methods of KataGo that are off by default were not shown to gain strength at small
+    scale: see the table in docs/howto/train/go.md.
 
     With ``search.policy=minigo`` self-play is that of the MLPerf benchmark minigo
     (core/selfplay/workers/minigo_worker.h). The tree is kept from ply to ply. A cheap
@@ -178,8 +178,8 @@ class SelfplayConfig:
     power makes moves more random."""
     restrict_pass_alive_after: int = bounded(4, 0, _MAX_PLIES)
     """Minigo: passes in a row by one side, after which the other side no longer plays
-    on pass-alive points of Go and learns nothing of such moves; 0 to 65535, 0 for
-    always (the benchmark: 4). Plies of ``soft_pick_plies`` are excepted."""
+    on pass-alive points of Go, except at plies of ``soft_pick_plies``, and at all plies
+    learns nothing of such moves; 0 to 65535, 0 for always (the benchmark: 4)."""
     resign_from: float = bounded(0.9, 0, 1, "1 is never")
     """Minigo: least resignation threshold, 0 to 1, 1 for never (the benchmark: 0.9).
     Each game draws a threshold t evenly between this number, which is excluded, and 1;

@@ -52,7 +52,8 @@ class A2c(PolicyAgent):
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=5)
     )
-    """How environments are stepped; by default one turn of an actor makes one batch."""
+    """How environments are stepped; by default one turn of an actor makes one batch, or
+    four for screens."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")

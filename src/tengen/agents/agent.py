@@ -234,7 +234,7 @@ class Agent(OpenConfig, package="tengen.agents"):
     ) -> dict[str, NDArray[np.generic]]:
         """Returns distinct inputs on which an export is compared with its torch source.
 
-        Empty where the agent's networks are never exported.
+        Empty where only torch evaluates the agent's networks.
         """
         return {}
 

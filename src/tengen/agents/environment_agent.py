@@ -253,7 +253,7 @@ class EnvironmentAgent(Agent):
         check_table(self, config)
 
     def check_task(self, config: RunConfig) -> None:
-        """See ``Agent.check_task``: the network must have the outputs it needs."""
+        """See ``Agent.check_task``: the agent must be able to use the network."""
         self.layout(self.net_signature(config).state)
 
     def signature(self, task: str) -> Signature:

@@ -10,8 +10,9 @@ Further differences from the paper: 8 fractions are drawn for learning, not 64, 
 the paper found nearly as good (figure 2); one fraction is drawn in each of 8 equal
 parts of (0, 1), so that a priority depends on the error more than on the draw; actions
 are chosen by the quantiles at the middles of 32 equal parts, not at 32 drawn fractions,
-so that acting is deterministic, and priorities of new items are computed from the means
-of these quantiles; ``tengen.nets.modules.quantiles`` lists the differences of the head.
+so that a network prefers the same action whenever it sees the same, and priorities of
+new items are computed from the means of these quantiles;
+``tengen.nets.modules.quantiles`` lists the differences of the head.
 """
 
 from __future__ import annotations

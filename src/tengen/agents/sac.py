@@ -149,7 +149,10 @@ class Sac(EnvironmentAgent):
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: the paper's constant rate."""
+        """See ``EnvironmentAgent.default_learner``.
+
+        The batch size is the paper's, and the learning rate is constant, as there.
+        """
         return LearnerConfig(
             batch_size=256,
             num_shards=1,

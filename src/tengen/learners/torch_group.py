@@ -179,7 +179,7 @@ class TorchGroup:
         # Padded, because a collective needs tensors of equal size.
         padded = rows.new_zeros(max(counts), *rows.shape[1:])
         padded[: len(rows)] = rows
-        # Sent as bytes, because no backend knows every dtype.
+        # Sent as bytes, because not every backend knows every dtype.
         flat = padded.flatten().view(torch.uint8)
         return torch.cat(
             [

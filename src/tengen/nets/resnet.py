@@ -47,8 +47,8 @@ class ResNetConfig(NetConfig):
     score and the owner of each cell at the end."""
     lead: bool = False
     """Whether an auxiliary head predicts the lead too, for games with komi. Needs
-    ``auxiliary``, and ``agent.actor.lead_share`` above 0, by which self-play estimates
-    leads."""
+    ``auxiliary``. The head learns only from leads that self-play estimates, where
+    ``agent.actor.lead_share`` is above 0."""
     mixed_sizes: bool = False
     """Whether one batch may hold boards of several sizes. If not, every board fills its
     planes, and cells need no masking."""

@@ -75,7 +75,7 @@ class Centre(nn.Module):
         return self.total / self.num_rows.clamp(min=1.0)
 
     def forward(self, pictures: Tensor, dtype: torch.dtype) -> Tensor:
-        """Returns the pictures minus the mean; in training they are added to the mean.
+        """Returns the pictures minus the mean; in training they enter the mean first.
 
         Args:
             pictures: ``[B, C, H, W]`` uint8.

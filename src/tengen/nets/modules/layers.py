@@ -62,10 +62,10 @@ def make_relu(layer: nn.Linear | nn.Conv2d) -> None:
 
 
 def make_small(layer: nn.Linear) -> None:
-    """Draws small weights for a last layer, so that it answers nearly 0.
+    """Makes the weights of a last layer small, so that it answers nearly 0.
 
-    The first policy is then nearly uniform, which explores, and first values have no
-    bias.
+    The first policy is then nearly uniform, which explores, and the first values are
+    nearly 0, which is unbiased.
     """
     with torch.no_grad():
         layer.weight.mul_(0.01)

@@ -131,7 +131,8 @@ class _Steps(torch.autograd.Function):
         begun = is_first[..., None]
         before_h = torch.cat([hidden[None], seen[:-1]]).masked_fill_(begun, 0)
         before_c = torch.cat([cell[None], cells[:-1]]).masked_fill_(begun, 0)
-        # Derivatives of the cell by the first three gates, and of the hidden state.
+        # Derivatives of the cell by the first three gates, then those of the hidden
+        # state by the last gate and by the cell.
         by_cell = torch.stack(
             [
                 new * into * (1.0 - into),
