@@ -56,27 +56,29 @@ class R2d2(QAgent):
         "period",
     )
     sees_last_step: bool = True
-    """Whether the network is told the last action and the last reward."""
+    """Whether the network is shown the last action and the last reward."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
-    """Steps of a sequence that are learned from, 1 to 100,000 (the paper's 80)."""
+    """Steps of a sequence that the learner learns from, 1 to 100,000 (the paper has
+    80). With more of them the gradient reaches further back, at more work a sequence."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
-    """Steps before them, over which the memory is brought up to date from the stored
-    state, 0 to 100,000 (the paper's 40)."""
+    """Steps before those, 0 to 100,000 (the paper has 40): the network runs over them
+    from the stored state without learning, so that its state is nearly its own."""
     period: int = 20
-    """Steps from one sequence's first to the next one's, 1 to ``unroll_length`` (the
-    paper's 40)."""
+    """Steps between the first steps of two successive sequences, 1 to ``unroll_length``
+    (the paper has 40). With half of ``unroll_length`` each step is in two sequences."""
     num_steps: int = 5
-    """Rewards n that a target adds up before it trusts the network, 1 to 1,000."""
+    """Number n of rewards that an n-step target adds up before it bootstraps, 1 to
+    1,000."""
     discount: float = 0.997
-    """Discount of one step, in [0, 1]."""
+    """Discount factor of one step, in [0, 1]."""
     target_period: int = 25
-    """Steps of the optimizer between two copies to the target network, at least 1 (the
-    paper's 2,500): a small task is learned in a thousand or two."""
+    """Optimizer steps between two copies of the weights to the target network, at least
+    1 (the paper has 2,500). A small task is learned in one or two thousand steps."""
     eta: float = bounded(0.9, 0, 1)
-    """Share of the largest error in a sequence's priority, in [0, 1]; the rest is the
-    mean error's."""
+    """Weight of the largest TD error in a sequence's priority, in [0, 1]; the mean TD
+    error has the rest."""
     rescaling_epsilon: float = bounded(1e-3, 1e-9, 1)
-    """Of the rescaling of values, above 0, at most 1."""
+    """Epsilon of the paper's value rescaling, above 0, at most 1."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=60)
     )
@@ -102,8 +104,8 @@ class R2d2(QAgent):
     def for_environment(self, spec: EnvSpec) -> Self:
         """See ``EnvironmentAgent.for_environment``: for screens, short sequences.
 
-        Some processors make four times the steps of the optimizer with them that they
-        make with the paper's 40 and 80, and learned Pong where those did not
+        With them a run makes four times as many optimizer steps in the same environment
+        steps as with the paper's lengths, and Pong was learned much sooner
         (benchmarks/results/environments.md).
         """
         if not shows_screens(spec):
