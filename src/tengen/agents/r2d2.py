@@ -59,7 +59,7 @@ class R2d2(QAgent):
     """Whether the network is shown the last action and the last reward."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
     """Steps of a sequence that the learner learns from, 1 to 100,000 (the paper has
-    80). With more of them the gradient reaches further back, at more work a sequence."""
+    80). With more of them the gradient reaches further back, at more work each."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
     """Steps before those, 0 to 100,000 (the paper has 40): the network runs over them
     from the stored state without learning, so that its state is nearly its own."""
