@@ -20,7 +20,8 @@ SANITIZE ?= address,undefined
 TESTS ?= .
 comma := ,
 NATIVE := build/native-$(subst $(comma),-,$(SANITIZE))
-# Sources that are compiled as one: the more, the less time in all, but each processor needs some.
+# Sources that are compiled as one file. The more there are, the less CPU time all take together,
+# but each processor needs a file to compile.
 TOGETHER := $(shell n=$$((84 / $$(nproc))); echo $$((n > 12 ? n : 12)))
 
 # Seconds that make fuzz gives each target of the core (FUZZ names some), and how many times the

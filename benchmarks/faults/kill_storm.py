@@ -94,9 +94,9 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
-    """Returns agent steps and mean returns, in order, and all steps.
+    """Returns agent steps and mean returns, in order, and the run's last agent step.
 
-    After a kill there are steps before the first return.
+    The last one may be later: after a kill no return is told until episodes have ended.
     """
     path = out.with_suffix(".csv")
     tengen = [sys.executable, "-m", "tengen", "curves", str(out), str(path)]

@@ -59,10 +59,12 @@ class R2d2(QAgent):
     """Whether the network is shown the last action and the last reward."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
     """Steps of a sequence that the learner learns from, 1 to 100,000 (the paper has
-    80). With more of them the gradient reaches further back, at more work each."""
+    80). The gradient reaches further back with more of them, at more work for
+    each sequence."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
     """Steps before those, 0 to 100,000 (the paper has 40): the network runs over them
-    from the stored state without learning, so that its state is nearly its own."""
+    from the stored state without learning, so that the recurrent state is nearly the
+    one that its present weights would have reached."""
     period: int = 20
     """Steps between the first steps of two successive sequences, 1 to ``unroll_length``
     (the paper has 40). With half of ``unroll_length`` each step is in two sequences."""
@@ -150,8 +152,9 @@ class R2d2(QAgent):
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """See ``EnvironmentAgent.default_store``: prioritized replay of sequences."""
-        # A step of a screen is learned from four times, as two sequences have it: the
-        # paper's 0.75 is for actors that make more steps than can be learned from.
+        # For screens each step is learned from four times: it is in two sequences, and
+        # each sequence is drawn twice. The paper's 0.75 times suits actors that make
+        # more steps than the learner can learn from.
         is_large = shows_screens(spec)
         return ReplayConfig(
             sampler="prioritized",
@@ -166,7 +169,7 @@ class R2d2(QAgent):
         """See ``EnvironmentAgent.default_learner``."""
         is_large = shows_screens(spec)
         return LearnerConfig(
-            # Small, for more steps: one costs as much as what it learns from.
+            # A step costs in proportion to its batch: small ones buy more steps.
             batch_size=16 if is_large else 32,
             num_shards=1,
             optimizer=AdamWConfig(

@@ -32,7 +32,10 @@ SETTINGS = (
 
 
 class Patient(Model):
-    """Plays on once the learner has looked at a part, however busy the machine is."""
+    """Answers once the learner has looked at each part that self-play has sealed.
+
+    Otherwise a busy machine may end the games before the learner's first look.
+    """
 
     def __init__(self, run: RunDirectory) -> None:
         super().__init__(1)
@@ -44,8 +47,10 @@ class Patient(Model):
         num_sealed = len(experience_files(self.run.experience, "npz"))
         if num_sealed > self.num_sealed:
             self.num_sealed = num_sealed
-            self.looked.clear()
-            assert self.looked.wait(60)
+            # The first look may have begun before the part was sealed.
+            for _ in range(2):
+                self.looked.clear()
+                assert self.looked.wait(60)
         super().answer(planes, policy, value)
 
 
