@@ -1,8 +1,9 @@
 """Agent steps of Pong by asynchronous PPO a CPU-second: beside Sample Factory's APPO.
 
     python -m venv SF && SF/bin/pip install torch sample-factory==2.1.1 \\
-        gymnasium==0.29.1 numpy==1.26.4 ale-py==0.10.1 opencv-python-headless
+        gymnasium==0.29.1 numpy==1.26.4 ale-py==0.10.1
     SF/bin/pip uninstall shimmy opencv-python
+    SF/bin/pip install opencv-python-headless
     python benchmarks/training/peer_appo.py --rounds 3 --peer-python SF/bin/python
 
 Both have two actors of 8 copies in processes of their own, unrolls of 128 steps, four
