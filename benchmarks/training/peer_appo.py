@@ -79,7 +79,8 @@ def tengen(num_steps: int, precision: str, folder: Path) -> list[str]:
         "learner.batch_size": NUM_ACTORS * NUM_ENVS,
         "store.max_items": 2 * NUM_ACTORS * NUM_ENVS,
     }
-    words = [sys.executable, "-m", "tengen", "train", "atari/Pong/classic"]
+    words: list[object] = [sys.executable, "-m", "tengen", "train"]
+    words += ["atari/Pong/classic"]
     words += ["--agent", "ppo", "--actors", NUM_ACTORS, "--frames", num_steps]
     words += ["--out", folder / "run"]
     return [*map(str, words), *(f"--set={k}={v}" for k, v in settings.items())]
