@@ -200,8 +200,8 @@ def watch(args: argparse.Namespace, training: Training) -> dict[str, Any]:
     later, machine_s = cpu_s(processes), machine_busy_s() - machine_s
     seconds = (middle_ns - begin_ns) / 1e9
     roles = dict.fromkeys(processes.values(), 0.0)
-    for pid, before in used.items():
-        roles[processes[pid]] += later.get(pid, before) - before
+    for pid, used_s in used.items():
+        roles[processes[pid]] += later.get(pid, used_s) - used_s
     actors = sorted(pid for pid, role in processes.items() if role == "actor")
     memory = [private_mb(pid) for pid in actors]
     others = {role: private_mb(p) for p, role in processes.items() if role != "actor"}

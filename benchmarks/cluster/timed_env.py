@@ -25,7 +25,7 @@ _EPISODE_STEPS = 1000
 _NOTES_A_WRITE = 32
 
 
-class Timed(gymnasium.Env):  # type: ignore[misc]
+class Timed(gymnasium.Env):
     """Steps that take a set time."""
 
     def __init__(self) -> None:

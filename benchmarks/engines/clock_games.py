@@ -72,7 +72,8 @@ class Clock:
 
 def play_game(game: Any, sides: tuple[Clock, Clock], max_plies: int) -> dict[str, Any]:
     """Plays one game; returns who won, "b" or "w", and why; nobody: None."""
-    state, moves = game.new_state(), []
+    state = game.new_state()
+    moves: list[int] = []
     while not state.is_terminal():
         mover = state.to_play
         colour, other = "bw"[mover], "wb"[mover]
@@ -152,9 +153,9 @@ def main() -> None:
             won = order["bw".index(result["winner"])]
             report["wins"][won] += 1
             lost = "b" if won == "a" else "a"
-            key = {"time": "lost_on_time", "illegal": "illegal", "died": "died"}
-            if why in key:
-                report[key[why]][lost] += 1
+            faults = {"time": "lost_on_time", "illegal": "illegal", "died": "died"}
+            if why in faults:
+                report[faults[why]][lost] += 1
                 print(f"game {index}: {result}", file=sys.stderr)
     print(json.dumps(report))
 

@@ -312,7 +312,7 @@ def play(
     for ply in range(rng.randint(0, 6)):
         put(ply % 2, rng.choice(board.legal(ply % 2)), seats)
     takes_back = rng.random() < 0.3
-    ends = {"winner": None, "end": "long"}
+    ends: dict[str, Any] = {"winner": None, "end": "long"}
     while len(board.moves) < args.plies:
         colour = len(board.moves) % 2
         with Blame(seats[colour]):

@@ -146,7 +146,7 @@ def _of_row(row: Row, role: str | None, seed: int, folder: Path) -> dict[str, An
         limit.cancel()
         wall_s = time.monotonic() - start_s
     finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()
     if code != 0:
         print((folder / "printed").read_text()[-2000:], file=sys.stderr)
     missed = [] if code == 0 else [f"exit code {code}"]

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class Bench:
         return bool(line["ok"])
 
     def left_s(self) -> float:
-        return self.end_s - time.monotonic()
+        return float(self.end_s - time.monotonic())
 
     def run(self, command: list[str], limit_s: float, **variables: str) -> str:
         """Returns what a command prints; kills its whole group after ``limit_s``."""
@@ -275,10 +276,10 @@ def main() -> int:
             cases = args.cases.split()
             bench.stage("check", 30, bench.check)
             for case in cases[:2]:
-                bench.stage(f"share {case}", 40, lambda case=case: bench.share(case))
+                bench.stage(f"share {case}", 40, partial(bench.share, case))
             bench.stage("train", 2.5 * args.train_s, bench.train)
             for case in cases[2:]:
-                bench.stage(f"share {case}", 40, lambda case=case: bench.share(case))
+                bench.stage(f"share {case}", 40, partial(bench.share, case))
     summary = summed_up(bench.lines)
     print(json.dumps(summary), flush=True)
     return 0 if summary["ok"] else 1

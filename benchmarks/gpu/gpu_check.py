@@ -18,7 +18,7 @@ import torch
 from tengen import _core, games
 from tengen.bench.random_model import publish_random
 from tengen.errors import RunError
-from tengen.inference import Arrays, RowLayout
+from tengen.inference import Arrays, Backend, RowLayout
 from tengen.inference.backend import NO_STATE
 from tengen.inference.device import make_device
 from tengen.inference.device_backend import DeviceBackend, DeviceLane
@@ -97,7 +97,10 @@ def main() -> None:
                     devices=[make_device(word) for word in args.devices.split(",")],
                     max_rows=MAX_ROWS,
                 )
-                ways = {"bind": backend, "lanes": ThroughLanes(backend, layout)}
+                ways: dict[str, Backend] = {
+                    "bind": backend,
+                    "lanes": ThroughLanes(backend, layout),
+                }
                 for way, tried in ways.items():
                     name = f"{case} {precision} {way}"
                     try:

@@ -28,7 +28,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -159,7 +159,9 @@ SIZES = ctypes.c_int64(NUM_ROWS), ctypes.c_int64(ROW_BYTES)
 class NullNetwork:
     """A backend that sums each row."""
 
-    name, version, precision, batch_shape = "null", "0", "fp32", "dynamic"
+    name, version = "null", "0"
+    precision: Literal["fp32"] = "fp32"
+    batch_shape: Literal["dynamic"] = "dynamic"
     signature = SIGNATURE
 
     def __init__(self, loops: ctypes.CDLL) -> None:
@@ -242,6 +244,11 @@ def _answer(loops: ctypes.CDLL, fd: int, is_shared: bool, memory: Any) -> None:
     loops.answer_loop(fd, int(is_shared), address_of(rows), *SIZES, address_of(out))
 
 
+def _stop_when_told(server: InferenceServer, pipe: Any) -> None:
+    pipe.recv()
+    server.stop()
+
+
 def _serve(loops: ctypes.CDLL, folder: str, pipe: Any) -> None:
     server = InferenceServer(SIGNATURE, max_rows=NUM_ROWS)
     place = HostFolder("inference", Path(folder))
@@ -251,7 +258,7 @@ def _serve(loops: ctypes.CDLL, folder: str, pipe: Any) -> None:
         Server(listen_on(INFERENCE, "127.0.0.1:0"), service),
     ]
     server.set_model(NullNetwork(loops), version=0, number=0)
-    threading.Thread(target=lambda: (pipe.recv(), server.stop())).start()
+    threading.Thread(target=_stop_when_told, args=(server, pipe)).start()
     pipe.send(doors[1].address)
     server.run()
     for door in doors:
@@ -345,7 +352,7 @@ def measure(way: str, rounds: int, seconds: float) -> dict[str, Any]:
     start_s = time.perf_counter()
     assert bare(steps) == ours(steps)
     steps = max(50, int(2 * steps * seconds / (time.perf_counter() - start_s)))
-    children = [child.pid for child in multiprocessing.active_children()]
+    children = [child.pid for child in multiprocessing.active_children() if child.pid]
     for _ in range(rounds):
         for name, loop in (("bare", bare), ("tengen", ours)):
             used_s = cpu_s() + sum(map(process_s, children))

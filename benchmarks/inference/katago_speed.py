@@ -58,7 +58,8 @@ def main() -> None:
 
 def _positions(game: Game) -> tuple[NDArray[np.float32], float]:
     """Returns planes of a random game, and the time that they took."""
-    rng, state, found, spent = np.random.default_rng(0), game.new_state(), [], 0
+    rng, state, spent = np.random.default_rng(0), game.new_state(), 0
+    found: list[NDArray[np.float32]] = []
     while len(found) < _NUM_POSITIONS and not state.is_terminal():
         begun = time.process_time_ns()
         found.append(state.observation())

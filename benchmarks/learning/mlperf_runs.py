@@ -113,7 +113,12 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
     settings = [f"agent.target.opponent={args.target}", *args.settings]
     asked = [args.task, "--recipe", args.recipe, "--seed", str(seed)]
     asked += [word for one in settings for word in ("--set", one)]
-    kept = {"asked": asked, "cpu_s": 0.0, "num_calls": 0, "num_kills": 0}
+    kept: dict[str, Any] = {
+        "asked": asked,
+        "cpu_s": 0.0,
+        "num_calls": 0,
+        "num_kills": 0,
+    }
     if path.exists():
         kept = json.loads(path.read_text())
         if kept["asked"] != asked:

@@ -67,13 +67,13 @@ def main(every_s: float) -> None:
 
 
 def _publish(run: RunDirectory, every_s: float, over: threading.Event) -> None:
+    def copy(path: Path) -> None:
+        shutil.copytree(run.models.entry(0), path, dirs_exist_ok=True)
+
     number = 0
     while not over.wait(every_s):
         number += 1
-        run.models.publish(
-            number,
-            lambda path: shutil.copytree(run.models.entry(0), path, dirs_exist_ok=True),
-        )
+        run.models.publish(number, copy)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -114,10 +115,15 @@ def rate_of(search: Callable[[int], None], most: int) -> tuple[int, float]:
     """Returns how many simulations fit the budget, and their number a CPU-second."""
     num = MIN_SIMULATIONS
     while True:
-        seconds = cpu_of(lambda n=num: search(n))
+        seconds = cpu_of(partial(search, num))
         if num >= most or seconds > BUDGET_S / 8:
             return num, num / seconds
         num = min(4 * num, most)
+
+
+def own_playouts(source: Any, seed: int, num_simulations: int) -> None:
+    """Searches the first position with random playouts."""
+    check(_core.mcts_choose(source, [], num_simulations, seed))
 
 
 def own_trees(source: Any, num_simulations: int) -> float:
@@ -150,11 +156,9 @@ def measure(name: str, most: int, num_rounds: int) -> Row:
         key: [] for key in ("playouts", "their_playouts", "trees", "their_trees")
     }
     for seed in range(num_rounds):
-        num, rate = rate_of(
-            lambda n, seed=seed: check(_core.mcts_choose(source, [], n, seed)), most
-        )
+        num, rate = rate_of(partial(own_playouts, source, seed), most)
         rates["playouts"].append(rate)
-        seconds = cpu_of(lambda n=num, seed=seed: theirs.playouts(n, seed))
+        seconds = cpu_of(partial(theirs.playouts, num, seed))
         rates["their_playouts"].append(num / seconds)
         rates["trees"].append(own_trees(source, most))
         _, rate = rate_of(theirs.trees, most)

@@ -94,7 +94,7 @@ class Checkout(Reference):
         self, features: BoardSpec, net: str, simulations: int, checkout: Path
     ) -> None:
         super().__init__(features, net, simulations)
-        np.int = int
+        setattr(np, "int", int)  # noqa: B010 - it is no name of numpy's any more
         sys.path.insert(0, str(checkout))
         self._search = importlib.import_module("MCTS").MCTS
         theirs = importlib.import_module("connect4.Connect4Game").Connect4Game

@@ -36,7 +36,7 @@ class NumpyConnectFour:
 
     def legal(self, board: Board) -> NDArray[Any]:
         """Returns 1 for every column with room, ``[7]``."""
-        return (board[0] == 0).astype(np.float64)
+        return np.where(board[0] == 0, 1.0, 0.0)
 
     def after(self, board: Board, column: int) -> Board:
         """Returns the board after player 1's move, seen by the opponent."""
@@ -93,7 +93,8 @@ class RecursiveSearch:
             self._simulate(board)
         key = board.tobytes()
         counts = np.array([self._edge_visits.get((key, a), 0) for a in range(WIDTH)])
-        return counts / counts.sum()
+        shares: NDArray[Any] = counts / counts.sum()
+        return shares
 
     def _simulate(self, board: Board) -> float:
         """Makes one descent; returns the value for the player who moved here."""

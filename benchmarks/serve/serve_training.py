@@ -81,7 +81,7 @@ def measure(
     run: Path, train: int, args: argparse.Namespace, index: int
 ) -> dict[str, dict[str, float]]:
     """Returns both windows of a round."""
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for name in ("without", "with") if index % 2 == 0 else ("with", "without"):
         if name == "without":
             found[name] = window(run, train, args.seconds)

@@ -76,8 +76,10 @@ def measure(
     before = rss_bytes()
     table = agent.open_experience(config, run, None)
     print(table.room.line, flush=True)
-    block = agent.make_block(env.spec, table.layout)
-    writer = table.writer("actor-0", num_envs)
+    block = agent.make_block(env.spec, table.layout, num_envs)
+    actions = env.spec.actions
+    values = agent.priority_tensors(actions)
+    writer = table.writer("actor-0", num_envs, agent.first_priorities(actions))
     batch_size = config.learner.batch_size
     spent = dict.fromkeys(("insert", "sample", "durable"), 0.0)
     counts = {"insert": 0, "sample": 0}
@@ -88,9 +90,11 @@ def measure(
     while table.describe()["num_items"] < num_steps:
         is_over = False
         while not is_over:
-            action = rng.integers(env.spec.actions.num_choices[0], size=num_envs)
+            action = rng.integers(actions.num_choices[0], size=num_envs)
             step = env.step(action)
-            block.append(observation, {"action": action}, step, 0)
+            # In place of the Q values of a network, for the items' priorities.
+            made = {name: rng.random(num_envs, np.float32) for name in values}
+            block.append(observation, {"action": action, **made}, step, 0)
             observation, is_over = step.observation, block.is_full
         columns = block.take(observation)
         start = time.monotonic()

@@ -107,7 +107,7 @@ class Learner:
         losses = nn.functional.smooth_l1_loss(q, wanted, reduction="none")
         loss = (losses * torch.as_tensor(weights, dtype=torch.float32)).mean()
         self._optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         self._optimizer.step()
         self._num_updates += 1
         if self._num_updates % TARGET_EVERY == 0:

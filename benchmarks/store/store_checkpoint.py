@@ -59,7 +59,9 @@ def serve(folder: Path, disk: Path, num_steps: int) -> None:
         sys.stdin.read()
 
 
-def start(folder: Path, disk: Path, num_steps: int) -> tuple[subprocess.Popen, float]:
+def start(
+    folder: Path, disk: Path, num_steps: int
+) -> tuple[subprocess.Popen[str], float]:
     """Starts a server; returns it and the seconds that its store took to make."""
     options = ("--serve", folder, "--disk", disk, "--steps", num_steps)
     process = subprocess.Popen(

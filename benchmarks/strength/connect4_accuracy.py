@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tengen import _core, load
+from tengen.play import Player
 from tests.oracle.connect4_solver import optimal_moves, random_positions
 
 Choose = Callable[[list[int]], int]
@@ -37,13 +38,14 @@ def chooser(word: str, simulations: int) -> Choose:
             state = game.new_state()
             for move in moves:
                 state.apply(move)
-            return rng.choice(state.legal_actions())
+            return int(rng.choice(state.legal_actions()))
 
         return choose_random
     if word.startswith("mcts:"):
         playouts = int(word.partition(":")[2])
         return lambda moves: _core.mcts_choose("connect4", moves, playouts, len(moves))
     player = load(word)
+    assert isinstance(player, Player)
     return lambda moves: player.choose(moves, simulations=simulations)
 
 

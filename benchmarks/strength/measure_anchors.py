@@ -32,7 +32,8 @@ def main() -> None:
     parser.add_argument("--anchors", nargs="+", default=list(LadderConfig().anchors))
     args = parser.parse_args()
     for task in args.tasks:
-        for below, above in itertools.pairwise(map(fixed_player, args.anchors)):
+        players = [p for word in args.anchors if (p := fixed_player(word))]
+        for below, above in itertools.pairwise(players):
             report = play_match(
                 games.make(task),
                 above,

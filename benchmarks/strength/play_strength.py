@@ -92,7 +92,8 @@ class Side:
 def opening(game: Game, rng: np.random.Generator, num_plies: int) -> list[int]:
     """Returns random moves after which the game goes on."""
     while True:
-        state, moves = game.new_state(), []
+        state = game.new_state()
+        moves: list[int] = []
         while len(moves) < num_plies and not state.is_terminal():
             moves.append(int(rng.choice(state.legal_actions())))
             state.apply(moves[-1])
@@ -145,7 +146,7 @@ def main() -> None:
     game = a.player.game
     rng = np.random.default_rng(args.seed)
     book = args.book and read_book(args.book, game)
-    places = rng.permutation(len(book.openings)) if book else []
+    places = rng.permutation(len(book.openings) if book else 0)
     lengths: list[int] = []
     results = PairedTally()
     is_tested = args.elo0 is not None and args.elo1 is not None

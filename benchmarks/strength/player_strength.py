@@ -34,6 +34,7 @@ from tengen.evaluation.players import MatchPlayer, ModelPlayer
 from tengen.evaluation.ratings.anchors import shipped_pairings
 from tengen.evaluation.ratings.fit import Pairing, fit_ratings
 from tengen.games import open_game
+from tengen.play import Player
 from tengen.search import Level
 from tests.oracle.connect4_solver import optimal_moves, random_positions
 
@@ -119,6 +120,7 @@ def measured(task: str, games: int, threads: int) -> tuple[bundled.Strength, ...
         return (figure(what, Tally(lines - lost, 0, lost), again),)
     if task == "connect4":
         with load(f"bundled:{task}") as player:
+            assert isinstance(player, Player)
             rows = [
                 player.choose(moves, simulations=64) in optimal_moves(moves)
                 for moves in map(list, random_positions(games, 8, 30, 0))
@@ -163,6 +165,7 @@ def lines_lost() -> tuple[int, int]:
     """
     game = open_game("tictactoe")
     with load("bundled:tictactoe") as player:
+        assert isinstance(player, Player)
 
         def ends(moves: list[int], own: int) -> Iterator[float]:
             state = game.new_state()

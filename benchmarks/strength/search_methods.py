@@ -138,7 +138,10 @@ def match(args: argparse.Namespace) -> None:
     outputs = search_outputs(scores=False)
     backend = open_backend(player.directory, MATCH_INFERENCE, 1, outputs=outputs)
     plain = dataclasses.replace(player, backend=backend)
-    changed = dataclasses.replace(plain, search=SEARCHES[args.search])
+    search = SEARCHES[args.search]
+    changed = dataclasses.replace(
+        plain, play=dataclasses.replace(plain.play, search=search)
+    )
     tally = Tally()
     for seed in range(args.seed, args.seed + -(-args.games // MATCH_GAMES)):
         report = play_match(

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from tengen import envs
 from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.experience import Divided
+from tengen.experience import Divided, ReplayConfig
 from tengen.games import open_game
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
@@ -106,7 +106,7 @@ class Memory:
 def config_of(case: Case) -> RunConfig:
     config = make_config(case.task, case.agent, None)
     learner = replace(config.learner, batch_size=case.batch_size, num_shards=2)
-    if case.agent != "alphazero":
+    if isinstance(config.store, ReplayConfig):
         config = replace(config, store=replace(config.store, max_items=4096))
     return replace(
         config,

@@ -98,7 +98,7 @@ def repeat_segment(experience: Path, num_rows: int) -> float:
     for generation in range(2, -(-num_rows // meta["num_rows"]) + 1):
         data = pack({**meta, "generation": generation}, columns, deflates=True)
         (path.parent / f"{generation:06d}.npz").write_bytes(data)
-    return path.stat().st_size / meta["num_rows"]
+    return float(path.stat().st_size / meta["num_rows"])
 
 
 if __name__ == "__main__":

@@ -194,7 +194,6 @@ class _Model:
     def draw(self, num_items: int, item_s: float) -> Process:
         if not item_s:
             return
-            yield
         share = num_items / len(self.shards) * item_s
         yield self.env.all_of([self.compute(shard, share) for shard in self.shards])
 

@@ -86,8 +86,6 @@ class _Model:
             yield self.gate.work(self.match_s)
         self.is_gating = False
         self.num_decided += 1
-        return
-        yield
 
     def learn(self) -> Process:
         cluster = self.cluster

@@ -105,7 +105,8 @@ class Chromium:
         found = answer.get(timeout=WAIT_S)
         if "error" in found:
             raise RuntimeError(f"{method}: {found['error']}")
-        return found["result"]
+        result: dict[str, Any] = found["result"]
+        return result
 
     def close(self) -> None:
         """Ends the browser and removes its profile."""
