@@ -171,7 +171,10 @@ def make_config(
         if not Agent.kinds()[row.agent].refusal(task) and row.serves(task):
             return row.build(task, num_threads)
     if recipe is not None:
-        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
+        raise UsageError(
+            f"recipe ({recipe}) does not serve {task}; tengen recipes lists its tasks, "
+            f"or leave --recipe out"
+        )
     raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
 
 
