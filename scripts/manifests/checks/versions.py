@@ -31,7 +31,7 @@ def image_tag() -> str:
 
 
 def check_images(overlay: Overlay) -> Iterator[Finding]:
-    """Yields images whose repository or tag is not the others', the build's or fits.
+    """Yields images of another repository or build, and those that fit no GPU.
 
     A container that asks for GPUs needs the image that can compute on them.
     """
