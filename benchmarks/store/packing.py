@@ -46,6 +46,7 @@ def measure(shape: tuple[int, ...], num_items: int, least: int) -> dict[str, flo
         "observation": Column(dtype="bool", shape=shape),
         "action": Column(dtype="int64"),
         "reward": Column(dtype="float32"),
+        "truncated": Column(dtype="uint8"),
         "is_reset": Column(dtype="uint8"),
         "model_version": Column(dtype="int64"),
     }

@@ -1,7 +1,7 @@
 """Agent steps of Pong by PPO a CPU-second: tengen's beside stable-baselines3's.
 
     pip install stable-baselines3==2.9.2 opencv-python-headless
-    python benchmarks/training/peer_ppo.py --rounds 3
+    python benchmarks/training/peer_ppo.py --rounds 3 [--peer-python PYTHON]
 
 Both train the same network on 8 copies, unrolls of 128 steps, four epochs of batches of
 256, no sticky actions, screens of 84 x 84 in fours, on one thread. Each is a process
@@ -36,9 +36,9 @@ PPO("CnnPolicy", envs, n_steps={UNROLL}, n_epochs={EPOCHS}, batch_size={BATCH},
 """
 
 
-def peer(num_steps: int) -> list[str]:
+def peer(python: str, num_steps: int) -> list[str]:
     """Returns the command line of stable-baselines3."""
-    return [sys.executable, "-c", PEER.replace("STEPS", str(num_steps))]
+    return [python, "-c", PEER.replace("STEPS", str(num_steps))]
 
 
 def tengen(num_steps: int, precision: str, folder: str) -> list[str]:
@@ -74,22 +74,25 @@ def cpu_s(words: list[str]) -> float:
 
 def main() -> None:
     """Prints a line for each program and round."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--peer-python",
+        default=sys.executable,
+        help="has stable-baselines3 (this one)",
+    )
     args = parser.parse_args()
     for _ in range(args.rounds):
         for name in ("stable-baselines3", "float32", "bfloat16"):
             spent = []
             for num_steps in (FEW, MANY):
                 with tempfile.TemporaryDirectory() as folder:
-                    is_peer = name == "stable-baselines3"
-                    spent.append(
-                        cpu_s(
-                            peer(num_steps)
-                            if is_peer
-                            else tengen(num_steps, name, folder)
-                        )
+                    words = (
+                        peer(args.peer_python, num_steps)
+                        if name == "stable-baselines3"
+                        else tengen(num_steps, name, folder)
                     )
+                    spent.append(cpu_s(words))
             rate = (MANY - FEW) / (spent[1] - spent[0])
             print(f"{name}: {rate:.0f} agent steps a CPU-second", flush=True)
 
