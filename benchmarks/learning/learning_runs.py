@@ -46,7 +46,7 @@ ROWS = {
     # There is no reward before a chicken has crossed the road by chance. PPO met none
     # in 250,000 steps. A copy that follows random Q values may walk straight on.
     "freeway-dqn": Row("atari/Freeway/classic", "dqn", (FRAMES, "500000"), 20.0),
-    "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "2500000"), 30.0),
+    "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "1200000"), 30.0),
     "football-vtrace": Row(
         "football/academy_empty_goal_close", "vtrace", (FRAMES, "150000"), 0.8
     ),

@@ -26,7 +26,7 @@ _IMAGES = "images"
 # Kueue admits no cluster that is there already or that scales itself. Mirrors, and a
 # GPU for each pod that plays, are of jobs-selfplay alone; see these components.
 _OTHERS = (
-    *("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
+    *("minigo-data", "mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu"),
     *("raycluster-atari", "rayjob-go9", "rayjob-minigo"),
 )
 _NOT_FOR = {

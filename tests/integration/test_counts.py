@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tengen import cli
 from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.experience.games.segment import recorded_games
 from tengen.run import RunDirectory
@@ -75,3 +76,14 @@ def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sorted(sealed(out)) == [1, 2, 3]
     assert reported(done.stdout)["num_games"] == 72
+
+
+def test_a_call_whose_budget_is_too_small_to_learn_has_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "CartPole-v1", "--agent", "dqn", "--out", str(tmp_path / "run")]
+    assert cli.main([*words, "--frames", "64", "--threads", "1"]) == 1
+    assert "the learner made no step in this call" in capsys.readouterr().out
+    # What was acted is kept: the same command goes on, and now there is enough.
+    assert cli.main([*words, "--frames", "4k", "--threads", "1"]) == 0
+    assert "made no step" not in capsys.readouterr().out

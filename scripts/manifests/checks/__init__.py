@@ -28,6 +28,7 @@ from scripts.manifests.checks.mpi import (
     check_mpi_replicas,
     check_mpi_roles,
     check_mpi_sizes,
+    check_mpi_target,
 )
 from scripts.manifests.checks.names import check_names
 from scripts.manifests.checks.network import check_network
@@ -111,5 +112,6 @@ CHECKS: tuple[Check, ...] = (
     check_mpi_sizes,
     check_mpi_mpirun,
     check_mpi_roles,
+    check_mpi_target,
     check_mpi_listener,
 )

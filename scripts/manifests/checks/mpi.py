@@ -31,6 +31,7 @@ __all__ = [
     "check_mpi_replicas",
     "check_mpi_roles",
     "check_mpi_sizes",
+    "check_mpi_target",
     "planned",
 ]
 
@@ -172,8 +173,11 @@ def check_mpi_mpirun(overlay: Overlay) -> Iterator[Finding]:
     for job in _jobs(overlay):
         where = f"{job.launcher.path}.spec.containers[0], its mpirun"
         room = job.spec["slotsPerWorker"] * job.worker.replicas
-        if not 1 <= job.num_ranks <= room:
-            rule = f"must be 1 to {room}, the slots of all workers; correct it"
+        if job.num_ranks != room:
+            rule = (
+                f"must be {room}, the slots of all workers, so that none of them is "
+                f"idle; correct it"
+            )
             yield job.finding(f"{where}, -n", _after(job.args, "-n"), rule)
         for name, value in _NEEDED:
             found = _after(job.args, name)
@@ -211,6 +215,14 @@ def check_mpi_roles(overlay: Overlay) -> Iterator[Finding]:
                 )
                 yield job.finding(where, shown, rule)
                 break
+
+
+def check_mpi_target(overlay: Overlay) -> Iterator[Finding]:
+    """Yields runs that train a number of models and then evaluate none of them."""
+    for job, typed, config in _trained(overlay):
+        if config.agent.iterations and not config.agent.target.opponent:
+            rule = "must be there, or no model is evaluated; set agent.target.opponent"
+            yield job.finding(f"{typed.path}, its target", "absent", rule)
 
 
 def check_mpi_listener(overlay: Overlay) -> Iterator[Finding]:

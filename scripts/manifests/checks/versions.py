@@ -13,6 +13,7 @@ from scripts.manifests.overlay import ROOT, Overlay
 __all__ = ["check_images", "check_ray_version", "image_tag", "ray_version"]
 
 _CUDA = "-cuda"
+_GPU = "nvidia.com/gpu"
 
 
 @functools.cache
@@ -30,7 +31,10 @@ def image_tag() -> str:
 
 
 def check_images(overlay: Overlay) -> Iterator[Finding]:
-    """Yields images whose repository or tag is not the others' or the build's."""
+    """Yields images of another repository or build, and those that fit no GPU.
+
+    A container that asks for GPUs needs the image that can compute on them.
+    """
     repositories = set()
     for pod in overlay.pods():
         for path, container in pod.containers():
@@ -46,6 +50,10 @@ def check_images(overlay: Overlay) -> Iterator[Finding]:
             elif repository != sorted(repositories)[0] or len(repositories) > 1:
                 rule = "must be of one repository with the others; name no other"
                 yield pod.finding(f"{path}.image", image, rule)
+            limits = container.get("resources", {}).get("limits", {})
+            if limits.get(_GPU) and not tag.endswith(_CUDA):
+                rule = "must be the image for GPUs, as the container asks for one"
+                yield pod.finding(f"{path}.image", image, f"{rule}; use tengen-cuda")
 
 
 def check_ray_version(overlay: Overlay) -> Iterator[Finding]:

@@ -11,8 +11,10 @@ Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 Differs from the paper: one learner makes the optimizer steps, from unrolls of many
 actors at once, where A3C has a learner in each actor; the optimizer is AdamW without
 weight decay, not RMSProp; advantages are mixed with ``trace_lambda``, whose default 1
-is the paper's; a truncated episode bootstraps; rewards are divided by the scale of
-returns (``tengen.agents.return_scale``).
+is the paper's; losses are means over the transitions of a batch, not sums; a truncated
+episode bootstraps; rewards are divided by the scale of returns
+(``tengen.agents.return_scale``) and advantages by their own scale
+(``PolicyUpdate.advantage_scale``).
 """
 
 from __future__ import annotations

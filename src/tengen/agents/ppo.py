@@ -83,7 +83,8 @@ class Ppo(PolicyAgent):
     """Epochs: how many times the learner goes through a batch, 1 to 1,000."""
     num_minibatches: int = bounded(4, 1, 10_000)
     """Equal parts that a batch is split into at each epoch, with an optimizer step on
-    each; 1 to 10,000."""
+    each; 1 to 10,000. Where the network has a memory, parts are whole unrolls, and at
+    most ``learner.batch_size``."""
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
@@ -146,6 +147,20 @@ class Ppo(PolicyAgent):
             "agent.num_minibatches",
             self.num_minibatches,
             f"must be at most the {num_rows} transitions of a batch; lower it",
+        )
+
+    def check_task(self, config: RunConfig) -> None:
+        """See ``Agent.check_task``: a minibatch with memory is whole unrolls."""
+        super().check_task(config)
+        batch_size = config.learner.batch_size
+        state = self.net_signature(config).state
+        check(
+            self.num_minibatches <= batch_size
+            or all(name.startswith(FRAMES) for name in state),
+            "agent.num_minibatches",
+            self.num_minibatches,
+            f"must be at most the {batch_size} unrolls of a batch where the network "
+            f"has a memory; lower it",
         )
 
     def make_update(self, config: RunConfig, net: Net) -> PpoUpdate:

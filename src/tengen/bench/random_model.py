@@ -8,10 +8,13 @@ from pathlib import Path
 from tengen.config import to_dict
 from tengen.games import open_game
 from tengen.nets import NetConfig, board_of, parse_net
+from tengen.nets.minigo import MinigoConfig
 from tengen.run import RunDirectory
 from tengen.tensors import BoardSpec
 
-__all__ = ["publish_random", "write_random_model"]
+__all__ = ["bench_net", "publish_random", "write_random_model"]
+
+_MINIGO = "minigo:"
 
 
 def write_random_model(path: Path, board: BoardSpec, config: NetConfig) -> None:
@@ -45,10 +48,13 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
     Args:
         run: A new run; the model is its candidate 0.
         game: Its name.
-        net: ``BLOCKSxCHANNELS``.
+        net: As for ``bench_net``.
 
     Returns:
         The model's directory.
+
+    Raises:
+        UsageError: As ``bench_net``, or the network does not fit the game.
     """
     import torch
 
@@ -56,7 +62,7 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
 
     torch.manual_seed(0)
     rules = open_game(game)
-    config = parse_net(net)
+    config = bench_net(net)
     signature = config.signature(board_of(rules).signature)
     weights = config.build(signature).state_dict()
     meta = ModelMeta(
@@ -71,3 +77,16 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
     )
     tensors = {name: tensor.numpy() for name, tensor in weights.items()}
     return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path
+
+
+def bench_net(net: str) -> NetConfig:
+    """Returns the config for a text like ``6x96`` or ``minigo:6x64``.
+
+    Raises:
+        UsageError: The text is neither, or a number is out of range.
+    """
+    size = parse_net(net.removeprefix(_MINIGO))
+    if not net.startswith(_MINIGO):
+        return size
+    blocks, channels = size.num_blocks, size.num_channels
+    return MinigoConfig(num_blocks=blocks, num_channels=channels)

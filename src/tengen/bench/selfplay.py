@@ -32,7 +32,7 @@ from tengen.actors import (
 )
 from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
 from tengen.bench.no_net import NO_NET, RandomBackend
-from tengen.bench.random_model import publish_random
+from tengen.bench.random_model import bench_net, publish_random
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter
@@ -47,7 +47,7 @@ from tengen.models import (
     can_quantise,
     quantise,
 )
-from tengen.nets import board_of, parse_net
+from tengen.nets import board_of
 from tengen.run import RunDirectory, available_cores
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
@@ -64,7 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench selfplay``."""
     parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
     parser.add_argument(
-        "--net", default="6x96", help="the network, blocks x channels (6x96)"
+        "--net",
+        default="6x96",
+        help="the network, blocks x channels, or minigo:6x64, the one of MLPerf's "
+        "benchmark (6x96)",
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument(
@@ -154,7 +157,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         devices=args.devices, backend=args.backend, precision=args.precision
     )
     if args.net != NO_NET:
-        parse_net(args.net)  # refused before anything is made
+        # Refused before anything is made.
+        bench_net(args.net).signature(board_of(rules).signature)
     elif (args.devices, args.backend, args.precision) != ("auto",) * 3:
         raise UsageError(
             f"net ({NO_NET}) needs no device, backend or precision; leave them out"

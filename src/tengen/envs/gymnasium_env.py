@@ -5,7 +5,7 @@ Source of the interface: Gymnasium 1.1 and later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from tengen.envs.copies import (
 )
 from tengen.envs.env import Arrays, EnvSpec, Step
 from tengen.envs.spaces import Actions, Observations
-from tengen.errors import TengenError, UsageError
+from tengen.errors import EnvError, TengenError, UsageError
 
 __all__ = [
     "GymnasiumEnv",
@@ -92,6 +92,11 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
             f'environment ("{name}") must not raise when it is made, but raised '
             f"{said(error)}; correct it"
         ) from error
+
+
+# What the methods return.
+_RESET = ("observation", "info")
+_STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
 class GymnasiumEnv:
@@ -181,9 +186,10 @@ class GymnasiumEnv:
                 self._reset_copy(i, observation)
                 continue
             try:
-                state, reward[i], terminated[i], truncated[i], _ = self._copies[i].step(
-                    native[i]
-                )
+                answer = self._copies[i].step(native[i])
+                if not isinstance(answer, tuple) or len(answer) != len(_STEP):
+                    raise self._misshapen("step", answer, _STEP, i)
+                state, reward[i], terminated[i], truncated[i], _ = answer
                 self._observations.write(state, observation, i)
             except TengenError:
                 raise
@@ -238,9 +244,23 @@ class GymnasiumEnv:
 
     def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
         try:
-            state, _ = self._copies[i].reset(**kwargs)
-            self._observations.write(state, observation, i)
+            answer = self._copies[i].reset(**kwargs)
+            if not isinstance(answer, tuple) or len(answer) != len(_RESET):
+                raise self._misshapen("reset", answer, _RESET, i)
+            self._observations.write(answer[0], observation, i)
         except TengenError:
             raise
         except RAISED as error:
             raise raised(self._name, error, f"copy {i}") from error
+
+    def _misshapen(
+        self, method: str, answer: object, parts: Sequence[str], copy: int
+    ) -> EnvError:
+        """Returns the error of a method that returned other parts than it should."""
+        shown = type(answer).__name__
+        if isinstance(answer, tuple):
+            shown = f"{len(answer)} values"
+        return EnvError(
+            f"{method} ({shown}) of {self._name} (copy {copy}) must return "
+            f"{len(parts)} values, {', '.join(parts)}; correct the environment"
+        )

@@ -86,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epsilon",
         type=float,
-        default=Acting.epsilon,
-        help=f"with --act epsilon, the share of random actions ({Acting.epsilon})",
+        help="where actions are chosen by epsilon, the share of random ones "
+        f"({Acting.epsilon})",
     )
     parser.add_argument(
         "--video",
@@ -171,10 +171,8 @@ def _evaluate(
         return films.filming(envs.make_filmed(task, num_copies, args.seed, num_films))
 
     env = envs.TimelyEnv(make, args.step_timeout, task)
-    acting = model.agent.acting_to_score(env.spec)
-    if args.act is not None:
-        acting = Acting(mode=args.act, epsilon=args.epsilon)
     with ProgressLine(f"episode 0 of {args.episodes}") as line, closing(env):
+        acting = _acting(args, model, env.spec)
         report = play_episodes(
             env,
             model.agent,
@@ -204,6 +202,32 @@ def _evaluate(
         **report.to_json(),
         **filmed,
     }
+
+
+def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
+    """Returns how actions are chosen: as the options say, else as scores are made.
+
+    Raises:
+        UsageError: An option is refused, or would change nothing.
+    """
+    usual = model.agent.acting_to_score(spec)
+    mode = args.act or usual.mode
+    check(
+        mode != "epsilon" or spec.actions.is_discrete,
+        "--act",
+        mode,
+        f"needs actions that are choices, and those of {spec.name} are real numbers; "
+        f"use greedy or sampled",
+    )
+    if args.epsilon is None:
+        return Acting(mode=mode, epsilon=usual.epsilon)
+    check(
+        mode == "epsilon",
+        "--epsilon",
+        args.epsilon,
+        f"is not used where actions are {mode}; add --act epsilon, or leave it out",
+    )
+    return Acting(mode=mode, epsilon=args.epsilon)
 
 
 def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport) -> str:

@@ -171,7 +171,10 @@ def make_config(
         if not Agent.kinds()[row.agent].refusal(task) and row.serves(task):
             return row.build(task, num_threads)
     if recipe is not None:
-        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
+        raise UsageError(
+            f"recipe ({recipe}) does not serve {task}; tengen recipes lists its tasks, "
+            f"or leave --recipe out"
+        )
     raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
 
 
@@ -230,7 +233,8 @@ def _check_known(task: str) -> None:
         envs.env_spec(task)
         return
     lister = "tengen recipes lists what can be trained"
-    if not environments:
+    # Some suites need no Gymnasium, and their names all have a slash.
+    if not any("/" not in name for name in environments):
         lister = (
             "environments need gymnasium, which is missing or too old; "
             "pip install --upgrade gymnasium"

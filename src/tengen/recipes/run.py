@@ -299,10 +299,19 @@ def _train(
     return {
         "out": str(run.path),
         "reason": reason,
-        "exit_code": _INTERRUPTED if reason == "interrupted" else 0,
+        "exit_code": _exit_code(reason, budget, journal),
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
+
+
+def _exit_code(reason: str, budget: Budget, journal: RunJournal) -> int:
+    """Returns the call's: 1 where its budget was too small for an optimizer step."""
+    if reason == "interrupted":
+        return _INTERRUPTED
+    asked = (budget.minutes, budget.games, budget.frames)
+    has_failed = reason == "budget" and any(asked) and bool(journal.unlearned)
+    return int(has_failed)
 
 
 def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from tengen.agents.ppo import Ppo, PpoUpdate
 from tengen.agents.unrolls import unroll
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
+from tengen.overrides import override
+from tengen.recipes import make_config
 from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
 from tests.unit.losses.episodes import Array, Rows, random_rows
 
@@ -412,3 +414,16 @@ def test_a_batch_of_resets_alone_has_no_loss() -> None:
 def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(UsageError, match=rf"^{name} \({value}\) must"):
         Ppo(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_memory_needs_whole_unrolls_in_each_minibatch() -> None:
+    pytest.importorskip("gymnasium")
+    config = make_config("CartPole-v1", "ppo", None)
+    several = ["learner.batch_size=8", "agent.num_minibatches=9"]
+    config = override(config, several)
+    config.agent.check_task(config)
+    with_memory = override(config, ["net.lstm_units=4"])
+    with pytest.raises(UsageError, match=r"^agent.num_minibatches \(9\) must be at mo"):
+        with_memory.agent.check_task(with_memory)
+    fewer = override(with_memory, ["agent.num_minibatches=8"])
+    fewer.agent.check_task(fewer)

@@ -78,3 +78,13 @@ def test_too_few_games_are_told(num_games, note):
 def test_rounds_without_a_game_are_not_left_out():
     assert selfplay._median([1.0, None, 3.0]) is None
     assert selfplay._median([1.0, 2.0, 9.0]) == 2.0
+
+
+def test_the_network_of_minigo_is_measured_on_its_planes(bench, capsys):
+    words = "--game go/5/nosuicide/planes=minigo --net minigo:2x8 --policy minigo"
+    report = json.loads(bench(f"{words} --precision fp32 --slots 2 --json"))
+    assert (report["net"], report["precision"]) == ("minigo:2x8", "fp32")
+    assert report["share_of_backend"] > 0
+    for net, why in (("minigo:2x8", "go/N/planes=minigo"), ("kata:2x8", "6x96")):
+        assert cli.main(["bench", "selfplay", "--game", "go/5", "--net", net]) == 2
+        assert why in capsys.readouterr().err

@@ -119,7 +119,20 @@ MPI = [
     ),
     _of(
         *("more ranks than slots", _ARGS, "2", "5"),
-        f"{_LAUNCHES}, its mpirun, -n (5) must be 1 to 4, the slots of all workers",
+        f"{_LAUNCHES}, its mpirun, -n (5) must be 4, the slots of all workers",
+    ),
+    _of(
+        *("a worker without a rank", _ARGS, "2", "3"),
+        f"{_LAUNCHES}, its mpirun, -n (3) must be 4, the slots of all workers",
+    ),
+    _of(
+        *("models that meet nobody", _ARGS, "35", "agent.target.opponent="),
+        f"{_LAUNCHES}, its target (absent) must be there, or no model is evaluated",
+    ),
+    _of(
+        *("a GPU without CUDA", _BOX, "image"),
+        "registry.example.com/tengen:0.1.0-ray2.60.0",
+        f"{_WORKS}.image (registry.example.com/tengen:0.1.0-ray2.60.0) must be the ima",
     ),
     _of(
         *("ranks that are bound to a core", _ARGS, "6", "core"),

@@ -276,6 +276,25 @@ def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -
     assert (tmp_path / "log").read_text().splitlines() == asked
 
 
+def test_a_network_that_comes_later_is_waited_for(
+    tmp_path: Path, programs: Path
+) -> None:
+    fetch = programs / "python3"
+    fetch.rename(programs / "online")
+    offline = f"[[ -e {tmp_path}/tried ]] || {{ touch {tmp_path}/tried; exit 1; }}"
+    fetch.write_text(f'#!/bin/bash\n{offline}\nexec {programs}/online "$@"\n')
+    fetch.chmod(0o755)
+    data = tmp_path / "data"
+    done = run("fetch.sh", str(data), path=programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fetches what is missing again, after 0 s of 18000\n" in done.stdout
+    # What is not the network's fault is not tried again.
+    fetch.write_text("#!/bin/bash\nexit 2\n")
+    other = tmp_path / "other"
+    assert run("fetch.sh", str(other), path=programs).returncode == 2
+    assert not (other / "READY").exists()
+
+
 def test_data_that_cannot_be_made_is_not_ready(tmp_path: Path, programs: Path) -> None:
     (programs / "tengen").write_text("#!/bin/bash\nexit 1\n")
     data = tmp_path / "data"

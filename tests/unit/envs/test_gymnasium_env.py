@@ -159,7 +159,6 @@ def test_what_an_environment_raises_is_told() -> None:
     [
         ("reset", lambda **_: 1 / 0, "ZeroDivisionError: division by zero"),
         ("reset", lambda: None, "TypeError: "),
-        ("step", lambda _: (np.zeros(4), 0.0, True, {}), "ValueError: not enough val"),
         ("step", lambda _: (np.zeros(4), [], True, False, {}), "ValueError: "),
         ("step", lambda _: (["a"] * 4, 0.0, True, False, {}), "ValueError: could not"),
         ("step", lambda _: sys.exit("two\nlines"), "SystemExit: two lines; correct it"),
@@ -183,6 +182,44 @@ def test_methods_that_do_not_answer_as_they_should(
     with pytest.raises(RunError, match=pattern) as caught:
         run()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "words"),
+    [
+        (
+            "reset",
+            lambda **_: np.zeros(4),
+            r"\(ndarray\) .* 2 values, observation, info",
+        ),
+        # Two numbers could be taken for an observation and an info.
+        (
+            "reset",
+            lambda **_: np.zeros(2),
+            r"\(ndarray\) .* 2 values, observation, info",
+        ),
+        ("reset", lambda **_: None, r"\(NoneType\) .* 2 values, observation, info"),
+        ("step", lambda _: (np.zeros(4), 0.0, True, {}), r"\(4 values\) .* 5 values, "),
+        ("step", lambda _: None, r"\(NoneType\) .* 5 values, observation, reward, "),
+    ],
+)
+def test_methods_that_return_other_parts_than_they_should(
+    make_counting_env: MakeOne, method: str, answer: Any, words: str
+) -> None:
+    def make() -> Any:
+        one = make_counting_env()
+        setattr(one, method, answer)
+        return one
+
+    env = envs.make_own(make, "broken", 2, 0)
+
+    def run() -> None:
+        env.reset()
+        env.step(actions_of(0, 0))
+
+    with pytest.raises(RunError, match=f"^{method} {words}") as caught:
+        run()
+    assert str(caught.value).endswith("; correct the environment")
 
 
 def test_nested_observations_and_several_choices() -> None:

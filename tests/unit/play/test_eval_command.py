@@ -85,6 +85,62 @@ def test_more_episodes_are_more_of_the_same(
     assert more[:20] == fewer
 
 
+def test_actions_are_chosen_as_the_options_say(
+    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
+) -> None:
+    task = f"{MODULE}:Walk"
+    run = publish_agent(tmp_path / "run", task, "dqn")
+
+    def played(*words: object) -> dict[str, Any]:
+        return evaluate(run.path, "--episodes", 20, "--task", task, *words)
+
+    usual = played()
+    assert usual["acting"] == "greedy"
+    assert played("--act", "epsilon", "--epsilon", 0)["returns"] == usual["returns"]
+    random = played("--act", "epsilon", "--epsilon", 1)
+    assert random["acting"] == "greedy but for epsilon 1"
+    assert random["returns"] != usual["returns"]
+    assert played("--act", "sampled")["acting"] == "sampled"
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual"), [("dqn", "greedy but for epsilon 0.001"), ("ppo", "sampled")]
+)
+def test_a_protocol_of_atari_says_how_actions_are_chosen(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    evaluate: Report,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    usual: str,
+) -> None:
+    pytest.importorskip("ale_py")
+    run = publish_agent(tmp_path / "run", "atari/Pong", kind)
+    words = [run.path, "--episodes", 1, "--max-steps", 5]
+    report = evaluate(*words)
+    assert (report["protocol"], report["acting"]) == ("v5", usual)
+    report = evaluate(*words, "--protocol", "classic", "--act", "greedy")
+    assert (report["protocol"], report["acting"]) == ("classic", "greedy")
+    assert report["task"] == "atari/Pong/classic"
+    line = refused(capsys, 2, *words, "--protocol", "r2d2")
+    assert line.startswith("protocol (r2d2) of atari/Pong has (18,) actions, and the ")
+
+
+def test_options_that_would_change_nothing_are_refused(
+    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = f"{MODULE}:Walk"
+    run = publish_agent(tmp_path / "run", task, "dqn")
+    line = refused(capsys, 2, run.path, "--task", task, "--epsilon", 0.5)
+    assert line.startswith("--epsilon (0.5) is not used where actions are greedy; add ")
+    line = refused(capsys, 2, run.path, "--task", task, "--protocol", "v5")
+    assert line.startswith(f"protocol (v5) is not for {task}, which is played in one ")
+    task = f"{MODULE}:Numbers"
+    run = publish_agent(tmp_path / "numbers", task, "sac")
+    line = refused(capsys, 2, run.path, "--task", task, "--act", "epsilon")
+    assert line.startswith("--act (epsilon) needs actions that are choices, and those ")
+
+
 def test_for_people(
     tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:

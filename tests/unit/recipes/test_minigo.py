@@ -124,6 +124,14 @@ def test_a_folder_is_not_taken_for_an_opponent_by_its_name():
         assert open_because(to_dict(config_of("go/19", "mlperf_minigo", *given))) == []
 
 
+def test_a_run_without_rates_is_open():
+    free = ("learner.optimizer.rates=[]", "learner.optimizer.boundaries=[]")
+    (reason,) = open_because(
+        to_dict(config_of("go/19", "mlperf_minigo", *CLOSED, *free))
+    )
+    assert reason == "learner.optimizer.rates (empty) has a rate in the closed division"
+
+
 def test_int8_is_open_and_floats_are_not():
     floats = ("inference.precision=bf16", "learner.precision=bfloat16")
     config = config_of("go/19", "mlperf_minigo", *CLOSED, *floats)

@@ -142,9 +142,11 @@ def test_what_is_neither_a_game_nor_an_environment(tmp_path, monkeypatch, capsys
     assert line.count("\n") == 1
 
 
-def test_an_environment_without_gymnasium(refused, monkeypatch):
+@pytest.mark.parametrize("others", [[], ["minatar/Breakout"]])
+def test_an_environment_without_gymnasium(refused, monkeypatch, others):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.setattr(envs, "names", gymnasium_ids.names)  # no other is installed
+    # MinAtar needs no Gymnasium.
+    monkeypatch.setattr(envs, "names", lambda: [*gymnasium_ids.names(), *others])
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert "pip install --upgrade gymnasium" in line

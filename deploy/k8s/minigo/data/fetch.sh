@@ -18,7 +18,16 @@ if [[ -f $folder/READY ]]; then
 fi
 fetched=$folder/fetched
 mkdir -p "$fetched"
-python3 /usr/local/share/tengen/fetch_minigo.py "$fetched"
+# It leaves the Job, whose own retries are spent in minutes, an hour for the import.
+most_s=${FETCH_WAIT_S:-18000}
+while :; do
+  code=0
+  python3 /usr/local/share/tengen/fetch_minigo.py "$fetched" || code=$?
+  if ((code != 1 || SECONDS >= most_s)); then break; fi
+  printf 'fetches what is missing again, after %s s of %s\n' "$SECONDS" "$most_s"
+  sleep "${PAUSE_S:-60}"
+done
+((code == 0)) || exit "$code"
 if [[ ! -d $fetched/unpacked ]]; then
   rm -rf "$fetched/unpacked.new"
   mkdir "$fetched/unpacked.new"

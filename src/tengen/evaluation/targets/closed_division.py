@@ -88,6 +88,8 @@ Source: MLPerf training rules v2.1, section on minigo and table of hyper-paramet
 """
 
 _OPPONENT = "agent.target.opponent"
+# Without any the learning rate warms up and cools down, which the rules do not have.
+_RATES = "learner.optimizer.rates"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",
     "store.imported": "the games of the benchmark's checkpoint",
@@ -115,6 +117,8 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
         value = _lookup(config, path) or "empty"
         if value == "empty" or (path == _OPPONENT and not _is_network(value)):
             found.append(f"{path} ({value}) is {what} in the closed division")
+    if not _lookup(config, _RATES):
+        found.append(f"{_RATES} (empty) has a rate in the closed division")
     for path in _PRECISIONS:
         if _lookup(config, path) == "int8":
             found.append(f"{path} (int8) is fp32 or bf16 in the closed division")

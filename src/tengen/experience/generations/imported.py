@@ -26,8 +26,8 @@ def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
         config: Names the folder, and says how many generations are needed.
 
     Raises:
-        UsageError: The folder has no such files, they are of another board, or too
-            few games are in each.
+        UsageError: The folder has no such files, they are of another board, or the
+            last of them have too few games to fill the window.
         RunError: A file is damaged.
     """
     paths = find_files(Path(config.imported), "*.rows.npz")
@@ -48,12 +48,13 @@ def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
                 f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
                 f"leave it out"
             )
-    most = max(meta.num_games for meta in found.values())
-    if most < config.min_games:
+    num_whole = sum(meta.num_games >= config.min_games for meta in found.values())
+    if num_whole < config.num_generations:
         raise UsageError(
-            f"store.imported ({config.imported}) must have a generation of "
-            f"store.min_games ({config.min_games}) games, its largest has "
-            f"{most}; lower store.min_games, or leave it out"
+            f"store.imported ({config.imported}) must end with store.num_generations "
+            f"({config.num_generations}) generations of store.min_games "
+            f"({config.min_games}) games or more, {num_whole} of its last have so "
+            f"many; lower either, or leave it out"
         )
     return newest
 
@@ -69,8 +70,7 @@ class ImportedGenerations:
         config: Names the folder, and says how many generations are needed.
 
     Raises:
-        UsageError: The folder has no such files, they are of another board, or too
-            few games are in each.
+        UsageError: As ``checked_files``.
         RunError: A file is damaged.
     """
 

@@ -45,7 +45,8 @@ def words(out: Path, folder: Path | str, min_games: int) -> list[str]:
         ("missing", 0, 1, "must have files of imported generations"),
         ("empty", 0, 1, "must have files of imported generations"),
         ("other", 7, 1, "must be of go/5/nosuicide/planes=minigo, not of go/7"),
-        ("few", 5, 4, r"must have a generation of store.min_games (4) games"),
+        ("few", 5, 4, "store.min_games (4) games or more, 0 of its last have so many"),
+        ("short", 5, 1, "must end with store.num_generations (5) generations"),
         ("cut", 5, 1, "cannot be used: rows"),
     ],
 )
@@ -82,7 +83,11 @@ def test_a_run_keeps_the_full_path_of_its_games(
         games=0,
         out="run",
         threads=1,
-        settings=["store.imported=games", "store.min_games=2"],
+        settings=[
+            "store.imported=games",
+            "store.min_games=2",
+            "store.num_generations=1",
+        ],
     )
     # Another working directory, as that of a role on another machine.
     monkeypatch.chdir("/")
