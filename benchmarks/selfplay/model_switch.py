@@ -9,9 +9,9 @@ many seconds; 0 never. Prints one JSON object.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -34,7 +34,13 @@ SETTINGS = (
 )
 
 
-def main(every_s: float) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("every_s", type=float, metavar="EVERY_S", help="0: never")
+    measure(parser.parse_args().every_s)
+
+
+def measure(every_s: float) -> None:
     """Makes a run with a model, and plays."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory.create_or_resume(Path(folder) / "run")
@@ -77,4 +83,4 @@ def _publish(run: RunDirectory, every_s: float, over: threading.Event) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main()

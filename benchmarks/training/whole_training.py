@@ -91,7 +91,8 @@ def main() -> int:
         print(json.dumps(report))
     else:
         for name, value in report.items():
-            print(f"{name}: {value:,.3f}" if isinstance(value, float) else value)
+            shown = f"{value:,.3f}" if isinstance(value, float) else value
+            print(f"{name}: {shown}")
     return 0
 
 
