@@ -49,6 +49,7 @@ def test_a_run_begins_with_the_published_files(tmp_path: Path) -> None:
         *SETTINGS,
         f"learner.initial_model={model}",
         f"store.imported={rows}",
+        "store.num_generations=2",
     ):
         words += ["--set", setting]
     tengen(*words)
