@@ -154,6 +154,19 @@ def test_what_an_environment_raises_is_told() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
+def step_with(make_counting_env: MakeOne, method: str, answer: Any) -> None:
+    """Resets and steps two copies whose method of that name is ``answer``."""
+
+    def make() -> Any:
+        one = make_counting_env()
+        setattr(one, method, answer)
+        return one
+
+    env = envs.make_own(make, "broken", 2, 0)
+    env.reset()
+    env.step(actions_of(0, 0))
+
+
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
@@ -167,20 +180,10 @@ def test_what_an_environment_raises_is_told() -> None:
 def test_methods_that_do_not_answer_as_they_should(
     make_counting_env: MakeOne, method: str, answer: Any, words: str
 ) -> None:
-    def make() -> Any:
-        one = make_counting_env()
-        setattr(one, method, answer)
-        return one
-
-    env = envs.make_own(make, "broken", 2, 0)
     pattern = rf'^environment \("broken"\) must not raise, but copy 0 raised {words}'
 
-    def run() -> None:
-        env.reset()
-        env.step(actions_of(0, 0))
-
     with pytest.raises(RunError, match=pattern) as caught:
-        run()
+        step_with(make_counting_env, method, answer)
     assert "\n" not in str(caught.value)
 
 
@@ -206,19 +209,8 @@ def test_methods_that_do_not_answer_as_they_should(
 def test_methods_that_return_other_parts_than_they_should(
     make_counting_env: MakeOne, method: str, answer: Any, words: str
 ) -> None:
-    def make() -> Any:
-        one = make_counting_env()
-        setattr(one, method, answer)
-        return one
-
-    env = envs.make_own(make, "broken", 2, 0)
-
-    def run() -> None:
-        env.reset()
-        env.step(actions_of(0, 0))
-
     with pytest.raises(RunError, match=f"^{method} {words}") as caught:
-        run()
+        step_with(make_counting_env, method, answer)
     assert str(caught.value).endswith("; correct the environment")
 
 
