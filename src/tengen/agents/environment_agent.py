@@ -68,6 +68,9 @@ class EnvironmentAgent(Agent):
     """
 
     sets_itself_up: ClassVar[bool] = True
+    draws_actions: ClassVar[bool] = True
+    """Whether ``act`` draws from a policy that the network answers, and so needs no
+    settings of the run, which a model does not have."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount of one step, in [0, 1]. The larger it is, the further ahead rewards

@@ -49,6 +49,7 @@ class QAgent(EnvironmentAgent):
     """
 
     fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "is_duelling")
+    draws_actions: ClassVar[bool] = False
 
     is_duelling: bool = True
     """Whether the network has duelling heads, ``value`` and ``advantage``, instead of

@@ -189,12 +189,19 @@ class GymnasiumEnv:
                 answer = self._copies[i].step(native[i])
                 if not isinstance(answer, tuple) or len(answer) != len(_STEP):
                     raise self._misshapen("step", answer, _STEP, i)
-                state, reward[i], terminated[i], truncated[i], _ = answer
-                self._observations.write(state, observation, i)
+                self._observations.write(answer[0], observation, i)
             except TengenError:
                 raise
             except RAISED as error:
                 raise raised(self._name, error, f"copy {i}") from error
+            try:
+                reward[i], terminated[i], truncated[i] = answer[1:4]
+            except (TypeError, ValueError) as error:
+                shown = one_line(answer[1:4])
+                raise EnvError(
+                    f"reward, terminated and truncated ({shown}) of {self._name} (copy "
+                    f"{i}) must be a number and two bools; correct the environment"
+                ) from error
         self._observations.check_finite(observation)
         check_reward(reward, self._name)
         self._is_over = terminated | truncated

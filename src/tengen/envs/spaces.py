@@ -93,7 +93,11 @@ class Observations:
         for entry in self._entries:
             part = value
             for key in entry.keys:
-                part = part[key]
+                try:
+                    part = part[key]
+                except (LookupError, TypeError):
+                    rule = f"must be in the observation, of type {type(value).__name__}"
+                    raise self._refusal(entry.name, "missing", copy, rule) from None
             rows = arrays[entry.name]
             self._write_entry(
                 entry, part, rows if copy is None else rows[copy, ...], copy
@@ -117,13 +121,6 @@ class Observations:
                 f"{error.what} of {self._task} {error.rule}; pass what reset or step "
                 f"of the environment returned"
             ) from None
-        except (LookupError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"observation ({one_line(value)}) of {self._task} must be of its "
-                f"space, but reading it raised {type(error).__name__}: "
-                f"{one_line(error)}; pass what reset or step of the environment "
-                f"returned"
-            ) from error
         return arrays
 
     def check_finite(self, arrays: Arrays) -> None:
@@ -142,7 +139,12 @@ class Observations:
     def _write_entry(
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
-        array = np.asarray(part)
+        try:
+            array = np.asarray(part)
+        except ValueError:  # Lists of several lengths.
+            array = np.asarray(None)
+        if array.dtype.kind not in "biuf":
+            raise self._refusal(entry.name, part, copy, "must be an array of numbers")
         if entry.values is not None:
             one_hot: NDArray[Any] = array[..., None] == entry.values
             if not one_hot.any(axis=-1).all():

@@ -213,6 +213,13 @@ def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> 
     usual = model.agent.acting_to_score(spec)
     mode = args.act or usual.mode
     check(
+        mode != "sampled" or model.agent.draws_actions,
+        "--act",
+        mode,
+        f"needs a policy to draw from, and an agent of {model.agent.kind} has values "
+        f"of actions; use --act epsilon --epsilon E for actions as in training",
+    )
+    check(
         mode != "epsilon" or spec.actions.is_discrete,
         "--act",
         mode,

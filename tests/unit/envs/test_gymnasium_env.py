@@ -172,8 +172,6 @@ def step_with(make_counting_env: MakeOne, method: str, answer: Any) -> None:
     [
         ("reset", lambda **_: 1 / 0, "ZeroDivisionError: division by zero"),
         ("reset", lambda: None, "TypeError: "),
-        ("step", lambda _: (np.zeros(4), [], True, False, {}), "ValueError: "),
-        ("step", lambda _: (["a"] * 4, 0.0, True, False, {}), "ValueError: could not"),
         ("step", lambda _: sys.exit("two\nlines"), "SystemExit: two lines; correct it"),
     ],
 )
@@ -212,6 +210,39 @@ def test_methods_that_return_other_parts_than_they_should(
     with pytest.raises(RunError, match=f"^{method} {words}") as caught:
         step_with(make_counting_env, method, answer)
     assert str(caught.value).endswith("; correct the environment")
+
+
+@pytest.mark.parametrize(
+    ("returned", "line"),
+    [
+        (
+            (np.zeros(4), np.zeros(2), True, False, {}),
+            "reward, terminated and truncated ((array([0., 0.]), True, False)) of "
+            "broken (copy 0) must be a number and two bools",
+        ),
+        (
+            (np.zeros(4), 0.0, True, np.zeros(2), {}),
+            "reward, terminated and truncated ((0.0, True, array([0., 0.]))) of broken "
+            "(copy 0) must be a number and two bools",
+        ),
+        (
+            (["a"] * 4, 0.0, True, False, {}),
+            "observation (['a', 'a', 'a', 'a']) of broken (copy 0) must be an array "
+            "of numbers",
+        ),
+        (
+            ([1, [2, 3], 4, 5], 0.0, True, False, {}),
+            "observation ([1, [2, 3], 4, 5]) of broken (copy 0) must be an array of "
+            "numbers",
+        ),
+    ],
+)
+def test_parts_of_a_step_that_are_not_what_they_should_be(
+    make_counting_env: MakeOne, returned: Any, line: str
+) -> None:
+    with pytest.raises(RunError) as caught:
+        step_with(make_counting_env, "step", lambda _: returned)
+    assert str(caught.value) == f"{line}; correct the environment"
 
 
 def test_nested_observations_and_several_choices() -> None:

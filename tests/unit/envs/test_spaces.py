@@ -169,11 +169,22 @@ def test_observation_spaces_that_are_refused(space: Any, message: str) -> None:
         ),
         (box(np.uint8), np.array([256, 0]), r"\(int64\) .* must hold numbers"),
         (box(np.int8), [np.nan, 0.0], r"\(float64\) .* must hold numbers"),
+        (box(float), None, r"\(None\) .* must be an array of numbers; "),
+        (
+            spaces.Dict({"a": box(float), "b": box(float)}),
+            {"a": [0, 0]},
+            r"/b \(missing\) .* must be in the observation, of type dict;",
+        ),
+        (
+            spaces.Tuple((box(float), box(float))),
+            3,
+            r"/0 \(missing\) .* must be in the observation, of type int;",
+        ),
     ],
 )
 def test_observations_that_are_refused(space: Any, value: Any, message: str) -> None:
     observations = Observations(space, "task")
-    with pytest.raises(RunError, match=r"^observation " + message):
+    with pytest.raises(RunError, match=r"^observation ?" + message):
         observations.write(value, observations.zeros(1), 0)
 
 

@@ -157,16 +157,14 @@ def test_gymnasiums_own_environment(
         (
             "NestedWalk",
             {"card": 1},
-            "observation ({{'card': 1}}) of {task} must be of its space, but reading "
-            "it raised KeyError: 'inner'; pass what reset or step of the environment "
-            "returned",
+            "observation/inner/0 (missing) of {task} must be in the observation, of "
+            "type dict; pass what reset or step of the environment returned",
         ),
         (
             "NestedWalk",
             3.5,
-            "observation (3.5) of {task} must be of its space, but reading it raised "
-            "TypeError: 'float' object is not subscriptable; pass what reset or step "
-            "of the environment returned",
+            "observation/card (missing) of {task} must be in the observation, of type "
+            "float; pass what reset or step of the environment returned",
         ),
     ],
 )

@@ -100,7 +100,11 @@ def test_actions_are_chosen_as_the_options_say(
     random = played("--act", "epsilon", "--epsilon", 1)
     assert random["acting"] == "greedy but for epsilon 1"
     assert random["returns"] != usual["returns"]
-    assert played("--act", "sampled")["acting"] == "sampled"
+    run = publish_agent(tmp_path / "policy", task, "ppo")
+    assert played()["acting"] == "greedy"
+    drawn = played("--act", "sampled")
+    assert drawn["acting"] == "sampled"
+    assert drawn["returns"] != usual["returns"]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +139,8 @@ def test_options_that_would_change_nothing_are_refused(
     assert line.startswith("--epsilon (0.5) is not used where actions are greedy; add ")
     line = refused(capsys, 2, run.path, "--task", task, "--protocol", "v5")
     assert line.startswith(f"protocol (v5) is not for {task}, which is played in one ")
+    line = refused(capsys, 2, run.path, "--task", task, "--act", "sampled")
+    assert line.startswith("--act (sampled) needs a policy to draw from, and an agent ")
     task = f"{MODULE}:Numbers"
     run = publish_agent(tmp_path / "numbers", task, "sac")
     line = refused(capsys, 2, run.path, "--task", task, "--act", "epsilon")

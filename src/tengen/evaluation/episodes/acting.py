@@ -22,9 +22,9 @@ class Acting:
     """What an agent does with a network's answers while its episodes are counted."""
 
     mode: ActingMode = "greedy"
-    """``greedy``: what it holds best. ``sampled``: as in training, drawn from a policy;
-    a Q agent explores by its default settings, since a model does not have those of its
-    run. ``epsilon``: what it holds best, and any action now and then."""
+    """``greedy``: what it holds best. ``sampled``: drawn from a policy, as in
+    training; not for an agent of action values, which has none. ``epsilon``: what it
+    holds best, and any action now and then."""
     epsilon: float = 0.001
     """Of ``epsilon``: how often the action is any, in [0, 1]. Real numbers are always
     those that it holds best."""
