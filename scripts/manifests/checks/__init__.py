@@ -23,6 +23,7 @@ from scripts.manifests.checks.mirrors import (
 from scripts.manifests.checks.mpi import (
     check_mpi_ends,
     check_mpi_listener,
+    check_mpi_logs,
     check_mpi_mpirun,
     check_mpi_policies,
     check_mpi_replicas,
@@ -56,7 +57,12 @@ from scripts.manifests.checks.references import (
     check_variables,
     check_volumes,
 )
-from scripts.manifests.checks.scripts import check_data, check_scripts, check_ssh
+from scripts.manifests.checks.scripts import (
+    check_data,
+    check_data_paths,
+    check_scripts,
+    check_ssh,
+)
 from scripts.manifests.checks.sizes import check_requests, check_resources
 from scripts.manifests.checks.versions import check_images, check_ray_version
 from scripts.manifests.finding import Finding
@@ -105,12 +111,14 @@ CHECKS: tuple[Check, ...] = (
     check_refusals,
     check_scripts,
     check_data,
+    check_data_paths,
     check_ssh,
     check_mpi_replicas,
     check_mpi_ends,
     check_mpi_policies,
     check_mpi_sizes,
     check_mpi_mpirun,
+    check_mpi_logs,
     check_mpi_roles,
     check_mpi_target,
     check_mpi_listener,

@@ -16,7 +16,7 @@ from scripts.manifests.overlay import Overlay, Pod
 
 from tengen.errors import UsageError
 
-__all__ = ["check_commands", "check_deadline", "check_run_directory"]
+__all__ = ["check_commands", "check_deadline", "check_run_directory", "is_on_claim"]
 
 
 def check_commands(overlay: Overlay) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def check_run_directory(overlay: Overlay) -> Iterator[Finding]:
             continue
         run = str(getattr(args, "run", None) or getattr(args, "out", None) or "absent")
         for pod in _pods_of(overlay, typed):
-            if not _is_on_claim(pod, run):
+            if not is_on_claim(pod, run):
                 rule = (
                     "must be below a claim that its pod mounts for writing; correct "
                     "the path, or the mount"
@@ -84,7 +84,8 @@ def _pods_of(overlay: Overlay, typed: Typed) -> Iterator[Pod]:
             yield pod
 
 
-def _is_on_claim(pod: Pod, run: str) -> bool:
+def is_on_claim(pod: Pod, run: str) -> bool:
+    """Returns whether a folder is below a claim that its pod mounts for writing."""
     volumes = {one["name"]: one for one in pod.spec.get("volumes", ())}
     return any(
         run.startswith(mount["mountPath"].rstrip("/") + "/")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scripts.manifests.checks.commands import is_on_claim
 from scripts.manifests.checks.ports import has_secret_file
 from scripts.manifests.checks.sizes import pod_limits
 from scripts.manifests.commands import Typed, config_of, parsed_commands
@@ -26,6 +27,7 @@ from tengen.roles import RunConfig
 __all__ = [
     "check_mpi_ends",
     "check_mpi_listener",
+    "check_mpi_logs",
     "check_mpi_mpirun",
     "check_mpi_policies",
     "check_mpi_replicas",
@@ -41,6 +43,7 @@ _ENDS = (
     "cleanPodPolicy",
 )
 _GPU = "nvidia.com/gpu"
+_LOGS = "LOGS_FOLDER"
 _NEEDED = ("--bind-to", "none"), ("--map-by", "slot")
 """Roles have all cores of their pod; ranks are counted from worker 0."""
 
@@ -166,6 +169,10 @@ def check_mpi_sizes(overlay: Overlay) -> Iterator[Finding]:
         if devices.startswith("cuda") and not num_gpus:
             rule = f"must have a GPU, as --devices is {devices}; add it to the limits"
             yield job.finding(f"{job.worker.path}, limits of {_GPU}", num_gpus, rule)
+        if num_gpus and not devices.startswith("cuda"):
+            where = f"{job.launcher.path}.spec.containers[0], --devices"
+            rule = "must be cuda:0, as workers have GPUs that would be idle; set it"
+            yield job.finding(where, devices, rule)
 
 
 def check_mpi_mpirun(overlay: Overlay) -> Iterator[Finding]:
@@ -188,6 +195,21 @@ def check_mpi_mpirun(overlay: Overlay) -> Iterator[Finding]:
             if word in job.args:
                 rule = "must not be there: it hides what is wrong; remove it"
                 yield job.finding(where, word, rule)
+
+
+def check_mpi_logs(overlay: Overlay) -> Iterator[Finding]:
+    """Yields launchers that keep what ranks print nowhere, or in their own container.
+
+    launcher.sh ends at once without the variable.
+    """
+    for job in _jobs(overlay):
+        container = job.launcher.spec["containers"][0]
+        named = {one["name"]: one.get("value") for one in container.get("env", ())}
+        folder = str(named.get(_LOGS, "absent"))
+        if not is_on_claim(job.launcher, folder):
+            where = f"{job.launcher.path}.spec.containers[0].env, {_LOGS}"
+            rule = "must be below a claim that its pod mounts for writing; set it"
+            yield job.finding(where, folder, rule)
 
 
 def check_mpi_roles(overlay: Overlay) -> Iterator[Finding]:

@@ -63,6 +63,9 @@ def check_security(overlay: Overlay) -> Iterator[Finding]:
         where = f"{pod.path}.spec.securityContext"
         context = pod.spec.get("securityContext", {})
         wanted: dict[str, Any] = {"runAsNonRoot": True, "runAsUser": user}
+        if any("persistentVolumeClaim" in one for one in pod.spec.get("volumes", ())):
+            # Otherwise a new volume is root's, and the image's user cannot write there.
+            wanted["fsGroup"] = user
         yield from _wanted(pod, where, context, wanted)
         profile = context.get("seccompProfile", {})
         yield from _wanted(pod, f"{where}.seccompProfile", profile, _PROFILE)

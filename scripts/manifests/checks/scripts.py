@@ -6,13 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scripts.manifests.commands import config_of, parsed_commands
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod
 
-__all__ = ["check_data", "check_scripts", "check_ssh"]
+from tengen.roles import RunConfig
+
+__all__ = ["check_data", "check_data_paths", "check_scripts", "check_ssh"]
 
 _FETCH, _WAIT = "fetch.sh", "wait.sh"
 _MARKER = "READY"
+_MADE = re.compile(r'--out "\$folder/([\w-]+)"')
+"""What fetch.sh makes in its folder."""
+_FROM_DATA = "agent.target.opponent", "learner.initial_model", "store.imported"
 _LEAST_PORT = 1024
 """Below it a port is root's."""
 
@@ -79,12 +85,10 @@ def check_ssh(overlay: Overlay) -> Iterator[Finding]:
 
 def check_data(overlay: Overlay) -> Iterator[Finding]:
     """Yields pods that wait for a file which no Job of the overlay makes."""
-    made = {}
-    for pod in overlay.pods():
-        for _, container in pod.containers():
-            if _runs(container, _FETCH):
-                name = f"job/{pod.document['metadata']['name']}"
-                made[f"{container['args'][0]}/{_MARKER}"] = name
+    made = {
+        f"{folder}/{_MARKER}": f"job/{pod.document['metadata']['name']}"
+        for pod, _, folder in _fetching(overlay)
+    }
     for pod in overlay.pods():
         for path, container in pod.containers():
             if not _runs(container, _WAIT):
@@ -97,6 +101,45 @@ def check_data(overlay: Overlay) -> Iterator[Finding]:
             if not seconds.isdecimal():
                 rule = "must be seconds, after which the wait is over; set it"
                 yield pod.finding(f"{path}.args", seconds, rule)
+
+
+def check_data_paths(overlay: Overlay) -> Iterator[Finding]:
+    """Yields runs that begin from files which the overlay's data Job does not make."""
+    made = [
+        f"{folder}/{name}"
+        for pod, container, folder in _fetching(overlay)
+        for path, text in _files(overlay, pod, container).items()
+        if path.endswith(f"/{_FETCH}")
+        for name in _MADE.findall(text)
+    ]
+    for typed, _ in parsed_commands(overlay):
+        config = config_of(typed)
+        if config is None or not made:
+            continue
+        for name in _FROM_DATA:
+            path = str(_value(config, name) or "")
+            if path and path not in made:
+                rule = f"must be what the data's Job makes, {', '.join(made)}"
+                where = f"{typed.path}, {name}"
+                yield overlay.finding(
+                    typed.document, where, path, f"{rule}; correct it"
+                )
+
+
+def _value(config: RunConfig, name: str) -> object:
+    """Returns a setting by its name with points; None where a run has none such."""
+    found: object = config
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _fetching(overlay: Overlay) -> Iterator[tuple[Pod, Mapping[str, Any], str]]:
+    """Yields the containers that fetch data, with the folder that has it then."""
+    for pod in overlay.pods():
+        for _, container in pod.containers():
+            if _runs(container, _FETCH):
+                yield pod, container, str(container["args"][0])
 
 
 def _runs(container: Mapping[str, Any], script: str) -> bool:

@@ -130,6 +130,45 @@ MPI = [
         f"{_LAUNCHES}, its target (absent) must be there, or no model is evaluated",
     ),
     _of(
+        *("a target that is misspelt", _ARGS, "35"),
+        "agent.target.opponent=/runs/minigo-data/targt",
+        f"{_LAUNCHES}, agent.target.opponent (/runs/minigo-data/targt) must be what",
+    ),
+    _of(
+        *("a checkpoint of another folder", _ARGS, "37"),
+        "learner.initial_model=/runs/data/checkpoint",
+        f"{_LAUNCHES}, learner.initial_model (/runs/data/checkpoint) must be what the",
+    ),
+    _of(
+        *("games that nobody makes", _ARGS, "39"),
+        "store.imported=/runs/minigo-data/games",
+        f"{_LAUNCHES}, store.imported (/runs/minigo-data/games) must be what the data",
+    ),
+    _of(
+        *("GPUs that nobody uses", _ARGS, "23", "cpu"),
+        f"{_LAUNCHES}, --devices (cpu) must be cuda:0, as workers have GPUs that wo",
+    ),
+    _of(
+        *("a launcher that ends at once", f"{_LAUNCHER}.template.spec.containers.0"),
+        *("env", None),
+        f"{_LAUNCHES}.env, LOGS_FOLDER (absent) must be below a claim",
+    ),
+    _of(
+        "what ranks print, beside the disk",
+        *(f"{_LAUNCHER}.template.spec.containers.0.env.0", "value", "/logs"),
+        f"{_LAUNCHES}.env, LOGS_FOLDER (/logs) must be below a claim",
+    ),
+    _of(
+        *("a new disk that only root writes to", f"{_WORKER}.template.spec"),
+        "securityContext",
+        {
+            "runAsNonRoot": True,
+            "runAsUser": 10001,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        f"{_WORKER}.template.spec.securityContext.fsGroup (absent) must be 10001",
+    ),
+    _of(
         *("a GPU without CUDA", _BOX, "image"),
         "registry.example.com/tengen:0.1.0-ray2.60.0",
         f"{_WORKS}.image (registry.example.com/tengen:0.1.0-ray2.60.0) must be the ima",
