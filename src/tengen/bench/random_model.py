@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tengen.config import to_dict
 from tengen.games import open_game
-from tengen.nets import NetConfig, board_of, parse_net
+from tengen.nets import NetConfig, board_of, parse_net, parse_size
 from tengen.nets.minigo import MinigoConfig
 from tengen.run import RunDirectory
 from tengen.tensors import BoardSpec
@@ -85,8 +85,7 @@ def bench_net(net: str) -> NetConfig:
     Raises:
         UsageError: The text is neither, or a number is out of range.
     """
-    size = parse_net(net.removeprefix(_MINIGO))
     if not net.startswith(_MINIGO):
-        return size
-    blocks, channels = size.num_blocks, size.num_channels
-    return MinigoConfig(num_blocks=blocks, num_channels=channels)
+        return parse_net(net)
+    num_blocks, num_channels = parse_size(net.removeprefix(_MINIGO))
+    return MinigoConfig(num_blocks=num_blocks, num_channels=num_channels)

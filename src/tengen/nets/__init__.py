@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tengen.nets.config import NetConfig, board_of, build_net
 from tengen.nets.mlp import MlpConfig
-from tengen.nets.resnet import ResNetConfig, parse_net
+from tengen.nets.resnet import ResNetConfig, parse_net, parse_size
 
 if TYPE_CHECKING:
     from tengen.nets.modules.auxiliary import Auxiliary
@@ -33,6 +33,7 @@ __all__ = [
     "board_of",
     "build_net",
     "parse_net",
+    "parse_size",
 ]
 
 _TORCH_NAMES = {

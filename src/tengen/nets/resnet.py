@@ -16,7 +16,7 @@ from tengen.tensors import BoardSpec, Signature, TensorSpec
 if TYPE_CHECKING:
     from tengen.nets.modules.resnet import ResNet
 
-__all__ = ["ResNetConfig", "parse_net"]
+__all__ = ["ResNetConfig", "parse_net", "parse_size"]
 
 # A larger network must be a typing error.
 _MAX_BLOCKS = 256
@@ -171,7 +171,17 @@ def parse_net(text: str) -> ResNetConfig:
     Raises:
         UsageError: ``text`` is not BLOCKSxCHANNELS or a number is out of range.
     """
+    num_blocks, num_channels = parse_size(text)
+    return ResNetConfig(num_blocks=num_blocks, num_channels=num_channels)
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Returns the numbers of blocks and channels in a text like ``"6x96"``.
+
+    Raises:
+        UsageError: ``text`` is not BLOCKSxCHANNELS.
+    """
     match = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", text)
     if match is None:
         raise UsageError(f"net ({text}) must be BLOCKSxCHANNELS; for example 6x96")
-    return ResNetConfig(num_blocks=int(match[1]), num_channels=int(match[2]))
+    return int(match[1]), int(match[2])

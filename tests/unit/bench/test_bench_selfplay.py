@@ -81,9 +81,9 @@ def test_rounds_without_a_game_are_not_left_out():
 
 
 def test_the_network_of_minigo_is_measured_on_its_planes(bench, capsys):
-    words = "--game go/5/nosuicide/planes=minigo --net minigo:2x8 --policy minigo"
+    words = "--game go/5/nosuicide/planes=minigo --net minigo:1x8 --policy minigo"
     report = json.loads(bench(f"{words} --precision fp32 --slots 2 --json"))
-    assert (report["net"], report["precision"]) == ("minigo:2x8", "fp32")
+    assert (report["net"], report["precision"]) == ("minigo:1x8", "fp32")
     assert report["share_of_backend"] > 0
     for net, why in (("minigo:2x8", "go/N/planes=minigo"), ("kata:2x8", "6x96")):
         assert cli.main(["bench", "selfplay", "--game", "go/5", "--net", net]) == 2
