@@ -373,6 +373,16 @@ class Crashing(Raising):
         return answer
 
 
+class Exiting(Raising):
+    """Step ``at`` since it was made, counted from 1, ends the process in silence."""
+
+    def step(self, action: Any) -> Answer:
+        answer = Plain.step(self, action)
+        if self.total >= self.at:
+            os._exit(3)
+        return answer
+
+
 class NotFinite(Plain):
     """Step ``at`` since it was made, counted from 1, and those after it are NaN.
 

@@ -185,6 +185,7 @@ def test_a_run_goes_on_where_an_environment_raises_now_and_then(
             marks=pytest.mark.soak,
         ),
         pytest.param("Crashing", "signal 11", marks=pytest.mark.soak),
+        pytest.param("Exiting", "exit code 3", marks=pytest.mark.soak),
         pytest.param(
             "NotFinite",
             "observation (nan) of my_envs:NotFinite (copy 0) must be finite",
@@ -201,6 +202,8 @@ def test_an_environment_that_always_fails_is_started_again_and_then_named(
     assert "role (actor) died 5 times in a row" in line
     assert says in line
     assert f"role (actor) died, {says}" in done.stdout
+    if name == "Exiting":
+        assert ", by code of its task or of a library; see " in line
     if name == "Crashing":
         logs = [p.read_text() for p in (tmp_path / "run" / "logs").glob("actor*.log")]
         assert any("my_envs.py" in log and "in step" in log for log in logs)

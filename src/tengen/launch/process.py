@@ -34,6 +34,8 @@ pause."""
 _KILLED = ("signal 9", "its actor's ")
 """The beginning of ``Child.end``'s words if the process was ended from outside: by
 SIGKILL, or with its actor on a cluster, for example because the host was lost."""
+_EXITED = "exit code"
+"""The beginning of those words if the process ended by itself."""
 _FIRST_BACKOFF_S = 0.5
 _END_TIMEOUT_S = 30.0
 """Seconds for a process to end once it has nothing more to do."""
@@ -184,9 +186,15 @@ class RoleProcess:
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
+            # A role says why it fails, so one that says nothing was ended by its task.
+            whose = (
+                ", by code of its task or of a library"
+                if how.startswith(_EXITED)
+                else ""
+            )
             raise RunError(
-                f"role ({role}) died {self._deaths} times in a row, last with {how}; "
-                f"see {self._logs}"
+                f"role ({role}) died {self._deaths} times in a row, last with {how}"
+                f"{whose}; see {self._logs}"
             )
 
 
