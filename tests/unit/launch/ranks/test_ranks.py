@@ -205,7 +205,7 @@ def test_every_rank_takes_part_in_the_closing(
 def test_a_process_is_killed_beside_its_rank(ranks: Callable[..., Ranks]) -> None:
     both = ranks(2)
     both.runner.begin()
-    child = both.runner.start(1, ["-c", "import time; print('x'); time.sleep(600)"])
+    child = both.runner.start(1, ["-c", "import time; time.sleep(600)"])
     child.kill()
     assert child.receive() is None
     assert child.receive() is None
