@@ -118,7 +118,8 @@ def check_data_paths(overlay: Overlay) -> Iterator[Finding]:
             continue
         for name in _FROM_DATA:
             path = str(_value(config, name) or "")
-            if path and path not in made:
+            # A target may also be a program or a kind of player.
+            if path.startswith("/") and path not in made:
                 rule = f"must be what the data's Job makes, {', '.join(made)}"
                 where = f"{typed.path}, {name}"
                 yield overlay.finding(

@@ -69,8 +69,8 @@ class EnvironmentAgent(Agent):
 
     sets_itself_up: ClassVar[bool] = True
     draws_actions: ClassVar[bool] = True
-    """Whether ``act`` draws from a policy that the network answers, and so needs no
-    settings of the run, which a model does not have."""
+    """Whether ``act`` draws actions from a policy that the network answers. If not,
+    ``act`` explores by settings of the run, which a model's files do not hold."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount of one step, in [0, 1]. The larger it is, the further ahead rewards

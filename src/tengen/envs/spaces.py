@@ -9,6 +9,7 @@ where nested. An action space becomes choices, each counted from 0 (``Discrete``
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -139,11 +140,10 @@ class Observations:
     def _write_entry(
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
-        try:
+        array = None
+        with contextlib.suppress(ValueError):  # Of lists of several lengths.
             array = np.asarray(part)
-        except ValueError:  # Lists of several lengths.
-            array = np.asarray(None)
-        if array.dtype.kind not in "biuf":
+        if array is None or array.dtype.kind not in "biuf":
             raise self._refusal(entry.name, part, copy, "must be an array of numbers")
         if entry.values is not None:
             one_hot: NDArray[Any] = array[..., None] == entry.values

@@ -186,7 +186,7 @@ class RoleProcess:
                 self._deaths = 0
         self._deaths += 1
         if self._deaths >= _MAX_DEATHS:
-            # A role says why it fails, so one that says nothing was ended by its task.
+            # A role sends its error before it ends; other code ends a process silently.
             whose = (
                 ", by code of its task or of a library"
                 if how.startswith(_EXITED)
