@@ -290,7 +290,9 @@ class _Bench:
         self.backend: Backend = RandomBackend(board_of(rules).signature)
         if net != NO_NET:
             directory = publish_random(self._run, rules.name, net)
-            if inference.backend != "torch" and can_quantise():
+            # As in training: a network that says so plays in floats only.
+            is_fit = bench_net(net).can_quantise and can_quantise()
+            if inference.backend != "torch" and is_fit:
                 quantise(directory, self._planes)
             choice = choose(directory, inference, {"planes": self._planes}, cores)
             self.inference, rows_per_s = choice.config, choice.rows_per_s
