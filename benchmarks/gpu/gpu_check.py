@@ -83,7 +83,7 @@ def main() -> None:
     report: dict[str, object] = {}
     errors: dict[str, str] = {}
     for case in args.cases.split():
-        game, net = case.split(":")
+        game, net = case.split(":", 1)
         rules = games.make(game)
         layout = RowLayout((rules.num_planes, rules.height, rules.width))
         planes = games.random_positions(rules, sum(BATCHES), seed=1)

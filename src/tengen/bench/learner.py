@@ -1,7 +1,7 @@
 """``tengen bench learner``: rows per CPU-second on games, and where the time goes.
 
-A network with random weights plays some games with few simulations. On these games two
-things are measured: drawing and deriving rows alone, and learning from them.
+Games are played with few simulations and random evaluations. On these games two things
+are measured: drawing and deriving rows alone, and learning from them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ from tengen import _core, games
 from tengen.actors import SelfplayConfig, play_generation
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
-from tengen.bench.random_model import publish_random
+from tengen.bench.no_net import RandomBackend
+from tengen.bench.random_model import bench_net
 from tengen.config import check, check_range
+from tengen.errors import UsageError
 from tengen.experience import (
     ExperienceWriter,
     GameWindow,
     SamplesPerInsertConfig,
     WindowConfig,
 )
-from tengen.inference import InferenceConfig, choose, open_backend
+from tengen.inference import (
+    check_device_words,
+    parse_devices,
+)
 from tengen.learners import LearnerConfig
-from tengen.nets import NetConfig, board_of, parse_net
+from tengen.nets import NetConfig, ResNetConfig, board_of
 from tengen.run import RunDirectory, available_cores, keep_freed_memory
 
 __all__ = ["add_arguments", "played_window", "run"]
@@ -43,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench learner``."""
     parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
     parser.add_argument(
-        "--net", default="6x96", help="the network, blocks x channels (6x96)"
+        "--net",
+        default="6x96",
+        help="the network, blocks x channels, or minigo:6x64 (6x96)",
     )
     parser.add_argument(
         "--auxiliary",
@@ -55,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--batch", type=int, default=256, help="rows of a learner step (256)"
+    )
+    parser.add_argument(
+        "--shards", type=int, default=2, help="parts of a batch, a pass each (2)"
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="what steps are computed on (cpu)"
     )
     parser.add_argument(
         "--games", type=int, default=64, help="games to learn from (64)"
@@ -75,6 +88,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     num_threads = most if args.threads is None else args.threads
     check_range("threads", num_threads, 1, most, "leave it out for all of them")
     check_range("batch", args.batch, 1, _MAX_BATCH)
+    check_range("shards", args.shards, 1, args.batch)
+    check_device_words("device", args.device)
+    parse_devices("device", args.device)
     check_range("games", args.games, 1, _MAX_GAMES)
     check(
         0 < args.seconds <= _MAX_SECONDS,
@@ -82,13 +98,23 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         args.seconds,
         "must be positive; use 10",
     )
-    net = parse_net(args.net)
-    net = dataclasses.replace(net, auxiliary=args.auxiliary)
+    net = bench_net(args.net)
+    if args.auxiliary:
+        if not isinstance(net, ResNetConfig):
+            raise UsageError(
+                f"net ({args.net}) has no auxiliary heads; leave --auxiliary out"
+            )
+        net = dataclasses.replace(net, auxiliary=True)
     games.allow(args.game)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         window = played_window(args.game, args.games, args.auxiliary, Path(folder))
         derived = _derive(window, args.batch)
-        learned = _learn(window, net, args.batch, num_threads, args.seconds)
+        config = LearnerConfig(
+            batch_size=args.batch,
+            num_shards=min(args.shards, args.batch),
+            device=args.device,
+        )
+        learned = _learn(window, net, config, num_threads, args.seconds)
     return {
         "name": "learner",
         "game": args.game,
@@ -96,6 +122,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "auxiliary": args.auxiliary,
         "threads": num_threads,
         "batch": args.batch,
+        "shards": config.num_shards,
+        "device": config.device,
         "window_rows": window.num_rows,
         **derived,
         **learned,
@@ -105,7 +133,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def played_window(
     game: str, num_games: int, auxiliary: bool, folder: Path
 ) -> GameWindow:
-    """Returns a window of new games that were played with few simulations.
+    """Returns a window of new games that were played with random evaluations.
 
     Args:
         game: Its name.
@@ -115,15 +143,12 @@ def played_window(
     """
     rules = games.open_game(game)
     run = RunDirectory.create_or_resume(folder)
-    directory = publish_random(run, game, "2x16")
-    planes = games.random_positions(rules, 64, seed=0)
-    choice = choose(directory, InferenceConfig(), {"planes": planes}, 1)
     writer = ExperienceWriter(run.experience / "selfplay-0", 1)
     segment = writer.open_games(1, game)
     play_generation(
         rules,
         SelfplayConfig(full_simulations=8, max_opening_plies=4),
-        open_backend(directory, choice.config, 1),
+        RandomBackend(board_of(rules).signature),
         _core.GameQueue(seed=0, generation=1, model=0, num_games=num_games),
         segment.sink,
         num_threads=1,
@@ -152,7 +177,11 @@ def _derive(window: GameWindow, batch: int) -> dict[str, float]:
 
 
 def _learn(
-    window: GameWindow, net: NetConfig, batch: int, num_threads: int, seconds: float
+    window: GameWindow,
+    net: NetConfig,
+    config: LearnerConfig,
+    num_threads: int,
+    seconds: float,
 ) -> dict[str, float]:
     import torch
 
@@ -160,7 +189,6 @@ def _learn(
 
     keep_freed_memory()
     torch.manual_seed(0)
-    config = LearnerConfig(batch_size=batch, num_shards=min(2, batch), device="cpu")
     wanted = board_of(games.open_game(window.game)).signature
     learner = Learner(
         config,
@@ -181,8 +209,8 @@ def _learn(
         passed_s = time.perf_counter() - start_s
         cpu_s = time.process_time() - start_cpu_s
     return {
-        "rows_per_s": num_steps * batch / passed_s,
-        "rows_per_cpu_s": num_steps * batch / cpu_s,
+        "rows_per_s": num_steps * config.batch_size / passed_s,
+        "rows_per_cpu_s": num_steps * config.batch_size / cpu_s,
         "share_waiting": wait_s / passed_s,
         "cores_busy": cpu_s / passed_s,
     }

@@ -13,6 +13,7 @@ many times as long as a game. ``plies_per_s`` counts every ply that was searched
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import resource
 import statistics
@@ -112,6 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the network computes on: cpu, cuda:0, ... (auto)",
     )
     parser.add_argument(
+        "--device-rows",
+        type=int,
+        default=0,
+        help="rows of a batch on a GPU (the fewest that are nearly the fastest)",
+    )
+    parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
     )
     parser.add_argument(
@@ -154,7 +161,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         max_opening_plies=4,
     )
     inference = InferenceConfig(
-        devices=args.devices, backend=args.backend, precision=args.precision
+        devices=args.devices,
+        backend=args.backend,
+        precision=args.precision,
+        device_rows=args.device_rows,
     )
     if args.net != NO_NET:
         # Refused before anything is made.
@@ -166,7 +176,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(
-            rules, args.net, config, inference, Path(folder), cores, args.round_s
+            rules,
+            args.net,
+            config,
+            inference,
+            Path(folder),
+            cores,
+            args.round_s,
         )
         rounds = [bench.pair(index) for index in range(args.rounds)]
         best_batch = bench.alone.best_batch
@@ -294,9 +310,15 @@ class _Bench:
             is_fit = bench_net(net).can_quantise and can_quantise()
             if inference.backend != "torch" and is_fit:
                 quantise(directory, self._planes)
-            choice = choose(directory, inference, {"planes": self._planes}, cores)
+            # The rates of all batches are wanted, also where their size is given.
+            tried = dataclasses.replace(inference, device_rows=0)
+            choice = choose(directory, tried, {"planes": self._planes}, cores)
             self.inference, rows_per_s = choice.config, choice.rows_per_s
-            self.backend = open_backend(directory, choice.config, cores)
+            if inference.device_rows:
+                self.inference = dataclasses.replace(
+                    self.inference, device_rows=inference.device_rows
+                )
+            self.backend = open_backend(directory, self.inference, cores)
         self.alone = self._alone(rows_per_s)
 
     def pair(self, index: int) -> _Pair:

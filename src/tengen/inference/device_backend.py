@@ -128,7 +128,10 @@ class DeviceBackend:
         # Otherwise torch rounds a convolution's inputs to 10 bits of mantissa. The flag
         # is global to the process, so that the backend opened last decides.
         torch.backends.cudnn.allow_tf32 = precision != "fp32"
-        loaded = [load_inference_head(source, precision, outputs) for _ in devices]
+        loaded = [
+            load_inference_head(source, precision, outputs, folds_norms=True)
+            for _ in devices
+        ]
         self._loaded = [
             LoadedHead(head.to(device.where), signature)
             for (head, signature), device in zip(loaded, devices, strict=True)

@@ -115,14 +115,27 @@ def _built(architecture: str) -> Net:
 
 
 def load_inference_head(
-    source: Path | Net, precision: Precision, outputs: Sequence[str] | None = None
+    source: Path | Net,
+    precision: Precision,
+    outputs: Sequence[str] | None = None,
+    *,
+    folds_norms: bool = False,
 ) -> LoadedHead:
     """Returns a model's network on the CPU, ready to compute in a precision.
+
+    Args:
+        source: As for ``load_head``.
+        precision: Arithmetic of the trunk.
+        outputs: As for ``tengen.inference.open_backend``.
+        folds_norms: Whether norms are folded into convolutions, which GPUs compute
+            faster; the answers are then the same up to rounding.
 
     Raises:
         UsageError: As ``load_head``.
     """
     loaded = load_head(source, outputs)
+    if folds_norms:
+        loaded.head.net.fold_norms()
     if precision == "bf16":
         loaded.head.net.fix_dtype(torch.bfloat16)
     return loaded

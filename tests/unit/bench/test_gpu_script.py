@@ -66,7 +66,7 @@ def test_a_difference_that_is_found_is_a_failure(script: Any, tmp_path: Path) ->
     bench = made(script, tmp_path)
     bench.args.cases = script.CASES
     bench.run_json = lambda command, limit_s: {"errors": {}, "command": command}
-    assert bench.check()["command"][-1] == "gomoku/15:6x96 gomoku/19:10x128"
+    assert bench.check()["command"][-1] == f"{script.MINIGO} gomoku/15:6x96"
     bench.run_json = lambda command, limit_s: {"errors": {"lanes": "differ"}}
     with pytest.raises(script.StageError, match="differ"):
         bench.check()
@@ -74,7 +74,7 @@ def test_a_difference_that_is_found_is_a_failure(script: Any, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("broken", "num_stages"),
-    [(None, 8), ("environment", 1), ("build", 2), ("train", 8)],
+    [(None, 11), ("environment", 1), ("build", 2), ("train", 11)],
 )
 def test_the_exit_code_is_0_where_all_is_well(
     script: Any,
@@ -83,7 +83,10 @@ def test_the_exit_code_is_0_where_all_is_well(
     broken: str | None,
     num_stages: int,
 ) -> None:
-    for name in ("environment", "build", "check", "share", "train"):
+    # As where Atari is installed.
+    monkeypatch.setattr(script.importlib.util, "find_spec", lambda name: name)
+    stages_of = ("environment", "build", "check", "share", "train")
+    for name in (*stages_of, "learner", "environments"):
 
         def stage(*words: object, name: str = name) -> dict[str, object]:
             if name == broken:
@@ -97,7 +100,7 @@ def test_the_exit_code_is_0_where_all_is_well(
     assert all(line["ok"] is (line["stage"] != broken) for line in stages)
     assert len(stages) == num_stages
     assert summary["ok"] is (broken is None)
-    assert len(summary["report"]["shares"]) == (4 if num_stages == 8 else 0)
+    assert len(summary["report"]["shares"]) == (5 if num_stages == 11 else 0)
 
 
 def test_the_summary_says_what_was_reached(script: Any) -> None:

@@ -195,6 +195,28 @@ def test_bfloat16_is_near() -> None:
     torch.testing.assert_close(found[1], wanted[1], rtol=0.1, atol=0.05)
 
 
+def test_norms_are_folded_into_the_convolutions_of_the_trunk() -> None:
+    planes = torch.from_numpy(positions(8))
+    net = trained()
+    with torch.inference_mode():
+        wanted = InferenceHead(net)(planes)
+        net.fold_norms()
+        found = InferenceHead(net)(planes)
+        for answer, exact in zip(found, wanted, strict=True):
+            torch.testing.assert_close(answer, exact, rtol=1e-5, atol=1e-5)
+        # What it would otherwise go through.
+        for module in (net.stem, net.stem_norm):
+            for tensor in (*module.parameters(), *module.buffers()):
+                tensor.fill_(torch.nan)
+        assert torch.equal(InferenceHead(net)(planes)[0], found[0])
+        net.fix_dtype(torch.bfloat16)
+        near = InferenceHead(net)(planes)
+    assert net.folded_stem is not None
+    assert net.folded_stem.weight.dtype == torch.bfloat16
+    assert not torch.equal(near[0], wanted[0])
+    torch.testing.assert_close(near[1], wanted[1], rtol=0.1, atol=0.05)
+
+
 def test_openvino_computes_it_at_any_number_of_rows() -> None:
     net = trained()
     weights = {name: tensor.numpy() for name, tensor in net.state_dict().items()}

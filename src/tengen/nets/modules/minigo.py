@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from tengen.nets.minigo import MinigoConfig
 from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.folded import FoldedConv
 from tengen.nets.modules.norm import BoardNorm
 from tengen.tensors import Signature
 
@@ -96,6 +97,25 @@ class _Block(nn.Module):
         out: Tensor = (x + y).relu()
         return out
 
+    def folded(self) -> _FoldedBlock:
+        return _FoldedBlock(
+            self.norm1.folded_into(self.conv1.weight),
+            self.norm2.folded_into(self.conv2.weight),
+        )
+
+
+class _FoldedBlock(nn.Module):
+    """A block whose norms are folded into its convolutions."""
+
+    def __init__(self, conv1: FoldedConv, conv2: FoldedConv) -> None:
+        super().__init__()
+        self.conv1 = conv1
+        self.conv2 = conv2
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv2(self.conv1(x), x)
+        return out
+
 
 class _Head(nn.Module):
     """The first layer of a head: channels from the trunk, flattened one by one."""
@@ -139,6 +159,7 @@ class MinigoNet(BoardNet):
         num_cells = board.height * board.width
         self.stem = _Conv(board.num_planes - 1, num_channels, 3)
         self.stem_norm = _norm(num_channels)
+        self.folded_stem: FoldedConv | None = None
         self.blocks = nn.ModuleList(
             _Block(num_channels) for _ in range(config.num_blocks)
         )
@@ -148,14 +169,22 @@ class MinigoNet(BoardNet):
         self.value_hidden = _dense(config.value_channels * num_cells, config.fc_width)
         self.value_out = _dense(config.fc_width, 1)
 
+    def fold_norms(self) -> None:
+        """Folds the trunk's norms; see ``Net.fold_norms``."""
+        self.folded_stem = self.stem_norm.folded_into(self.stem.weight)
+        folded = [b.folded() for b in self.blocks if isinstance(b, _Block)]
+        self.blocks = nn.ModuleList(folded)
+
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
 
         The weights of its convolutions are then cast once instead of at every call.
         """
         self.compute_dtype = dtype
-        for module in (self.stem, *self.blocks.modules()):
-            if isinstance(module, _Conv):
+        for module in (self.stem, self.folded_stem, *self.blocks.modules()):
+            if isinstance(module, FoldedConv):
+                module.fix_dtype(dtype)
+            elif isinstance(module, _Conv):
                 cast = module.weight.detach().to(
                     dtype, memory_format=torch.channels_last
                 )
@@ -164,7 +193,10 @@ class MinigoNet(BoardNet):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
         x = planes[:, 1:].to(self.compute_dtype, memory_format=torch.channels_last)
-        x = self.stem_norm(self.stem(x), None).relu()
+        if self.folded_stem is None:
+            x = self.stem_norm(self.stem(x), None).relu()
+        else:
+            x = self.folded_stem(x)
         for block in self.blocks:
             x = block(x)
         x = x.float()

@@ -127,6 +127,12 @@ class Net(nn.Module):
             return contextlib.nullcontext()
         return torch.autocast(rows.device.type, self.compute_dtype)
 
+    def fold_norms(self) -> None:
+        """Folds norms into the convolutions before them, for inference alone.
+
+        Only before ``fix_dtype``, and in evaluation mode. Does nothing by default.
+        """
+
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone."""
         self.compute_dtype = dtype

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tengen.nets.modules.folded import FoldedConv
+
 __all__ = ["BoardNorm"]
 
 
@@ -48,6 +50,21 @@ class BoardNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_channels))
         self.register_buffer("running_mean", torch.zeros(num_channels))
         self.register_buffer("running_var", torch.ones(num_channels))
+
+    def folded_into(self, weight: Tensor) -> FoldedConv:
+        """Returns the convolution with these weights, this norm and a relu as one.
+
+        Args:
+            weight: As for ``FoldedConv``.
+        """
+        return FoldedConv(
+            weight,
+            mean=self.running_mean,
+            var=self.running_var,
+            epsilon=self.epsilon,
+            scale=self.weight.detach(),
+            shift=self.bias.detach(),
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Returns ``x`` normalised, same shape and dtype.

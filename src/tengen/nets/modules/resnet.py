@@ -18,6 +18,7 @@ from torch.nn import functional
 from tengen.nets.config import NetConfig
 from tengen.nets.modules.auxiliary import Auxiliary, AuxiliaryHeads, score_moments
 from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.folded import FoldedConv
 from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
 from tengen.nets.modules.net import Tensors
 from tengen.nets.modules.norm import BoardNorm
@@ -60,16 +61,30 @@ class _Block(nn.Module):
         if num_pool_channels:
             self.summary = GlobalPool()
             self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
+        self.folded: FoldedConv | None = None
+
+    def fold_norms(self) -> None:
+        """Folds the second norm, unless what is pooled is added before its relu."""
+        if not self.num_pool_channels:
+            self.folded = self.norm2.folded_into(self.conv1.weight)
 
     def forward(self, x: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
-        y = self.conv1(_masked(self.norm1(x, mask).relu(), mask))
+        y = _masked(self.norm1(x, mask).relu(), mask)
+        if self.folded is None:
+            y = self._second(self.conv1(y), mask, area)
+        else:
+            y = self.folded(y)
+        out: Tensor = x + self.conv2(_masked(y, mask))
+        return out
+
+    def _second(self, y: Tensor, mask: Tensor | None, area: Tensor) -> Tensor:
+        """Returns what the second convolution reads; ``y`` is what the first gave."""
         y = self.norm2(y, mask)
         if self.num_pool_channels:
             pooled = _masked(y[:, : self.num_pool_channels].relu(), mask)
             bias = self.pool(self.summary(pooled, area))
             y = y + bias[:, :, None, None].to(y.dtype)
-        out: Tensor = x + self.conv2(_masked(y.relu(), mask))
-        return out
+        return y.relu()
 
 
 class ResNet(BoardNet):
@@ -109,6 +124,12 @@ class ResNet(BoardNet):
             else None
         )
 
+    def fold_norms(self) -> None:
+        """Folds the norms between two convolutions; see ``Net.fold_norms``."""
+        for block in self.blocks:
+            if isinstance(block, _Block):
+                block.fold_norms()
+
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.
 
@@ -117,7 +138,9 @@ class ResNet(BoardNet):
         """
         self.compute_dtype = dtype
         for module in self.modules():
-            if isinstance(module, _Conv3x3):
+            if isinstance(module, FoldedConv):
+                module.fix_dtype(dtype)
+            elif isinstance(module, _Conv3x3):
                 cast = module.weight.detach().to(
                     dtype, memory_format=torch.channels_last
                 )
