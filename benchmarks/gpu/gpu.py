@@ -41,6 +41,7 @@ TRAIN_SETTINGS = (
     "agent.actor.games_per_generation=3072",
     "agent.actor.full_simulations=16",
     "store.min_rows=2000",
+    "learner.epoch_samples=2000",
     "agent.rating.time_share=0",
     "agent.rating.final_games=0",
 )
@@ -224,7 +225,10 @@ class Bench:
         return self.run_json([*command, "--minutes", "0.5"], 120)
 
     def train(self) -> dict[str, object]:
-        """Trains, kills all of it once models were learned, and goes on."""
+        """Trains, kills all of it, and goes on.
+
+        The kill comes once steps were made, at the latest after twice ``--train-s``.
+        """
         out = self.folder / "run"
         command = [sys.executable, "-m", "tengen", "train", "gomoku/9", "--json"]
         command += ["--devices", self.args.devices, "--out", str(out)]
@@ -232,9 +236,11 @@ class Bench:
             command += ["--set", setting]
         seconds = self.args.train_s
         child = self.start([*command, "--minutes", "30"])
-        end_s = time.monotonic() + seconds
+        end_s = time.monotonic() + 2 * seconds
         while time.monotonic() < end_s and child.poll() is None:
             time.sleep(0.2)
+            if progress(out)["steps"]:
+                break
         if child.poll() is not None:
             raise StageError(f"ended by itself; {tail(child.communicate()[1])}")
         os.killpg(child.pid, signal.SIGKILL)
@@ -303,7 +309,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=530.0, help="in all (530)")
     parser.add_argument("--cases", default=CASES, help="GAME:NET ...")
     parser.add_argument("--round-s", type=float, default=6.0, help="of a share (6)")
-    parser.add_argument("--train-s", type=float, default=40.0, help="to the kill (40)")
+    parser.add_argument(
+        "--train-s", type=float, default=40.0, help="after the kill (40)"
+    )
     parser.add_argument("--batch", type=int, default=4096, help="of a step (4096)")
     parser.add_argument("--core", help="folder that keeps the built core")
     parser.add_argument("--set", action="append", default=[], help="for the training")
@@ -316,7 +324,7 @@ def main() -> int:
             bench.stage("check", 30, bench.check)
             for case in cases[:2]:
                 bench.stage(f"share {case}", 40, partial(bench.share, case))
-            bench.stage("train", 2.5 * args.train_s, bench.train)
+            bench.stage("train", 3.5 * args.train_s, bench.train)
             bench.stage("learner", 40, bench.learner)
             if importlib.util.find_spec("ale_py"):
                 bench.stage("environments", 60, bench.environments)

@@ -14,10 +14,14 @@
 //
 // tengen/inference/rows.py unpacks them on the device. Files of shuffled rows hold them too.
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "simd/kernels.h"
 
 namespace tengen {
 
@@ -35,6 +39,18 @@ struct RowLayout {
   }
 };
 
+// The first of the bits [begin, end) that is set, or end. Reads whole words of 32 bits.
+inline size_t first_set_bit(const uint8_t* bits, size_t begin, size_t end) {
+  static_assert(std::endian::native == std::endian::little);
+  for (size_t i = begin; i < end; i = (i / 32 + 1) * 32) {
+    uint32_t word;
+    std::memcpy(&word, bits + i / 32 * sizeof(word), sizeof(word));
+    word >>= i % 32;
+    if (word != 0) return std::min(end, i + static_cast<size_t>(std::countr_zero(word)));
+  }
+  return end;
+}
+
 // Writes one row, layout.num_bytes() long, of planes [C, H, W].
 inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row) {
   const size_t num_entries = layout.num_entries();
@@ -43,24 +59,16 @@ inline void write_row(const RowLayout& layout, const float* planes, uint8_t* row
     return;
   }
   const size_t num_cells = layout.num_cells();
+  const size_t scale_bytes = layout.num_planes() * sizeof(float);
+  uint8_t* bits = row + scale_bytes;
+  simd::kernels().nonzero_bits(planes, num_entries, bits);
+  const size_t num_written = (num_entries + 7) / 8;
+  std::memset(bits + num_written, 0, layout.num_bytes() - scale_bytes - num_written);
   for (size_t plane = 0; plane < layout.num_planes(); ++plane) {
-    const float* entries = planes + plane * num_cells;
-    float scale = 0.0f;
-    for (size_t cell = 0; cell < num_cells && scale == 0.0f; ++cell) scale = entries[cell];
+    const size_t begin = plane * num_cells, end = begin + num_cells;
+    const size_t first = first_set_bit(bits, begin, end);
+    const float scale = first == end ? 0.0f : planes[first];
     std::memcpy(row + plane * sizeof(float), &scale, sizeof(float));
-  }
-  uint8_t* bits = row + layout.num_planes() * sizeof(float);
-  std::memset(bits, 0, layout.num_bytes() - layout.num_planes() * sizeof(float));
-  const size_t num_whole = num_entries / 8 * 8;
-  for (size_t i = 0; i < num_whole; i += 8) {
-    unsigned byte = 0;
-    for (size_t bit = 0; bit < 8; ++bit) {
-      byte |= static_cast<unsigned>(planes[i + bit] != 0.0f) << bit;
-    }
-    bits[i / 8] = static_cast<uint8_t>(byte);
-  }
-  for (size_t i = num_whole; i < num_entries; ++i) {
-    if (planes[i] != 0.0f) bits[i / 8] |= static_cast<uint8_t>(1u << i % 8);
   }
 }
 

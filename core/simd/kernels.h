@@ -1,7 +1,8 @@
 #pragma once
-// Vector kernels of the search, and of screens on their way to a network. Each is compiled once an
-// instruction set and chosen when the module loads; every variant works on blocks of 16 lanes
-// reduced in one fixed order and without fused multiply-add, so all variants return the same bits.
+// Vector kernels of the search, and of positions and screens on their way to a network. Each is
+// compiled once an instruction set and chosen when the module loads; every variant works on blocks
+// of 16 lanes reduced in one fixed order and without fused multiply-add, so all variants return the
+// same bits.
 //
 // Inputs may be read up to kOverread floats past their end (the lanes are then ignored); their
 // buffers must have that much slack.
@@ -43,6 +44,10 @@ struct Kernels {
                        float* out);
   void (*centre_bfloat16)(const uint8_t* x, const uint8_t* mean, size_t n, size_t num_rows,
                           uint16_t* out);
+
+  // Bit i % 8 of bits[i / 8] = whether x[i] is not 0; a NaN is not. The bits of the last byte that
+  // has one past n are 0. Reads and writes nothing else.
+  void (*nonzero_bits)(const float* x, size_t n, uint8_t* bits);
 
   // total[i] += the sum over r of x[r * n + i].
   void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);

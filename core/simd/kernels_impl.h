@@ -6,6 +6,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "simd/kernels.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors cross no call: everything is inlined
@@ -123,6 +127,20 @@ void centre_bfloat16(const uint8_t* x, const uint8_t* mean, size_t n, size_t num
   }
 }
 
+void nonzero_bits(const float* x, size_t n, uint8_t* bits) {
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes, bits += kLanes / 8) {
+    const uint32_t found = nonzero(load(x + i));
+    bits[0] = static_cast<uint8_t>(found);
+    bits[1] = static_cast<uint8_t>(found >> 8);
+  }
+  for (; i < n; i += 8, ++bits) {
+    unsigned byte = 0;
+    for (size_t k = i; k < n && k < i + 8; ++k) byte |= (x[k] != 0.0f) << (k - i);
+    *bits = static_cast<uint8_t>(byte);
+  }
+}
+
 void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
   for (size_t r = 0; r < num_rows; ++r, x += n)
     for (size_t i = 0; i < n; ++i) total[i] += x[i];
@@ -131,8 +149,15 @@ void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
 }  // namespace
 
 extern const Kernels kTable;
-const Kernels kTable = {
-    TENGEN_KERNEL_NAME, &softmax,         &exp,      &argmax, &best_edge, &best_edge_in_flight,
-    &centre_float,      &centre_bfloat16, &add_bytes};
+const Kernels kTable = {TENGEN_KERNEL_NAME,
+                        &softmax,
+                        &exp,
+                        &argmax,
+                        &best_edge,
+                        &best_edge_in_flight,
+                        &centre_float,
+                        &centre_bfloat16,
+                        &nonzero_bits,
+                        &add_bytes};
 
 }  // namespace tengen::simd::TENGEN_KERNEL_SET

@@ -134,6 +134,20 @@ void check_bytes(const simd::Kernels& set, Rng& rng, size_t n) {
   TENGEN_CHECK(floats.back() == 7.0f && halves.back() == 7 && total.back() == 7);
 }
 
+void check_bits(const simd::Kernels& set, Rng& rng, size_t n) {
+  std::vector<float> x(n);
+  const float kinds[] = {0.0f, -0.0f, 1.0f, -7.5f, 1e-42f, std::nanf(""), kInfinity};
+  for (float& value : x) value = rng.below(2) == 0 ? 0.0f : kinds[rng.below(7)];
+  const size_t num_bytes = (n + 7) / 8;
+  std::vector<uint8_t> bits(num_bytes + 1, 0xa5);
+  set.nonzero_bits(x.data(), n, bits.data());
+  for (size_t i = 0; i < 8 * num_bytes; ++i) {
+    const bool is_set = i < n && !(x[i] == 0.0f);
+    TENGEN_CHECK((bits[i / 8] >> i % 8 & 1) == is_set);
+  }
+  TENGEN_CHECK(bits[num_bytes] == 0xa5);
+}
+
 }  // namespace
 
 int main() {
@@ -146,6 +160,8 @@ int main() {
     check_set(*set, *baseline);
     Rng rng(9, 0, 0, 0, Purpose::kTest);
     for (const size_t n : {1u, 7u, 16u, 100u, 3001u}) check_bytes(*set, rng, n);
+    for (size_t n = 0; n <= 100; ++n) check_bits(*set, rng, n);
+    check_bits(*set, rng, 5054);
   }
   check_set(simd::kernels(), *baseline);
   return 0;

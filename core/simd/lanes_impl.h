@@ -82,6 +82,28 @@ inline Ints indices_from(int begin) {
   return read(kFirst) + splat(static_cast<int32_t>(begin));
 }
 
+// Bit i: whether lane i is not 0, as a NaN is not.
+inline uint32_t nonzero(const Floats& v) {
+#if defined(__x86_64__) && TENGEN_VECTOR_BYTES == 64
+  return _mm512_cmp_ps_mask(v.part[0], Floats::Native{}, _CMP_NEQ_UQ);
+#else
+  uint32_t bits = 0;
+#pragma GCC unroll 4
+  for (int i = 0; i < v.kParts; ++i) {
+#if defined(__x86_64__) && TENGEN_VECTOR_BYTES == 32
+    const int part = _mm256_movemask_ps(_mm256_cmp_ps(v.part[i], Floats::Native{}, _CMP_NEQ_UQ));
+#elif defined(__x86_64__)
+    const int part = _mm_movemask_ps(_mm_cmpneq_ps(v.part[i], Floats::Native{}));
+#else
+    int part = 0;
+    for (int lane = 0; lane < v.kNative; ++lane) part |= (v.part[i][lane] != 0.0f) << lane;
+#endif
+    bits |= static_cast<uint32_t>(part) << i * v.kNative;
+  }
+  return bits;
+#endif
+}
+
 // 2^k for whole k in [-126, 127].
 inline Floats power_of_two(Floats k) {
   return each<Floats>(

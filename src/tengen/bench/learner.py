@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shards", type=int, default=2, help="parts of a batch, a pass each (2)"
     )
     parser.add_argument(
-        "--device", default="cpu", help="what steps are computed on (cpu)"
+        "--device", default="cpu", help="where steps are computed (cpu)"
     )
     parser.add_argument(
         "--games", type=int, default=64, help="games to learn from (64)"
@@ -196,6 +196,7 @@ def _learn(
         AlphaZeroUpdate(AlphaZeroLossConfig()),
         window,
         num_threads=num_threads,
+        device=config.device,
     )
     with learner:
         for _ in learner.steps(_NUM_WARMUP_STEPS):

@@ -260,7 +260,7 @@ class Learner:
             ``loss`` and the parts that the loss names.
         """
         tensors = {
-            name: _tensor(column).to(self._device) for name, column in columns.items()
+            name: _placed(column, self._device) for name, column in columns.items()
         }
         with torch.no_grad():
             parts = self._update.loss(self.optimizer.average, tensors)
@@ -374,8 +374,7 @@ class Learner:
         if rows.num_rows == 0:
             return rows.metrics, None
         columns = {
-            name: _tensor(column).to(self._device)
-            for name, column in rows.arrays.items()
+            name: _placed(column, self._device) for name, column in rows.arrays.items()
         }
         work = functools.partial(self._train_on, columns, rows.num_rows)
         # A single thread makes all steps of a batch by itself: handing it each part of
@@ -432,7 +431,12 @@ class Learner:
         return metrics
 
 
-def _tensor(column: NDArray[np.generic]) -> Tensor:
+def _placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
+    """Returns a column on a device; the column may change as soon as this returns."""
     # torch warns about arrays that it could write to but may not, such as views of
     # shared memory opened for reading.
-    return torch.from_numpy(column if column.flags.writeable else column.copy())
+    tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
+    if device.type != "cuda":
+        return tensor.to(device)
+    # From pinned memory, so that this thread does not wait for the GPU at each column.
+    return tensor.pin_memory().to(device, non_blocking=True)

@@ -119,10 +119,10 @@ class Optimizer:
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
         limit = self._config.max_grad_norm or math.inf
-        norm = nn.utils.clip_grad_norm_(self._parameters, limit)
-        if not bool(norm.isfinite()):
+        norm = nn.utils.clip_grad_norm_(self._parameters, limit).item()
+        if not math.isfinite(norm):
             raise RunError(
-                f"grad_norm ({norm.item()}) at step {self.num_steps} must be finite; "
+                f"grad_norm ({norm}) at step {self.num_steps} must be finite; "
                 "lower the learning rate and resume from the last checkpoint"
             )
         rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
@@ -130,7 +130,7 @@ class Optimizer:
             group["lr"] = rate
         self._optimizer.step()
         self.num_steps += 1
-        return {"grad_norm": norm.item(), "learning_rate": rate}
+        return {"grad_norm": norm, "learning_rate": rate}
 
     @torch.no_grad()
     def update_average(self) -> None:
