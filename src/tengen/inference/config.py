@@ -40,7 +40,7 @@ class InferenceConfig:
     """Rows of a fixed batch, and of the batches of trial run and probe; 1 to 4096."""
     device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
     """Rows of the largest batch on a GPU, 0 to 65536; 0: a trial run finds the smallest
-    batch with the best rate."""
+    batch that is nearly as fast as the fastest."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
     """For the role inference: rows that a batch waits for, 1 to 4096. 1: whenever the
     device is idle, it takes the rows that are waiting. More rows make larger batches

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one; the code for "
-        "GPUs was never run on a real GPU)",
+        "GPUs has run on one GPU for minutes only)",
     )
     parser.add_argument(
         "--set",

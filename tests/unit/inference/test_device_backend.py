@@ -221,11 +221,11 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return choose_on
 
 
-def test_the_fewest_rows_that_reach_the_best_rate_are_chosen(
+def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(
     model: Path, on_host: Callable[..., Any]
 ) -> None:
     # Beyond 2048 rows the memory ends.
-    rates = {128: 10.0, 256: 60.0, 512: 99.0, 1024: 100.0, 2048: 98.0}
+    rates = {128: 10.0, 256: 88.0, 512: 90.0, 1024: 100.0, 2048: 98.0}
     choice = on_host(model, rates)
     assert choice.config == InferenceConfig(
         devices="cuda:0",
