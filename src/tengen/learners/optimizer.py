@@ -94,7 +94,9 @@ class Optimizer:
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
         # Listed once: listing them takes a tenth of a small network's step.
         current = net.state_dict()
-        self._averaged = [(t, current[n]) for n, t in self.average.state_dict().items()]
+        averaged = self.average.state_dict()
+        self._averages = list(averaged.values())
+        self._currents = [current[name] for name in averaged]
 
     def step(
         self,
@@ -137,8 +139,7 @@ class Optimizer:
         """Moves the average towards the network's weights and norm statistics."""
         warm = (1.0 + self.num_steps) / (10.0 + self.num_steps)
         share = 1.0 - min(self._config.average_decay, warm)
-        for averaged, current in self._averaged:
-            averaged.lerp_(current, share)
+        torch._foreach_lerp_(self._averages, self._currents, share)
 
     def state(self) -> dict[str, Tensor]:
         """Returns the optimizer's moments, named ``INDEX.NAME``, for a checkpoint."""

@@ -76,12 +76,11 @@ class Shards:
         self._update = update
         self._parameters = [*net.parameters(), *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
-        # For each buffer of the network, the copies' buffers. Listed once: finding them
-        # at each step would take long relative to a small network's step.
-        self._statistics = [
-            (merged, [replica.get_buffer(name) for replica in self._replicas])
-            for name, merged in net.named_buffers()
-        ]
+        # The network's buffers, and those of each copy in the same order. Listed once:
+        # finding them at each step would take long relative to a small network's step.
+        names = [name for name, _ in net.named_buffers()]
+        self._merged = [net.get_buffer(name) for name in names]
+        self._copies = [[r.get_buffer(name) for name in names] for r in self._replicas]
         self._flat, self.gradients = _gradients(self._parameters)
         # The names of the metrics, once every learner of a group knows them.
         self._names: list[str] | None = None
@@ -131,12 +130,10 @@ class Shards:
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
         """Sums parts into ``gradients``, in order, and returns the summed metrics."""
-        for total, *addends in zip(
-            self.gradients, *(part.gradients for part in parts), strict=True
-        ):
-            total.copy_(addends[0])
-            for addend in addends[1:]:
-                total.add_(addend)
+        # All tensors by one call: a small network's step is mostly calls.
+        torch._foreach_copy_(self.gradients, parts[0].gradients)
+        for part in parts[1:]:
+            torch._foreach_add_(self.gradients, part.gradients)
         names = list(parts[0].metrics)
         # One transfer: each wait for a GPU that others use too takes milliseconds.
         numbers = torch.stack([part.metrics[n] for part in parts for n in names])
@@ -171,7 +168,7 @@ class Shards:
             dtype=torch.float64,
         )
         statistics = [small]
-        for _, copies in self._statistics:
+        for copies in zip(*self._copies, strict=True):
             total = torch.stack([one.double() for one in copies]).sum(0)
             statistics.append(total.flatten().cpu())
         small = torch.cat(statistics)
@@ -181,7 +178,7 @@ class Shards:
         self._flat.mul_(num_rows / total_rows)
         group.add(self._flat)
         place = 1 + len(names)
-        for merged, _ in self._statistics:
+        for merged in self._merged:
             found = small[place : place + merged.numel()] / num_parts
             merged.copy_(found.view(merged.shape))
             place += merged.numel()
@@ -200,19 +197,21 @@ class Shards:
     @torch.no_grad()
     def merge_statistics(self) -> None:
         """Sets the network's norm statistics to the mean of the copies'."""
-        for merged, (first, *others) in self._statistics:
-            merged.copy_(first)
-            for other in others:
-                merged.add_(other)
-            merged.div_(len(self._replicas))
+        if not self._merged:
+            return
+        torch._foreach_copy_(self._merged, self._copies[0])
+        for copies in self._copies[1:]:
+            torch._foreach_add_(self._merged, copies)
+        torch._foreach_div_(self._merged, len(self._copies))
         self.spread_statistics()
 
     @torch.no_grad()
     def spread_statistics(self) -> None:
         """Sets the copies' norm statistics to the network's."""
-        for merged, copies in self._statistics:
-            for one in copies:
-                one.copy_(merged)
+        if not self._merged:
+            return
+        for copies in self._copies:
+            torch._foreach_copy_(copies, self._merged)
 
     def close(self) -> None:
         """Ends the threads."""
