@@ -130,7 +130,7 @@ class Shards:
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
         """Sums parts into ``gradients``, in order, and returns the summed metrics."""
-        # All tensors by one call: a small network's step is mostly calls.
+        # All tensors by one call: on a GPU each call is a kernel to launch.
         torch._foreach_copy_(self.gradients, parts[0].gradients)
         for part in parts[1:]:
             torch._foreach_add_(self.gradients, part.gradients)
