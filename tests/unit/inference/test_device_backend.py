@@ -19,6 +19,7 @@ from tengen.inference.device import HostDevice, Step
 from tengen.inference.device_backend import DeviceBackend, DeviceLane
 from tengen.inference.rows import unpack_rows
 from tengen.inference.torch_backend import TorchBackend, load_head
+from tengen.nets.modules.folded import FoldedConv
 
 NUM_ACTIONS = 25
 PACKED = RowLayout((4, 5, 5))
@@ -99,6 +100,18 @@ def test_lanes_answer_as_torch_does(
         policy, value = ask(lanes[turn % len(lanes)], layout, planes[rows])
         np.testing.assert_allclose(policy, wanted[0][rows], atol=tolerance, rtol=0)
         np.testing.assert_allclose(value, wanted[1][rows], atol=tolerance, rtol=0)
+
+
+def test_devices_compute_with_folded_norms(model: Path, planes: Any) -> None:
+    backend = opened(model)
+    lane = backend.open_lanes(PACKED, 16)[0]
+    before = ask(lane, PACKED, planes[:16])[0].copy()
+    folded = [m for m in backend._loaded[0].head.modules() if isinstance(m, FoldedConv)]
+    assert folded
+    with torch.inference_mode():
+        for conv in folded:
+            conv.shift.add_(1.0)
+    assert not np.allclose(ask(lane, PACKED, planes[:16])[0], before)
 
 
 def test_lanes_of_two_devices_run_at_once(model: Path, planes: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tengen.nets import InferenceHead, ResNet, ResNetConfig, build_net
+from tengen.nets.modules.norm import BoardNorm
 from tengen.tensors import BoardSpec
 
 LAYOUTS = {
@@ -127,6 +128,39 @@ def test_bfloat16_is_near_float32_and_heads_stay_float32() -> None:
     assert not torch.equal(policy, policy_low)
     torch.testing.assert_close(policy, policy_low, rtol=0.1, atol=0.1)
     torch.testing.assert_close(value, value_low, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("mixed_sizes", [False, True])
+@pytest.mark.parametrize("auxiliary", [False, True])
+def test_norms_between_convolutions_are_folded(
+    mixed_sizes: bool, auxiliary: bool
+) -> None:
+    net = make_net("cells", mixed_sizes=mixed_sizes, auxiliary=auxiliary).eval()
+    generator = torch.Generator().manual_seed(2)
+    for module in net.modules():
+        if isinstance(module, BoardNorm):
+            for tensor in (*module.parameters(), *module.buffers()):
+                drawn = torch.rand(tensor.shape, generator=generator)
+                tensor.detach().copy_(drawn + 0.5)
+    planes = make_planes(8, 9, 9)
+    if mixed_sizes:
+        planes[:4, 0, :, 7:] = 0.0
+        planes *= planes[:, :1]
+    with torch.inference_mode():
+        wanted = net(planes)
+        net.fold_norms()
+        pooling, plain = net.blocks
+        assert pooling.folded is None or plain.folded is None
+        folded = [b.folded for b in net.blocks if b.folded is not None]
+        assert len(folded) == 1
+        found = net(planes)
+        net.fix_dtype(torch.bfloat16)
+        near = net(planes)
+    assert folded[0].weight.dtype == torch.bfloat16
+    for answer, exact in zip(found, wanted, strict=True):
+        torch.testing.assert_close(answer, exact, rtol=1e-4, atol=1e-4)
+    for answer, exact in zip(near, wanted, strict=True):
+        torch.testing.assert_close(answer, exact, rtol=0.1, atol=0.2)
 
 
 def test_value_to_play_is_win_minus_loss() -> None:
