@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds, checks and measures on a machine with an NVIDIA GPU, in one call of nine minutes:
+# Builds, checks and measures on a machine with an NVIDIA GPU, in one call of nine minutes (--seconds):
 #
 #   benchmarks/gpu/gpu.sh | tee gpu.jsonl
 #

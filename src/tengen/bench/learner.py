@@ -7,7 +7,6 @@ are measured: drawing and deriving rows alone, and learning from them.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +19,6 @@ from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.bench.no_net import RandomBackend
 from tengen.bench.random_model import bench_net
 from tengen.config import check, check_range
-from tengen.errors import UsageError
 from tengen.experience import (
     ExperienceWriter,
     GameWindow,
@@ -32,7 +30,7 @@ from tengen.inference import (
     parse_devices,
 )
 from tengen.learners import LearnerConfig
-from tengen.nets import NetConfig, ResNetConfig, board_of
+from tengen.nets import NetConfig, board_of
 from tengen.run import RunDirectory, available_cores, keep_freed_memory
 
 __all__ = ["add_arguments", "played_window", "run"]
@@ -64,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch", type=int, default=256, help="rows of a learner step (256)"
     )
     parser.add_argument(
-        "--shards", type=int, default=2, help="parts of a batch, a pass each (2)"
+        "--shards", type=int, help="parts of a batch, a pass each (2 at most)"
     )
     parser.add_argument(
         "--device", default="cpu", help="where steps are computed (cpu)"
@@ -88,9 +86,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     num_threads = most if args.threads is None else args.threads
     check_range("threads", num_threads, 1, most, "leave it out for all of them")
     check_range("batch", args.batch, 1, _MAX_BATCH)
-    check_range("shards", args.shards, 1, args.batch)
+    num_shards = min(2, args.batch) if args.shards is None else args.shards
+    check_range("shards", num_shards, 1, args.batch)
+    check(args.device != "auto", "device", "auto", "must be named; for example cuda:0")
     check_device_words("device", args.device)
     parse_devices("device", args.device)
+    config = LearnerConfig(
+        batch_size=args.batch,
+        num_shards=num_shards,
+        device=args.device,
+    )
     check_range("games", args.games, 1, _MAX_GAMES)
     check(
         0 < args.seconds <= _MAX_SECONDS,
@@ -98,22 +103,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         args.seconds,
         "must be positive; use 10",
     )
-    net = bench_net(args.net)
-    if args.auxiliary:
-        if not isinstance(net, ResNetConfig):
-            raise UsageError(
-                f"net ({args.net}) has no auxiliary heads; leave --auxiliary out"
-            )
-        net = dataclasses.replace(net, auxiliary=True)
+    net = bench_net(args.net, auxiliary=args.auxiliary)
     games.allow(args.game)
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         window = played_window(args.game, args.games, args.auxiliary, Path(folder))
         derived = _derive(window, args.batch)
-        config = LearnerConfig(
-            batch_size=args.batch,
-            num_shards=min(args.shards, args.batch),
-            device=args.device,
-        )
         learned = _learn(window, net, config, num_threads, args.seconds)
     return {
         "name": "learner",

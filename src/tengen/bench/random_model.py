@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
-from tengen.config import to_dict
+from tengen.config import check, to_dict
 from tengen.games import open_game
 from tengen.nets import NetConfig, board_of, parse_net, parse_size
 from tengen.nets.minigo import MinigoConfig
@@ -79,13 +80,19 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
     return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path
 
 
-def bench_net(net: str) -> NetConfig:
+def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
     """Returns the config for a text like ``6x96`` or ``minigo:6x64``.
 
+    Args:
+        net: The text.
+        auxiliary: Whether the network has auxiliary heads.
+
     Raises:
-        UsageError: The text is neither, or a number is out of range.
+        UsageError: The text is neither, a number is out of range, or the network
+            cannot have auxiliary heads.
     """
     if not net.startswith(_MINIGO):
-        return parse_net(net)
+        return dataclasses.replace(parse_net(net), auxiliary=auxiliary)
+    check(not auxiliary, "net", net, "has no auxiliary heads; leave --auxiliary out")
     num_blocks, num_channels = parse_size(net.removeprefix(_MINIGO))
     return MinigoConfig(num_blocks=num_blocks, num_channels=num_channels)

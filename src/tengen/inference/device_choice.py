@@ -27,7 +27,7 @@ _TRIAL_ROWS = (128, 256, 512, 1024, 2048, 4096)
 _TRIAL_S = 0.2
 # Factor by which a larger batch must be faster, because it needs more games at once,
 # whose trees then fit no cache: benchmarks/results/gpu.md.
-_WORTHWHILE = 1.12
+_WORTHWHILE = 1.05
 
 
 def open_on_devices(

@@ -432,7 +432,7 @@ class Learner:
 
 
 def _placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Returns a column on a device; the column may change as soon as this returns."""
+    """Returns a column on a device; on a processor it may share the column's memory."""
     # torch warns about arrays that it could write to but may not, such as views of
     # shared memory opened for reading.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())

@@ -22,7 +22,7 @@ class LossParts(NamedTuple):
     loss: Tensor
     """``[]``, a mean over the rows."""
     metrics: dict[str, Tensor]
-    """``[]`` each, means over the rows, by name."""
+    """``[]`` each, on the device of the loss, means over the rows, by name."""
     priorities: Tensor | None = None
     """``[rows]`` float32, at least 0, the new priority of each row's item; None where
     the agent has no priorities."""

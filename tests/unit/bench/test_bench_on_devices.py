@@ -17,7 +17,7 @@ from tengen.inference import device_backend
 from tengen.inference.device import HostDevice, Step
 from tengen.inference.device_backend import DeviceBackend
 
-RATES = {128: 800.0, 256: 1000.0}
+RATES = {128: 900.0, 256: 1000.0}
 
 
 class Slow(HostDevice):

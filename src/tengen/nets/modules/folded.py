@@ -43,8 +43,8 @@ class FoldedConv(nn.Module):
         mean: Tensor,
         var: Tensor,
         epsilon: float,
-        scale: Tensor | None = None,
-        shift: Tensor | None = None,
+        scale: Tensor,
+        shift: Tensor,
     ) -> None:
         """Folds a norm's constants into the weights before it.
 
@@ -54,16 +54,12 @@ class FoldedConv(nn.Module):
             mean: ``[C']`` float32, the norm's running mean.
             var: ``[C']`` float32, its running variance.
             epsilon: What it adds to the variance.
-            scale: ``[C']`` float32; None for 1.
-            shift: ``[C']`` float32; None for 0.
+            scale: ``[C']`` float32.
+            shift: ``[C']`` float32.
         """
         super().__init__()
-        factor = (var + epsilon).rsqrt()
-        if scale is not None:
-            factor = factor * scale
-        added = -mean * factor
-        if shift is not None:
-            added = added + shift
+        factor = (var + epsilon).rsqrt() * scale
+        added = shift - mean * factor
         folded = weight.detach() * factor[:, None, None, None]
         self._num_pads = -folded.shape[1] % _CHANNELS_AT_ONCE
         if self._num_pads:
@@ -89,7 +85,7 @@ class FoldedConv(nn.Module):
         if self._num_pads:
             x = functional.pad(x, (0, 0, 0, 0, 0, self._num_pads))
         padding = (self._padding, self._padding)
-        if not _has_fused(x.device, x.dtype):
+        if not _has_fused(x.device, x.dtype, self.weight.shape):
             y = functional.conv2d(x, self.weight, self.shift, padding=padding)
             return (y if residual is None else y + residual).relu()
         if residual is None:
@@ -102,19 +98,33 @@ class FoldedConv(nn.Module):
 
 
 @functools.lru_cache
-def _has_fused(device: torch.device, dtype: torch.dtype) -> bool:
-    """Returns whether a device has cuDNN's fused kernels, by trying one."""
+def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> bool:
+    """Returns whether a device has cuDNN's fused kernels for weights of a shape.
+
+    Tries them on a board of one cell. A process asks before it records graphs, since
+    each recording begins with calls that are not recorded.
+
+    Raises:
+        torch.OutOfMemoryError: Nothing is known of the kernels then.
+    """
     if device.type != "cuda":
         return False
-    rows = torch.zeros((1, 8, 3, 3), dtype=dtype, device=device)
-    x = rows.contiguous(memory_format=torch.channels_last)
-    weight = torch.zeros((8, 8, 3, 3), dtype=dtype, device=device)
-    weight = weight.contiguous(memory_format=torch.channels_last)
-    shift = torch.zeros(8, dtype=dtype, device=device)
+    num_outputs, num_inputs, side, _ = shape
+
+    def zeros(*sizes: int) -> Tensor:
+        made = torch.zeros(sizes, dtype=dtype, device=device)
+        return made.contiguous(memory_format=torch.channels_last)
+
+    x, residual = zeros(1, num_inputs, 1, 1), zeros(1, num_outputs, 1, 1)
+    weight, shift = zeros(*shape), torch.zeros(num_outputs, dtype=dtype, device=device)
+    padding = (side // 2, side // 2)
     try:
+        torch.cudnn_convolution_relu(x, weight, shift, _ONES, padding, _ONES, 1)
         torch.cudnn_convolution_add_relu(
-            x, weight, x, 1.0, shift, _ONES, _ONES, _ONES, 1
+            x, weight, residual, 1.0, shift, _ONES, padding, _ONES, 1
         )
+    except torch.OutOfMemoryError:
+        raise
     except (AttributeError, RuntimeError):
         return False
     return True

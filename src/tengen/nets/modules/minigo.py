@@ -172,8 +172,10 @@ class MinigoNet(BoardNet):
     def fold_norms(self) -> None:
         """Folds the trunk's norms; see ``Net.fold_norms``."""
         self.folded_stem = self.stem_norm.folded_into(self.stem.weight)
-        folded = [b.folded() for b in self.blocks if isinstance(b, _Block)]
-        self.blocks = nn.ModuleList(folded)
+        self.blocks = nn.ModuleList(
+            block.folded() if isinstance(block, _Block) else block
+            for block in self.blocks
+        )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """Makes the trunk compute in ``dtype`` for good, for inference alone.

@@ -130,7 +130,7 @@ class Net(nn.Module):
     def fold_norms(self) -> None:
         """Folds norms into the convolutions before them, for inference alone.
 
-        Only before ``fix_dtype``, and in evaluation mode. Does nothing by default.
+        Once, before ``fix_dtype``. Does nothing by default.
         """
 
     def fix_dtype(self, dtype: torch.dtype) -> None:

@@ -1,0 +1,98 @@
+"""Folded convolutions: which kernels they call, and with what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tengen.nets.modules import folded
+from tengen.nets.modules.norm import BoardNorm
+
+
+def conv_relu(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """What cuDNN computes by this call."""
+    return functional.conv2d(x, weight, bias, stride, padding, dilation, groups).relu()
+
+
+def conv_add_relu(
+    x: Tensor, weight: Tensor, z: Tensor, alpha: float, bias: Tensor, *rest: Any
+) -> Tensor:
+    """What cuDNN computes by this call."""
+    return (functional.conv2d(x, weight, bias, *rest) + alpha * z).relu()
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Kernels of cuDNN that were called, on a processor that has them."""
+    found: list[str] = []
+
+    def relu(*args: Any) -> Tensor:
+        found.append("relu")
+        return conv_relu(*args)
+
+    def add_relu(*args: Any) -> Tensor:
+        found.append("add_relu")
+        return conv_add_relu(*args)
+
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", relu)
+    monkeypatch.setattr(torch, "cudnn_convolution_add_relu", add_relu)
+    monkeypatch.setattr(folded, "_has_fused", lambda *args: True)
+    return found
+
+
+def made(num_inputs: int, num_outputs: int, side: int) -> tuple[BoardNorm, Tensor]:
+    torch.manual_seed(3)
+    norm = BoardNorm(num_outputs, epsilon=1e-3).eval()
+    with torch.no_grad():
+        for tensor in (*norm.parameters(), *norm.buffers()):
+            tensor.uniform_(0.5, 1.5)
+    return norm, torch.randn(num_outputs, num_inputs, side, side)
+
+
+@pytest.mark.parametrize("shape", [(13, 12, 3), (8, 8, 3), (5, 8, 1)])
+def test_both_kernels_compute_convolution_norm_residual_and_relu(
+    calls: list[str], shape: tuple[int, int, int]
+) -> None:
+    norm, weight = made(*shape)
+    conv = norm.folded_into(weight)
+    assert conv.weight.shape[1] % 8 == 0
+    x = torch.randn(3, shape[0], 5, 4).contiguous(memory_format=torch.channels_last)
+    residual = torch.randn(3, shape[1], 5, 4)
+    with torch.inference_mode():
+        plain = norm(functional.conv2d(x, weight, padding=shape[2] // 2), None)
+        torch.testing.assert_close(conv(x), plain.relu(), rtol=1e-4, atol=1e-4)
+        found = conv(x, residual)
+    torch.testing.assert_close(found, (plain + residual).relu(), rtol=1e-4, atol=1e-4)
+    assert calls == ["relu", "add_relu"]
+
+
+def test_without_the_kernels_the_result_is_the_same(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    norm, weight = made(13, 12, 3)
+    conv = norm.folded_into(weight)
+    x, residual = torch.randn(2, 13, 6, 6), torch.randn(2, 12, 6, 6)
+    with torch.inference_mode():
+        fused = conv(x), conv(x, residual)
+        calls.clear()
+        monkeypatch.setattr(folded, "_has_fused", lambda *args: False)
+        assert torch.equal(conv(x), fused[0])
+        assert torch.equal(conv(x, residual), fused[1])
+    assert calls == []
+
+
+def test_a_processor_has_no_fused_kernels() -> None:
+    shape = torch.Size((8, 8, 3, 3))
+    assert not folded._has_fused(torch.device("cpu"), torch.float32, shape)
