@@ -62,7 +62,8 @@ class RandomLanes(RandomBackend):
         self.notes: list[str] = []
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        raise NotImplementedError
+        """Is a trial of a device's batch sizes, which self-play does not make."""
+        raise AssertionError("there is no device to time")
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[RandomLane]:
         rows = min(num_rows, self.max_rows)

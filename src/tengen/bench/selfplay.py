@@ -176,13 +176,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         bench = _Bench(
-            rules,
-            args.net,
-            config,
-            inference,
-            Path(folder),
-            cores,
-            args.round_s,
+            rules, args.net, config, inference, Path(folder), cores, args.round_s
         )
         rounds = [bench.pair(index) for index in range(args.rounds)]
         best_batch = bench.alone.best_batch

@@ -101,7 +101,7 @@ class FoldedConv(nn.Module):
 def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> bool:
     """Returns whether a device has cuDNN's fused kernels for weights of a shape.
 
-    Tries them on a board of one cell. A process asks before it records graphs, since
+    Tries them on a board of 3 x 3 cells. A process asks before it records graphs, since
     each recording begins with calls that are not recorded.
 
     Raises:
@@ -115,7 +115,7 @@ def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> b
         made = torch.zeros(sizes, dtype=dtype, device=device)
         return made.contiguous(memory_format=torch.channels_last)
 
-    x, residual = zeros(1, num_inputs, 1, 1), zeros(1, num_outputs, 1, 1)
+    x, residual = zeros(1, num_inputs, 3, 3), zeros(1, num_outputs, 3, 3)
     weight, shift = zeros(*shape), torch.zeros(num_outputs, dtype=dtype, device=device)
     padding = (side // 2, side // 2)
     try:
