@@ -17,6 +17,8 @@ of MLPerf's.
 
 The same command goes on: a run that has its result is not made again, and one that was
 stopped goes on by its own files. What it stood still is in its time, as its clock runs.
+``cpu_seconds`` are those of all calls of a run, evaluation included;
+``cpu_seconds_to_pass`` are those until the model that passed was made.
 ``--restart-one`` kills the first run, all its processes by SIGKILL, some seconds after
 its third model was published, and gives the same command again. ``FOLDER/runs.csv`` has
 the table. The exit code is 1 where a run failed, and where more did not pass than a
@@ -56,6 +58,7 @@ COLUMNS = (
     "win_rate",
     "confirmation",
     "num_evaluated",
+    "cpu_seconds_to_pass",
     "cpu_seconds",
     "num_calls",
     "num_kills",
@@ -67,6 +70,8 @@ class Call(NamedTuple):
 
     exit_code: int
     cpu_s: float
+    cpu_s_of_models: dict[int, float]
+    """CPU-seconds of the call until each model that it published was seen."""
     was_killed: bool
 
 
@@ -86,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--restart-one", action="store_true")
     parser.add_argument("--table", action="store_true", help="run nothing")
     args = parser.parse_args(argv)
+    # SIGTERM, as Ctrl-C, is handed on to the run; else the run would go on alone.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     args.out.mkdir(parents=True, exist_ok=True)
     seeds = range(args.first_seed, args.first_seed + args.runs)
     if not args.table:
@@ -116,6 +123,7 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
     kept: dict[str, Any] = {
         "asked": asked,
         "cpu_s": 0.0,
+        "cpu_s_of_models": {},
         "num_calls": 0,
         "num_kills": 0,
     }
@@ -128,6 +136,8 @@ def make(args: argparse.Namespace, seed: int, *, is_killed: bool) -> str:
         print(f"seed {seed}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
         must_kill = is_killed and not kept["num_kills"]
         ended = call(command, run, must_kill=must_kill)
+        for model, cpu_s in ended.cpu_s_of_models.items():
+            kept["cpu_s_of_models"][str(model)] = round(kept["cpu_s"] + cpu_s, 2)
         kept["cpu_s"] += ended.cpu_s
         kept["num_calls"] += 1
         kept["num_kills"] += ended.was_killed
@@ -150,27 +160,37 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
     were waited for; of one that is killed those that its processes had used until then.
     """
     models, kill_at_s = NumberedFolder(run / "models"), math.inf
+    known, seen = models.latest() or 0, dict[int, float]()
     before_s = _children_s()
+
+    def look(cpu_s: float) -> int:
+        newest = models.latest() or 0
+        seen.update(dict.fromkeys(range(known + len(seen) + 1, newest + 1), cpu_s))
+        return newest
+
     with open(run.with_name(f"{run.name}.log"), "ab") as log:
         process = subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True
         )
         try:
             while process.poll() is None:
+                cpu_s = tree_cpu_s(root=process.pid) or 0.0
+                newest = look(cpu_s)
                 if must_kill and math.isinf(kill_at_s):
-                    if (models.latest() or 0) >= KILL_AT_MODEL:
+                    if newest >= KILL_AT_MODEL:
                         kill_at_s = time.monotonic() + KILL_AFTER_S
                 elif time.monotonic() >= kill_at_s:
-                    cpu_s = tree_cpu_s(root=process.pid) or 0.0
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-                    return Call(process.returncode, cpu_s, was_killed=True)
+                    return Call(process.returncode, cpu_s, seen, was_killed=True)
                 time.sleep(LOOK_S)
         except KeyboardInterrupt:
-            # Ctrl-C reaches this process alone; the run is to save its work too.
+            # The signal reaches this process alone; the run is to save its work too.
             process.send_signal(signal.SIGINT)
             process.wait()
-    return Call(process.returncode, _children_s() - before_s, was_killed=False)
+    cpu_s = _children_s() - before_s
+    look(cpu_s)
+    return Call(process.returncode, cpu_s, seen, was_killed=False)
 
 
 def _children_s() -> float:
@@ -233,6 +253,7 @@ def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
         path = told / f"{result['passed']:06d}.json"
         win_rate = json.loads(path.read_text())["win_rate"]
     confirmation = result["confirmation"]
+    to_pass_s = kept.get("cpu_s_of_models", {}).get(str(result["passed"]))
     return {
         "seed": seed,
         "passed": result["passed"],
@@ -241,6 +262,7 @@ def read_row(folder: Path, seed: int) -> dict[str, Any] | None:
         "win_rate": win_rate,
         "confirmation": None if confirmation is None else confirmation["win_rate"],
         "num_evaluated": len(list(told.glob("[0-9]" * 6 + ".json"))),
+        "cpu_seconds_to_pass": None if to_pass_s is None else round(to_pass_s, 1),
         "cpu_seconds": round(kept["cpu_s"], 1),
         "num_calls": kept["num_calls"],
         "num_kills": kept["num_kills"],

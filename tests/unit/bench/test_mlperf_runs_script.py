@@ -6,6 +6,8 @@ import csv
 import fcntl
 import importlib
 import json
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,7 +27,7 @@ DGX_A100 = (
 # Stands for tengen: a first call that is to hang starts a process, publishes models and
 # waits to be killed; any other passes. Run 3 fails, and no model of run 4 passes.
 STUB = """
-import fcntl, json, os, signal, subprocess, sys
+import fcntl, json, os, signal, subprocess, sys, time
 from pathlib import Path
 run = Path(sys.argv[sys.argv.index("--out") + 1])
 seed = sys.argv[sys.argv.index("--seed") + 1]
@@ -39,6 +41,8 @@ if hangs:
     held = open(run / "held", "w")
     fcntl.flock(held, fcntl.LOCK_EX)
     subprocess.Popen(["sleep", "60"], pass_fds=[held.fileno()])
+while time.process_time() < 0.2:
+    pass
 for model in range(4):
     (run / "models" / f"{model:06d}").mkdir(parents=True, exist_ok=True)
 if hangs:
@@ -166,6 +170,8 @@ def test_runs_are_made_once_and_told(
         rows = list(csv.DictReader(file))
     assert [row["seconds"] for row in rows] == ["100.5", "201.0"]
     assert [row["num_calls"] for row in rows] == ["1", "1"]
+    for row in rows:
+        assert 0.2 <= float(row["cpu_seconds_to_pass"]) <= float(row["cpu_seconds"])
     assert rows[0]["smoothed_seconds"] == ""
     # Once more: nothing is run, and the table is the same.
     assert script.main([*words, "--set", "a.b=1"]) == 0
@@ -196,12 +202,40 @@ def test_one_run_is_killed_and_goes_on(
     assert script.main([*words, "--restart-one"]) == 0
     row = script.read_row(tmp_path / "out", 1)
     assert (row["num_calls"], row["num_kills"], row["seconds"]) == (2, 1, 100.5)
-    assert row["cpu_seconds"] >= 0.0
+    # Models 1 to 3 are the first call's, which was killed; the second made no more.
+    assert 0.2 <= row["cpu_seconds_to_pass"] <= row["cpu_seconds"] - 0.2
+    kept = json.loads((tmp_path / "out" / "seed-1.json").read_text())
+    assert list(kept["cpu_s_of_models"]) == ["1", "2", "3"]
     log = (tmp_path / "out" / "seed-1.log").read_text().splitlines()
     assert len(log) == 2
     assert log[0] == log[1]
     # What the first call had started was killed with it.
     assert becomes_free(tmp_path / "out" / "seed-1" / "held")
+
+
+def test_sigterm_stops_the_run_too(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB", "hang")
+    out = tmp_path / "out"
+    code = (
+        f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import mlperf_runs\n"
+        f"mlperf_runs.TENGEN = {script.TENGEN!r}\n"
+        f"sys.exit(mlperf_runs.main(['--out', {str(out)!r}, '--target', 'T']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True
+    )
+    models = out / "seed-1" / "models" / "000003"
+    for _ in range(400):
+        if models.exists():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "seed 1: exit code -2, see" in told
+    assert json.loads((out / "seed-1.json").read_text())["num_calls"] == 1
 
 
 def test_a_run_that_cannot_be_killed_in_time_is_told_of(
