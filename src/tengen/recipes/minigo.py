@@ -31,27 +31,51 @@ _BOARD = re.compile("go/([0-9]+)")
 _RULES = "/nosuicide/planes=minigo"
 _POINTS_OF_19 = 19 * 19
 _NOISE_OF_19 = 0.03
-_SMALL_GAMES = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Small:
     """The numbers of a small board that replace the benchmark's."""
 
-    num_blocks: int
-    """Of the network."""
-    num_channels: int
-    """Of the network."""
+    net: MinigoConfig
+    """The network."""
+    num_games: int = 256
+    """Games of a generation."""
+    full_simulations: int = 96
+    """Readouts of a full search."""
+    share: float = 0.3
+    """Share of the rows of five generations that a pass draws."""
     iterations: int
     """Models after which training ends."""
-    last_boundary: int
-    """Steps after which the learning rate falls, about 60 % of a run's steps."""
+    rates: tuple[float, ...] = (0.005, 0.05, 0.01)
+    """Learning rates, one after the other."""
+    boundaries: tuple[int, ...]
+    """Steps after which the next rate is taken."""
 
 
 SMALL_BOARDS = {
-    5: _Small(num_blocks=2, num_channels=32, iterations=12, last_boundary=600),
-    7: _Small(num_blocks=3, num_channels=32, iterations=14, last_boundary=1600),
-    9: _Small(num_blocks=4, num_channels=48, iterations=60, last_boundary=8000),
+    5: _Small(
+        net=MinigoConfig(num_blocks=2, num_channels=32, fc_width=32),
+        iterations=12,
+        boundaries=(64, 600),
+    ),
+    7: _Small(
+        net=MinigoConfig(num_blocks=3, num_channels=32, fc_width=32),
+        iterations=14,
+        boundaries=(64, 1600),
+    ),
+    # With the share and the heads of the others it learns too slowly to be tried.
+    9: _Small(
+        net=MinigoConfig(
+            num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
+        ),
+        num_games=512,
+        full_simulations=128,
+        share=1.0,
+        iterations=32,
+        rates=(0.005, 0.05, 0.02, 0.005),
+        boundaries=(100, 20_000, 40_000),
+    ),
 }
 """Boards of the scaled benchmark, by their side."""
 
@@ -90,7 +114,8 @@ def minigo(task: str, num_threads: int) -> RunConfig:
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                num_slots=32,
+                # Of a core; a GPU has more. With four leaves each, 64 rows a batch.
+                num_slots=16,
                 cache_mib=256,
             ),
             loss=_LOSS,
@@ -125,16 +150,14 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
     return RunConfig(
         task=_task(task),
         recipe="mlperf_minigo_small",
-        net=MinigoConfig(
-            num_blocks=small.num_blocks, num_channels=small.num_channels, fc_width=32
-        ),
+        net=small.net,
         agent=AlphaZero(
             iterations=small.iterations,
             bootstrap=BootstrapConfig(simulations=16),
             actor=SelfplayConfig(
-                games_per_generation=_SMALL_GAMES,
+                games_per_generation=small.num_games,
                 search=_search(side),
-                full_simulations=96,
+                full_simulations=small.full_simulations,
                 cheap_simulations=16,
                 full_probability=0.25,
                 soft_pick_plies=side * side // 12 // 2 * 2,
@@ -152,11 +175,11 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
                 chunk_games=32,
             ),
         ),
-        store=GenerationsConfig(min_games=_SMALL_GAMES),
+        store=GenerationsConfig(min_games=small.num_games, share=small.share),
         learner=LearnerConfig(
             batch_size=32,
             epoch_samples=1_000_000_000,
-            optimizer=_optimizer((0.005, 0.05, 0.01), (64, small.last_boundary)),
+            optimizer=_optimizer(small.rates, small.boundaries),
         ),
     )
 
