@@ -381,6 +381,7 @@ class _Table:
     def _played_game(self, game: Any) -> PlayedGame:
         disputes = [side.dispute(game.index) for side in self.sides]
         disputed = disputes[0] or disputes[1]
+        illegal = [side.illegal_move(game.index) for side in self.sides]
         return PlayedGame(
             index=game.index,
             a_moves_first=game.first_player == 0,
@@ -388,4 +389,5 @@ class _Table:
             num_opening_plies=game.num_opening_plies,
             score_a=None if disputed else 0.5 + 0.5 * game.value_of_player0,
             disputed=disputed,
+            illegal=illegal[0] or illegal[1],
         )

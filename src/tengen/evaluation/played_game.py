@@ -44,13 +44,17 @@ class PlayedGame:
     """1 where A won, 0.5 drawn, 0 lost; None where the game is disputed."""
     disputed: Dispute | None = None
     """Why the game counts for nobody; None where it counts."""
+    illegal: str = ""
+    """The move that is not legal by which an outside engine lost it; empty: none."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON values; ``from_dict`` reads them.
 
-        ``disputed`` is left out of games that are not.
+        ``disputed`` and ``illegal`` are left out of games that they say nothing of.
         """
         fields = to_dict(self)
+        if not self.illegal:
+            del fields["illegal"]
         if self.disputed is None:
             del fields["disputed"]
         return fields

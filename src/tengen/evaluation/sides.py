@@ -31,6 +31,10 @@ class Side:
         """Returns why a finished game has no result; None where it has one."""
         return None
 
+    def illegal_move(self, index: int) -> str:
+        """Returns the move that is not legal by which the side lost a finished game."""
+        return ""
+
     def finish(self, match: Any, player: int) -> None:
         """Is told that every game was played. Blocks."""
 

@@ -3,10 +3,8 @@
 Source: MLPerf training v0.7 to v2.1, training rules, and the reference's
 ``ml_perf/flags/19``.
 
-Differs from the reference: a game that is not over after twice as many plies as the
-board has points is scored as it stands; a settled board is scored at any ply; each
-position of self-play has its own symmetry, not one for a whole game; of each generation
-exactly the given share of the rows is drawn, instead of each row with that probability.
+Differs from the reference: docs/howto/train/mlperf.md has the list, "What differs from
+the reference".
 """
 
 from __future__ import annotations
@@ -93,9 +91,9 @@ def serves_small(task: str) -> bool:
 def minigo(task: str, num_threads: int) -> RunConfig:
     """The benchmark itself, 19x19; days on a processor, hours on a cluster.
 
-    The run begins with games of a random network. For a run of the closed division set
-    ``learner.initial_model`` and ``store.imported`` to the published checkpoint, see
-    docs/howto/train/mlperf.md.
+    A target must be set. The run begins with games of a random network; for a run of
+    the closed division set ``learner.initial_model`` and ``store.imported`` to the
+    published checkpoint, see docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
         raise UsageError(f"recipe (mlperf_minigo) does not serve {task}; use go/19")
@@ -121,7 +119,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            target=TargetConfig(),
+            target=TargetConfig(needs_opponent=True),
         ),
         store=GenerationsConfig(),
         learner=LearnerConfig(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tengen import _core, cli, games
+from tengen.config import from_dict
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import (
     GtpPlayer,
@@ -23,6 +24,7 @@ from tengen.evaluation.engines.gtp_client import GtpEngine
 from tengen.evaluation.engines.gtp_seat import _why_illegal
 from tengen.evaluation.engines.process import EngineRefusal
 from tengen.evaluation.engines.side import _points
+from tengen.evaluation.played_game import PlayedGame
 from tengen.games.sgf import read_sgf
 
 SLOW = Path(__file__).parents[2] / "oracle" / "slow_gtp.py"
@@ -111,6 +113,10 @@ def test_resignations_and_illegal_moves_lose(fault):
     assert [game.score_a for game in report.games] == [0.0] * 4
     seen = report.engines["a"]
     assert seen.num_illegal == (0 if fault == "resign" else 4)
+    assert report.games[0].illegal == seen.first_illegal
+    for game in report.games:
+        assert bool(game.illegal) == (fault != "resign")
+        assert from_dict(PlayedGame, game.to_json(), where="game") == game
     if fault == "taken":
         assert "the point is taken" in seen.first_illegal
     if fault == "vertex":

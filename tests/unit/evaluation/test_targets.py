@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,8 +14,13 @@ import pytest
 
 from tengen import cli
 from tengen.errors import RunError, UsageError
-from tengen.evaluation import PlayedGame, TargetConfig
-from tengen.evaluation.targets.opponent import checked_opponent, opponent_digest
+from tengen.evaluation import PlayedGame, TargetConfig, play_match
+from tengen.evaluation.named_players import find_player
+from tengen.evaluation.targets.opponent import (
+    checked_opponent,
+    open_opponent,
+    opponent_digest,
+)
 from tengen.evaluation.targets.order import (
     TargetMatch,
     evaluated,
@@ -23,7 +29,10 @@ from tengen.evaluation.targets.order import (
 )
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 from tengen.evaluation.targets.result import target_result
+from tengen.games import open_game
+from tengen.models import ModelDir
 from tengen.run import RunDirectory
+from tengen.search import PlayConfig
 
 CONFIG = TargetConfig(opponent="random", num_games=100, confirming_games=200)
 
@@ -206,6 +215,28 @@ def test_opponents_are_refused_before_anything_starts(tmp_path: Path) -> None:
     config = TargetConfig(opponent="mcts:10")
     assert checked_opponent(config, "go/7") == config
     assert opponent_digest(config) != opponent_digest(TargetConfig(opponent="mcts:20"))
+
+
+def test_a_model_of_other_planes_and_rules_is_a_target() -> None:
+    task = "go/7/nosuicide/planes=minigo"
+    config = checked_opponent(TargetConfig(opponent="bundled:go/7"), task)
+    assert Path(config.opponent).is_absolute()
+    player = open_opponent(config, task, PlayConfig(), 1)
+    other = find_player("random")
+    assert not isinstance(other, ModelDir)
+    report = play_match(open_game(task), player, other, num_games=4, num_simulations=8)
+    assert len(report.games) == 4
+    assert report.tally.score > 0.5
+
+
+def test_a_model_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    whole = checked_opponent(TargetConfig(opponent="bundled:go/7"), "go/7")
+    damaged = tmp_path / "model"
+    shutil.copytree(whole.opponent, damaged)
+    weights = next(path for path in damaged.iterdir() if path.suffix == ".safetensors")
+    weights.write_bytes(weights.read_bytes()[:-4])
+    with pytest.raises(UsageError, match=r"agent.target.opponent .* cannot be used"):
+        checked_opponent(TargetConfig(opponent=str(damaged)), "go/7")
 
 
 SLOW = Path(__file__).parents[2] / "oracle" / "slow_gtp.py"

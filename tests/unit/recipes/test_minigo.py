@@ -6,10 +6,12 @@ import dataclasses
 
 import pytest
 
+from tengen import cli
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation.targets.closed_division import FIXED, open_because
 from tengen.experience import GenerationsConfig
+from tengen.nets.minigo import MinigoConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.registry import recipe_of
@@ -167,8 +169,55 @@ def test_the_small_ones_have_the_same_rules(task, soft):
     assert small.agent.loss == whole.agent.loss
     assert small.agent.gate == whole.agent.gate
     assert isinstance(small.store, GenerationsConfig)
-    assert (small.store.num_generations, small.store.share) == (5, 0.3)
+    assert small.store.num_generations == 5
     small.agent.check_task(small)
+
+
+# What benchmarks/results/mlperf.md was measured with.
+MEASURED = {
+    "go/5": (256, 12, 96, 16, 0.3, (0.005, 0.05, 0.01), (64, 600)),
+    "go/7": (256, 14, 96, 16, 0.3, (0.005, 0.05, 0.01), (64, 1600)),
+    "go/9": (512, 32, 128, 16, 1.0, (0.005, 0.05, 0.02, 0.005), (100, 20_000, 40_000)),
+}
+NETS = {
+    "go/5": MinigoConfig(num_blocks=2, num_channels=32, fc_width=32),
+    "go/7": MinigoConfig(num_blocks=3, num_channels=32, fc_width=32),
+    "go/9": MinigoConfig(
+        num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
+    ),
+}
+
+
+@pytest.mark.parametrize("task", MEASURED)
+def test_the_small_ones_have_the_numbers_that_were_measured(task):
+    config = config_of(task, "mlperf_minigo_small")
+    agent, optimizer = config.agent, config.learner.optimizer
+    assert config.net == NETS[task]
+    assert config.store.min_games == agent.actor.games_per_generation
+    assert config.learner.batch_size == 32
+    assert MEASURED[task] == (
+        agent.actor.games_per_generation,
+        agent.iterations,
+        agent.actor.full_simulations,
+        agent.actor.cheap_simulations,
+        config.store.share,
+        optimizer.rates,
+        optimizer.boundaries,
+    )
+
+
+def test_the_benchmark_is_not_run_without_a_target(tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ["train", "go/19", "--recipe", "mlperf_minigo", "--out", str(out)]
+    assert cli.main([*words, "--games", "1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "agent.target.opponent (empty) must name whom the models meet" in line
+    assert not out.exists()
+    small = "agent.target.opponent="
+    words = ["train", "go/5", "--recipe", "mlperf_minigo_small", "--set", small]
+    words += ["--set", "agent.target.needs_opponent=true", "--out", str(out)]
+    assert cli.main(words) == 2
+    assert not out.exists()
 
 
 def test_models_play_the_target_without_noise():

@@ -126,6 +126,10 @@ class EngineSide(Side):
         """Returns the move of a game that the engine refuses."""
         return self._disputes.get(index)
 
+    def illegal_move(self, index: int) -> str:
+        """Returns the engine's move that ended a game; empty where none did."""
+        return self.illegal.get(index, "")
+
     def finish(self, match: Any, player: int) -> None:
         """Scores what is left and lets the engines leave."""
         self._score(match)

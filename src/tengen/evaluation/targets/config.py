@@ -26,6 +26,8 @@ class TargetConfig:
     """RUN, ``RUN@17``, a model directory, ``onnx:FILE`` of a network with the planes of
     the task, ``gtp:COMMAND``, ``random`` or ``mcts:N``. Empty: models are not played
     against a target."""
+    needs_opponent: bool = False
+    """Whether a call of a run without an opponent is refused."""
     num_games: int = bounded(256, 2, MAX_GAMES)
     """Games of each model, at least 2; colours alternate."""
     num_simulations: int = 100

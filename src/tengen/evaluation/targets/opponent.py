@@ -14,7 +14,7 @@ from tengen.evaluation.engines.side import check_engine
 from tengen.evaluation.named_players import find_player, open_model
 from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.targets.config import TargetConfig
-from tengen.games import open_game
+from tengen.games import is_program, open_game
 from tengen.inference.foreign_graph import ForeignGraph
 from tengen.models import KATAGO, ModelDir
 from tengen.nets import board_of
@@ -30,8 +30,8 @@ _ONNX = "onnx:"
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     """Returns the config with a model, or its file, as a full path.
 
-    Blocks while a network answers some rows, or a program is started, sets up a game
-    and leaves: nothing of that may fail only after the training.
+    Blocks while a network is compiled, or a program is started, sets up a game and
+    leaves: nothing of that may fail only after the training.
 
     Args:
         config: Names an opponent.
@@ -60,10 +60,16 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     if found.boards is not None:
         rule = f"plays Go, not {task}; name another"
         check(task.startswith("go/"), _NAME, word, rule)
-        path = Path(word.removeprefix(KATAGO)).resolve()
-        return dataclasses.replace(config, opponent=f"{KATAGO}{path}")
-    _check_game(found, word, task)
-    return dataclasses.replace(config, opponent=str(found.path.resolve()))
+        full = f"{KATAGO}{Path(word.removeprefix(KATAGO)).resolve()}"
+    else:
+        _check_game(found, word, task)
+        full = str(found.path.resolve())
+    config = dataclasses.replace(config, opponent=full)
+    try:
+        open_opponent(config, task, PlayConfig(), 1)
+    except (RunError, UsageError) as error:
+        raise UsageError(f"{_NAME} ({word}) cannot be used: {error}") from error
+    return config
 
 
 def open_opponent(
@@ -88,8 +94,9 @@ def open_opponent(
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
-    # A network of boards of all sizes is a model of one until it plays.
-    typed = task if found.boards is None else None
+    # Code of a task in Python runs only where the run's own task names it too. Another
+    # model may be of other rules or planes, or of all boards, until it plays.
+    typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
         found, word, num_threads=num_threads, play=play, task=typed
     )

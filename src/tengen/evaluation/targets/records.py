@@ -54,6 +54,8 @@ class TargetRecord:
     """Games played."""
     disputed: int
     """Games whose result an engine disputes, which are in none of the next three."""
+    illegal: int = 0
+    """Games that an engine lost by a move that is not legal, which count."""
     wins: int
     """Games that the model won."""
     draws: int

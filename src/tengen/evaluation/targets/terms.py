@@ -73,8 +73,11 @@ def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> No
 
 
 def _terms(config: TargetConfig, play: PlayConfig) -> dict[str, Any]:
+    target = to_dict(config)
+    # It says nothing of the games.
+    del target["needs_opponent"]
     return {
-        "target": to_dict(config),
+        "target": target,
         "play": to_dict(play),
         "digest": opponent_digest(config),
     }

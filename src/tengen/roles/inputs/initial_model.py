@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from tengen.bundled import BUNDLED, bundled_name
-from tengen.config import check
+from tengen.config import check, to_dict
 from tengen.errors import UsageError
 from tengen.models import ModelDir, resolve_model
 from tengen.models.load import differences
+from tengen.nets import NetConfig
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory
 from tengen.tensors import Signature
@@ -68,7 +70,19 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
         theirs.net.check_grows(net)
     except UsageError as error:
         raise UsageError(
-            f"{_NAME} ({source}) must have the run's own network, or one that net can "
-            f"grow from: {error}"
+            f"{_NAME} ({source}) must have the run's own network, or one that can grow "
+            f"into it; it has {_others(theirs.net, net)}; set these"
         ) from error
     return model
+
+
+def _others(theirs: NetConfig, net: NetConfig) -> str:
+    """Returns what a network has otherwise than another, as settings."""
+    if theirs.kind != net.kind:
+        return f"net.kind={theirs.kind}"
+    ours = to_dict(net)
+    return ", ".join(
+        f"net.{name}={json.dumps(value)}"
+        for name, value in to_dict(theirs).items()
+        if value != ours[name]
+    )

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from tengen.agents.alphazero import AlphaZero
+from tengen.config import check
 from tengen.evaluation.targets.opponent import checked_opponent
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.evaluation.targets.terms import check_terms
@@ -29,11 +30,18 @@ def checked_target(
         known: The run's config before this call; None for a new run.
 
     Raises:
-        UsageError: There is no such opponent, it cannot play the task, or models have
-            already met it by other settings.
+        UsageError: There is no such opponent, none where one is needed, it cannot play
+            the task, or models have already met it by other settings.
     """
     target = config.agent.target
     if not target.opponent:
+        check(
+            not target.needs_opponent,
+            "agent.target.opponent",
+            "empty",
+            "must name whom the models meet, so that the run has a result; set it, or "
+            "agent.target.needs_opponent=false to train without",
+        )
         return config
     agent = AlphaZero.of(config, "eval")
     kept = "" if known is None else known.agent.target.opponent

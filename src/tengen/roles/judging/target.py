@@ -47,8 +47,11 @@ _AHEAD = 2
 """Most matches that a process works on beyond the first open one."""
 _NAMES = 64
 """Number of lock names. Two parts with the same name are played one after the other."""
-_MAX_DISPUTED = 0.02
-"""The largest share of a match's games that may be disputed."""
+_MAX_ODD = 0.02
+"""The largest share of a match's games that may be disputed, and that a target may lose
+by moves that are not legal; at least one may be. Beyond, the target plays another game,
+and its losses say nothing.
+"""
 
 
 class EvalRole:
@@ -214,11 +217,19 @@ class EvalRole:
         scores = [game.score_a for game in played]
         tally = Tally(scores.count(1.0), scores.count(0.5), scores.count(0.0))
         disputed = len(played) - tally.num_games
-        if disputed > _MAX_DISPUTED * len(played):
+        illegal = [game.illegal for game in played if game.illegal]
+        most = max(1, int(_MAX_ODD * len(played)))
+        if disputed > most:
             raise RunError(
                 f"games ({disputed} disputed of {len(played)} of model {match.model}) "
-                f"must be disputed in {_MAX_DISPUTED:.0%} at most; give the target "
-                f"the rules of {self._config.task}"
+                f"must be {most} at most; give the target the rules of "
+                f"{self._config.task}"
+            )
+        if len(illegal) > most:
+            raise RunError(
+                f"games ({len(illegal)} of {len(played)} of model {match.model} that "
+                f"the target lost by a move that is not legal) must be {most} at most; "
+                f"give the target the rules of {self._config.task}: {illegal[0]}"
             )
         # The target may have been replaced since the first game.
         check_terms(self._files, self._target, self._searches)
@@ -230,6 +241,7 @@ class EvalRole:
             target_digest=opponent_digest(self._target),
             num_games=len(played),
             disputed=disputed,
+            illegal=len(illegal),
             wins=tally.wins,
             draws=tally.draws,
             losses=tally.losses,

@@ -291,8 +291,33 @@ def test_games_that_many_dispute_are_no_match(run, monkeypatch):
         return dataclasses.replace(report, games=[first, *report.games[1:]])
 
     monkeypatch.setattr(target, "play_match", disputed)
-    with pytest.raises(RunError, match=r"3 disputed of 12 of model 1\) .* 2% at most"):
+    with pytest.raises(RunError, match=r"3 disputed of 12 of model 1\) must be 1 at"):
         finish(run)
+
+
+def test_a_target_that_loses_by_illegal_moves_is_none(run, monkeypatch):
+    # One of each part, so that three of twelve games are of this kind; then one.
+    for parts, is_refused in (([0, 1, 2], True), ([1], False)):
+        num_played = iter(range(100))
+
+        def illegal(*words, parts=parts, num_played=num_played, **settings):
+            report = play_match(*words, **settings)
+            if next(num_played) not in parts:
+                return report
+            first = dataclasses.replace(report.games[0], illegal="move 3, Z9")
+            return dataclasses.replace(report, games=[first, *report.games[1:]])
+
+        monkeypatch.setattr(target, "play_match", illegal)
+        if is_refused:
+            rule = r"games \(3 of 12 of model 1 that the target lost .* move 3, Z9$"
+            with pytest.raises(RunError, match=rule):
+                finish(run)
+            assert not (run.eval / "target" / "000001.json").exists()
+            shutil.rmtree(run.eval / "target" / "000001")
+        else:
+            finish(run)
+            record = json.loads((run.eval / "target" / "000001.json").read_text())
+            assert record["illegal"] == 1
 
 
 def test_a_run_is_open_by_what_any_call_had(run):
