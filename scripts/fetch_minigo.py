@@ -19,6 +19,7 @@ import http.client
 import os
 import re
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -154,10 +155,12 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     try:
         args.folder.mkdir(parents=True, exist_ok=True)
+        if not all((args.folder / name).exists() for name in NAMES):
+            tempfile.TemporaryFile(dir=args.folder).close()
     except OSError as error:
         print(
-            f"fetch_minigo: folder ({args.folder}) cannot be made, {_reason(error)}; "
-            f"choose another",
+            f"fetch_minigo: folder ({args.folder}) cannot be written, "
+            f"{_reason(error)}; choose another",
             file=sys.stderr,
         )
         return 2

@@ -10,10 +10,14 @@ from pathlib import Path
 from tengen import _core
 from tengen.errors import RunError, os_reason
 
-__all__ = ["check_crc", "damaged", "read_bounded", "reading"]
+__all__ = ["OtherKindError", "check_crc", "damaged", "read_bounded", "reading"]
 
 # Added to a checksum by whoever stores one beside what it is of.
 _MASK_DELTA = 0xA282EAD8
+
+
+class OtherKindError(ValueError):
+    """A file seems whole, and was written otherwise; says what to do."""
 
 
 def damaged(what: str, path: Path, reason: object) -> RunError:
@@ -36,6 +40,8 @@ def reading(what: str, path: Path) -> Iterator[None]:
         raise RunError(
             f"{what} ({path}) cannot be read, {os_reason(error)}; check the path"
         ) from error
+    except OtherKindError as error:
+        raise RunError(f"{what} ({path}) is of another kind, {error}") from error
     except ValueError as error:
         raise damaged(what, path, error) from error
 

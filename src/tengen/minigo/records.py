@@ -18,7 +18,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.minigo.files import check_crc, read_bounded, reading
+from tengen.minigo.files import (
+    OtherKindError,
+    check_crc,
+    read_bounded,
+    reading,
+)
 from tengen.minigo.wire import Message
 from tengen.nets.minigo import NUM_MINIGO_PLANES
 
@@ -154,7 +159,10 @@ def _example(
         raise ValueError("x has other numbers than 0 and 1")
     black = int(planes[_BLACK_PLANE, 0, 0])
     if (planes[_BLACK_PLANE] != black).any():
-        raise ValueError("whose turn it is differs over the board; try other layouts")
+        other = "nchw" if layout == "nhwc" else "nhwc"
+        raise OtherKindError(
+            f"whose turn it is differs over the board; give --layout {other}"
+        )
     raw = features["pi"].message(1).raw(1)
     policy = np.frombuffer(raw, "<f4") if len(raw) % 4 == 0 else np.zeros(0, "<f4")
     if policy.size != num_cells + 1:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tengen.config import check
+from tengen.errors import RunError, UsageError
 from tengen.games import open_game
 from tengen.minigo.checkpoint import Checkpoint
 from tengen.minigo.examples import ImportedGeneration, import_examples
@@ -22,6 +24,7 @@ from tengen.models.meta import ModelMeta
 from tengen.models.publish import publish_model_at
 from tengen.nets import board_of
 from tengen.observe.progress_line import ProgressLine
+from tengen.run import check_writable
 
 __all__ = ["add_arguments", "import_minigo"]
 
@@ -69,10 +72,11 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
         ``num_steps``; of examples ``generations``, ``num_games`` and ``num_rows``.
 
     Raises:
-        UsageError: An argument names nothing to import, a model's ``--out`` exists, or
-            ``--out`` lies behind a file. Nothing is written.
-        RunError: A file is damaged, cannot be read or is of another kind, or the disk
-            refuses.
+        UsageError: An argument names nothing to import, or a model that is damaged or
+            of another kind; a model's ``--out`` exists; or ``--out`` lies behind a file
+            or cannot be written. Nothing is written.
+        RunError: A file of examples is damaged, cannot be read or is of another kind,
+            or the disk refuses.
     """
     _check_out(args.out)
     if args.examples is not None:
@@ -85,14 +89,14 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
             args.checkpoint,
             f"must be a path without .index, and {index} is no file; check the path",
         )
-        return _import_model(args, Checkpoint(args.checkpoint))
+        return _import_model(args, lambda: Checkpoint(args.checkpoint))
     is_file = os.path.isfile(args.graph)
     check(is_file, "graph", args.graph, "must name a file; check the path")
-    return _import_model(args, FrozenGraph(args.graph))
+    return _import_model(args, lambda: FrozenGraph(args.graph))
 
 
 def _check_out(out: Path) -> None:
-    """Refuses a folder that cannot be made because a file is in its place or way."""
+    """Refuses a folder that cannot be made or written."""
     path = out.absolute()
     nearest = next(p for p in (path, *path.parents) if os.path.lexists(p))
     check(
@@ -101,11 +105,18 @@ def _check_out(out: Path) -> None:
         out,
         f"must be a folder, and {nearest} is none; choose another folder",
     )
+    check_writable(out)
 
 
-def _import_model(args: argparse.Namespace, file: TensorFile) -> dict[str, Any]:
+def _import_model(
+    args: argparse.Namespace, opened: Callable[[], TensorFile]
+) -> dict[str, Any]:
     check(not args.out.exists(), "out", args.out, "must be new; choose another folder")
-    weights = read_weights(file)
+    try:
+        weights = read_weights(opened())
+    except RunError as error:
+        # Nothing is written yet: the file that was named is no such network.
+        raise UsageError(str(error)) from error
     task = f"go/{weights.side}/nosuicide/planes=minigo"
     meta = ModelMeta(
         task=task,

@@ -65,7 +65,12 @@ from tengen.roles import (
     read_config,
     write_config,
 )
-from tengen.run import RunDirectory, check_no_mirror, usable_threads
+from tengen.run import (
+    RunDirectory,
+    check_no_mirror,
+    check_writable,
+    usable_threads,
+)
 
 __all__ = ["train_task"]
 
@@ -135,7 +140,7 @@ def train_task(
     path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
     allow(task)
     run = RunDirectory(path)
-    run.check_writable()
+    check_writable(run.path)
     check_no_mirror(run)
     run.check_new()
     if agent is None and not run.is_new:

@@ -47,6 +47,7 @@ from tengen.run.mirrors import (
     write_mirror,
 )
 from tengen.run.publish import (
+    check_writable,
     move_directory,
     publish_directory,
     publish_file,
@@ -72,6 +73,7 @@ __all__ = [
     "available_memory_bytes",
     "change_mirror",
     "check_no_mirror",
+    "check_writable",
     "evict_mirrors",
     "file_sha256",
     "find_files",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -190,24 +189,6 @@ class RunDirectory:
     def is_new(self) -> bool:
         """Whether no ``run.json`` was written yet."""
         return not (self.path / "run.json").exists()
-
-    def check_writable(self) -> None:
-        """Makes sure that this process may write or make the run; changes nothing.
-
-        Raises:
-            UsageError: It may not, or the disk is mounted read-only.
-        """
-        try:
-            folder = self.path.absolute()
-            while not folder.exists():
-                folder = folder.parent
-            # A file without a name, where the filesystem supports it.
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as error:
-            refused = first_error(self.path, error)
-            if isinstance(refused, UsageError):
-                raise refused from error
-            # A full disk or a missing folder: the code that writes there reports it.
 
     def check_new(self) -> None:
         """Makes sure that a run may begin here.

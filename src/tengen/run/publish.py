@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ from tengen.errors import (
 from tengen.run.faults import reach
 
 __all__ = [
+    "check_writable",
     "first_error",
     "move_directory",
     "publish_directory",
@@ -205,6 +207,25 @@ def first_error(path: Path, error: OSError) -> TengenError:
     if error.errno in (*_DENIED, errno.EROFS):
         return UsageError(str(told))
     return told
+
+
+def check_writable(path: Path) -> None:
+    """Makes sure that this process may write or make a folder; changes nothing.
+
+    Raises:
+        UsageError: It may not, or the disk is mounted read-only.
+    """
+    try:
+        folder = path.absolute()
+        while not folder.exists():
+            folder = folder.parent
+        # A file without a name, where the filesystem supports it.
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        refused = first_error(path, error)
+        if isinstance(refused, UsageError):
+            raise refused from error
+        # A full disk or a missing folder: the code that writes there reports it.
 
 
 @contextmanager

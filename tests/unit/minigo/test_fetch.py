@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from scripts import fetch_minigo
@@ -186,4 +189,30 @@ def test_a_folder_that_cannot_be_made_is_one_line(
     for folder in ("/proc/nope", str(file), str(file / "below")):
         assert fetch_minigo.main([folder]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"fetch_minigo: folder ({folder}) cannot be made, ")
+        assert line.startswith(f"fetch_minigo: folder ({folder}) cannot be written, ")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, asked = tmp_path / "whole", tmp_path / "asked"
+    assert fetched(server, whole) == 0
+    capsys.readouterr()
+
+    def refuse(*, dir: Path) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    server.asked.clear()
+    assert fetched(server, asked) == 2
+    err = capsys.readouterr().err
+    assert err == (
+        f"fetch_minigo: folder ({asked}) cannot be written, Read-only file system; "
+        "choose another\n"
+    )
+    assert server.asked == []
+    # Nothing is written where all files are there.
+    assert fetched(server, whole) == 0

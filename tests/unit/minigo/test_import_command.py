@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -116,12 +118,13 @@ def test_examples_become_a_file_a_generation(
             2,
             "must be a folder, and",
         ),
-        (["--graph", __file__, "--out", "x"], 1, "is damaged or of another kind"),
+        (["--graph", __file__, "--out", "x"], 2, "is damaged or of another kind"),
         (["--examples", "none", "--out", "x"], 2, "examples (none) must be a folder"),
         (
             ["--examples", GOLDEN / "nhwc", "--out", "x"],
             1,
-            "differs over the board; try other",
+            "is of another kind, whose turn it is differs over the board; give "
+            "--layout nhwc",
         ),
     ],
 )
@@ -143,12 +146,30 @@ def test_what_cannot_be_imported_is_one_line(
     assert code == 1 or not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("option", ["--checkpoint", "--examples"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(
+    option: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*, dir: Path) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    path = PREFIX if option == "--checkpoint" else GOLDEN / "selfplay"
+    code, out, err = run(capsys, option, path, "--out", tmp_path / "x")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cannot be written, it is mounted read-only" in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_checkpoint_without_its_numbers_is_damaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copy(f"{PREFIX}.index", tmp_path)
     words = ("--checkpoint", tmp_path / PREFIX.name, "--out", tmp_path / "x")
     code, _, err = run(capsys, *words)
-    assert code == 1
+    assert code == 2
     assert "data-00000-of-00001) cannot be read, no such file" in err
     assert not (tmp_path / "x").exists()

@@ -51,7 +51,7 @@ def test_earlier_examples_have_the_channels_last() -> None:
     path = GOLDEN / "nhwc" / "000009" / "game.tfrecord.zz"
     found = read_examples(path, 5, "nhwc")
     np.testing.assert_array_equal(found.planes, expected()["game_last_planes"])
-    with pytest.raises(RunError, match="turn it is differs over the board; try other"):
+    with pytest.raises(RunError, match=r"differs over the board; give --layout nhwc$"):
         read_examples(path, 5, "nchw")
 
 

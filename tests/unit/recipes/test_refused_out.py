@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tengen import cli
-from tengen.run import RunDirectory
+from tengen.run import check_writable
 
 WORDS = ["train", "tictactoe", "--games", "0", "--devices", "cpu", "--out"]
 
@@ -87,6 +87,6 @@ def test_what_other_commands_make_is_refused_as_usage_too(
 
 
 def test_a_folder_that_may_be_written_has_nothing_left_in_it(tmp_path: Path) -> None:
-    RunDirectory(tmp_path / "a" / "b").check_writable()
-    RunDirectory(tmp_path).check_writable()
+    check_writable(tmp_path / "a" / "b")
+    check_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
