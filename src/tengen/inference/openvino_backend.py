@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,11 @@ _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
 _CAPABILITIES: dict[Precision, str] = {"fp32": "FP32", "bf16": "BF16", "int8": "INT8"}
 # Rows that run_graph evaluates at a time.
 _CHUNK_ROWS = 64
+# What OpenVINO's errors say of its own source files.
+_SOURCES = re.compile(
+    r"Check '.*' failed at \S+:\d+:\s*|Exception from \S+:\d+:\s*|"
+    r"FrontEnd API failed with \w+:\s*"
+)
 
 
 @functools.cache
@@ -134,13 +140,24 @@ def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
 
 
 def read_graph(path: Path) -> Any:
-    """Returns the float graph in a file.
+    """Returns the float graph in an ONNX file.
+
+    The file is read as ONNX whatever its name, because OpenVINO's guess at the format
+    writes lines of other readers to stderr.
 
     Raises:
         UsageError: OpenVINO is not installed.
         RuntimeError: OpenVINO refuses the file.
     """
-    return _core().read_model(str(path))
+    _core()
+    from openvino import frontend
+
+    reader = frontend.FrontEndManager().load_by_framework("onnx")
+    try:
+        return reader.convert(reader.load(str(path)))
+    # The reader's errors have no base class of their own.
+    except Exception as error:
+        raise RuntimeError(_SOURCES.sub("", str(error))) from error
 
 
 def compile_graph(graph: Any, num_threads: int) -> tuple[Any, str]:
