@@ -113,6 +113,13 @@ class Pods:
         del self._running[name]
         return code
 
+    def kill(self, name: str) -> None:
+        """Kills all processes of a pod at once."""
+        process = self._running.pop(name)
+        # With the first process of a pod the kernel ends all others of it.
+        os.kill(_first_process(process.pid), signal.SIGKILL)
+        process.wait()
+
     def wait(self, name: str, most_s: float) -> int:
         """Waits for a pod to end by itself."""
         code = self._running[name].wait(most_s)
@@ -120,11 +127,9 @@ class Pods:
         return code
 
     def close(self) -> None:
-        for process in self._running.values():
-            # With the first process of a pod the kernel ends all others of it.
-            if process.poll() is None:
-                os.kill(_first_process(process.pid), signal.SIGKILL)
-            process.wait()
+        for name in list(self._running):
+            if self._running[name].poll() is None:
+                self.kill(name)
         for place, name in enumerate(self._names, 2):
             subprocess.run(["ip", "link", "del", f"tgv{place}"], capture_output=True)
             subprocess.run(["ip", "netns", "del", f"tgp-{name}"], capture_output=True)
