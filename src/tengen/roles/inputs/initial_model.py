@@ -78,11 +78,9 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
 
 def _others(theirs: NetConfig, net: NetConfig) -> str:
     """Returns what a network has otherwise than another, as settings."""
-    if theirs.kind != net.kind:
-        return f"net.kind={theirs.kind}"
     ours = to_dict(net)
     return ", ".join(
         f"net.{name}={json.dumps(value)}"
         for name, value in to_dict(theirs).items()
-        if value != ours[name]
+        if name not in ours or value != ours[name]
     )
