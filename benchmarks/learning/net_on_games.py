@@ -6,10 +6,11 @@
 
 A network with random weights learns from the rows of a run with ``store.kind``
 generations, by the run's network, losses, optimizer and batch, or by those that
-``--set`` names. It learns from all generations but the newest, in passes, each row with
-a new symmetry; after each fifth it is measured on the newest one, which it never learns
-from. No game is played, so that a network or a rate is judged within a minute. Prints a
-table of Markdown; CPU-seconds are those of learning, measuring included.
+``--set`` names. It learns in passes from ``--generations`` generations before the newest
+one, each row with a new symmetry. After each fifth of the rows it is measured on the
+newest generation, which it never learns from. No game is played, so that a network or a
+rate is judged in a minute or two. Prints a table of Markdown; CPU-seconds are those of
+learning, measuring included.
 """
 
 from __future__ import annotations
@@ -131,10 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"net_on_games: {error}", file=sys.stderr)
         return 2
     update = agent.make_update(config, net)
-    optimizer, size = (
-        Optimizer(config.learner.optimizer, net),
-        config.learner.batch_size,
-    )
+    optimizer = Optimizer(config.learner.optimizer, net)
+    size = config.learner.batch_size
     parameters = list(net.parameters())
     draws = np.random.default_rng(args.seed)
     order = np.zeros(0, np.int64)

@@ -30,8 +30,8 @@ _ONNX = "onnx:"
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     """Returns the config with a model, or its file, as a full path.
 
-    Blocks while a network is compiled, or a program is started, sets up a game and
-    leaves: nothing of that may fail only after the training.
+    Blocks while a network is compiled, one in ONNX answers some rows, or a program is
+    started, sets up a game and leaves: nothing of that may fail only after training.
 
     Args:
         config: Names an opponent.
