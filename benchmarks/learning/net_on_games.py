@@ -6,11 +6,11 @@
 
 A network with random weights learns from the rows of a run with ``store.kind``
 generations, by the run's network, losses, optimizer and batch, or by those that
-``--set`` names. It learns in passes from ``--generations`` generations before the newest
-one, each row with a new symmetry. After each fifth of the rows it is measured on the
-newest generation, which it never learns from. No game is played, so that a network or a
-rate is judged in a minute or two. Prints a table of Markdown; CPU-seconds are those of
-learning, measuring included.
+``--set`` names. It learns in passes from ``--generations`` generations before the
+newest one, each row with a new symmetry. After each fifth of the rows it is measured on
+the newest generation, which it never learns from. No game is played, so that a network
+or a rate is judged in a minute or two. Prints a table of Markdown; CPU-seconds are
+those of learning, measuring included.
 """
 
 from __future__ import annotations
