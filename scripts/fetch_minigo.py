@@ -21,6 +21,7 @@ import re
 import sys
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import NoReturn
@@ -147,12 +148,29 @@ def _reason(error: Exception) -> str:
     return " ".join(str(inner).split()) or type(inner).__name__
 
 
+def _is_url(text: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        # A port that is no number is found only when the port is read.
+        is_named = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_named and parts.scheme in ("http", "https")
+
+
 def main(argv: list[str]) -> int:
     """Runs the command and returns its exit code."""
     parser = _Parser(prog="fetch_minigo", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--from", dest="source", default=SOURCE, metavar="URL")
     args = parser.parse_args(argv)
+    if not _is_url(args.source):
+        print(
+            f"fetch_minigo: --from ({args.source}) must be a URL, http or https; see "
+            f"{SOURCE}",
+            file=sys.stderr,
+        )
+        return 2
     try:
         args.folder.mkdir(parents=True, exist_ok=True)
         if not all((args.folder / name).exists() for name in NAMES):

@@ -93,7 +93,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     # SIGTERM, as Ctrl-C, is handed on to the run; else the run would go on alone.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    args.out.mkdir(parents=True, exist_ok=True)
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out ({args.out}) cannot be made, {error.strerror}")
     seeds = range(args.first_seed, args.first_seed + args.runs)
     if not args.table:
         if args.target is None:

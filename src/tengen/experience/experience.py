@@ -37,6 +37,9 @@ class Experience(Protocol):
 
         Args:
             num_samples: Samples of the batch, at least 1.
+
+        Raises:
+            UsageError: By the config there can never be that many.
         """
         ...
 

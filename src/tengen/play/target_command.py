@@ -14,7 +14,7 @@ from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import of_agent
 from tengen.roles import RoleContext, StopListener, make_role, read_config
-from tengen.run import RunDirectory, check_no_mirror, usable_threads
+from tengen.run import RunDirectory, check_no_mirror, check_writable, usable_threads
 
 __all__ = ["evaluate_models", "has_target"]
 
@@ -48,7 +48,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: The target is gone or another one than models met, the folder is a
-            mirror, or the run was asked to stop and goes on no more.
+            mirror or cannot be written, or the run was asked to stop and goes on no
+            more.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -56,6 +57,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     check_no_mirror(run)
     config = read_config(run)
     check_typed(config.task, args.task, run.path)
+    if current_result(TargetFiles(run), config.agent.iterations) is None:
+        check_writable(run.path)
     if run.stop_requested():
         check(
             run.lock_holder("train") is None,

@@ -184,6 +184,17 @@ def test_runs_are_made_once_and_told(
     assert "is of another command" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made_is_bad_usage(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(SystemExit, match="2"):
+        script.main(["--out", str(file), "--target", "T"])
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.endswith(f"error: --out ({file}) cannot be made, File exists")
+
+
 def test_a_run_that_fails_ends_the_script(
     script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,25 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> No
     )
 
 
+def test_a_pass_that_can_never_fill_a_batch_is_refused(played: Played) -> None:
+    window = GenerationWindow("tictactoe", played.folder, CONFIG, 7, 1000)
+    played.seal([[0]] * 6)
+    window.refresh()
+    rows = sum(len(one) for one in played.rows_of_games(CONFIG, 0)[0])
+    wanted = (
+        rf"learner.batch_size \(1000\) must be at most the {round(0.4 * rows)} rows of "
+        r"the pass over generation 0"
+    )
+    with pytest.raises(UsageError, match=wanted):
+        window.lacks(1000)
+    # A pass has games of a number that is set: more of them do not help.
+    played.seal([[0]] * 60)
+    window.refresh()
+    assert window.available() == 0
+    with pytest.raises(UsageError, match=r"learner.batch_size \(1000\)"):
+        window.lacks(1000)
+
+
 def test_games_belong_to_their_last_model(played: Played) -> None:
     window = open_window(played)
     played.seal([[0]] * 6)

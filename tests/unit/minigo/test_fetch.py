@@ -181,6 +181,19 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "url", ["nonsense", "ftp://a/b", "http:/a/b", "http://:80", "http://a:b", "http://["]
+)
+def test_a_source_that_is_no_url_is_one_line(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "folder"
+    assert fetch_minigo.main([str(folder), "--from", url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"fetch_minigo: --from ({url}) must be a URL, http or https")
+    assert not folder.exists()
+
+
 def test_a_folder_that_cannot_be_made_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,21 @@ def test_a_run_that_was_made_before_the_disk_was_read_only(
     assert line.count("\n") == 1
 
 
+def test_models_that_are_still_to_meet_their_target(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(disk / "run")
+    recipe = ["go/5", "--recipe", "mlperf_minigo_small"]
+    assert cli.main(["train", *recipe, *WORDS[2:], out]) == 0
+    remount(disk)
+    capsys.readouterr()
+    assert cli.main(["eval", out]) == 2
+    assert capsys.readouterr().err == (
+        f"tengen: path ({out}) cannot be written, it is mounted read-only; "
+        "mount it for writing or choose another folder\n"
+    )
+
+
 def test_a_folder_that_is_not_the_user_s(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -114,7 +114,13 @@ class GenerationWindow:
         return 0 if place is None else self._whole(len(self._stock.rows_of_pass(place)))
 
     def lacks(self, num_samples: int) -> str:
-        """Returns what is missing for a batch; see ``Experience.lacks``."""
+        """Returns what is missing for a batch; see ``Experience.lacks``.
+
+        Raises:
+            UsageError: The next pass has fewer rows than a batch. It would always, as
+                a pass takes ``store.min_games`` games of a generation, however many
+                are played, and the next generation needs a model made of this one.
+        """
         if self.available() >= num_samples:
             return ""
         newest = max(self._stock.generations(), default=0)
@@ -126,9 +132,12 @@ class GenerationWindow:
             )
         if self._is_done(newest):
             return f"generation ({newest}) is learned from; play with the newer model"
-        return (
-            f"rows of a pass ({self.available()}) must be at least "
-            f"learner.batch_size ({num_samples}); raise store.share or store.min_games"
+        place = self._next()
+        num_rows = 0 if place is None else len(self._stock.rows_of_pass(place))
+        raise UsageError(
+            f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows of "
+            f"the pass over generation {newest}, more games do not add to it; lower it, "
+            f"or raise store.share or store.min_games"
         )
 
     def sample(self, num_samples: int) -> Batch:
