@@ -148,13 +148,15 @@ def page_commands(path: Path) -> Iterator[Typed]:
     """Yields those of a page in Markdown: in blocks, and in backticks."""
     text = path.read_text()
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
-    spans = re.findall(r"`(tengen [a-z][^`]*)`", re.sub(r"(?ms)^```.*?^```", "", text))
+    rest = re.sub(r"(?ms)^```.*?^```", "", text)
+    # All of them, as what is between two spans also stands between backticks.
+    spans = re.findall(r"`([^`]*)`", rest)
     for block in blocks:
         # What stands far to the right explains.
         plain = re.sub(r"(?m)\s{3,}(?!-).*$", "", block)
         for line, found in _of_lines(plain):
             yield Typed({}, f"{path.name}, block line {line}", found)
-    for span in spans:
+    for span in filter(re.compile(r"(^|\s)tengen [a-z]").search, spans):
         for _, found in _of_lines(span):
             yield Typed({}, f"{path.name}, {span}", found)
 

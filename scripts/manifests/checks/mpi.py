@@ -147,11 +147,13 @@ def check_mpi_policies(overlay: Overlay) -> Iterator[Finding]:
         if not has_queue and found != "WaitForWorkersReady":
             rule = "must be WaitForWorkersReady, so that no try is lost; set it"
             yield job.finding("spec.launcherCreationPolicy", found, rule)
-        labels = job.document["metadata"].get("labels", {})
-        is_suspended = job.spec["runPolicy"].get("suspend", False)
-        if ("kueue.x-k8s.io/queue-name" in labels) != is_suspended:
-            rule = "must be true in a queue of Kueue and there alone; correct it"
-            yield job.finding("spec.runPolicy.suspend", is_suspended, rule)
+        if "suspend" in job.spec["runPolicy"]:
+            rule = (
+                "must be absent: Kueue sets it, and who applies it again would stop "
+                "a job that runs; remove it"
+            )
+            suspend = job.spec["runPolicy"]["suspend"]
+            yield job.finding("spec.runPolicy.suspend", suspend, rule)
 
 
 def check_mpi_sizes(overlay: Overlay) -> Iterator[Finding]:

@@ -98,13 +98,13 @@ MPI = [
         "spec.runPolicy.schedulingPolicy[queue] (default) must be a Queue of the ov",
     ),
     _in(
-        *("queue-kueue", "a job that does not wait for Kueue", "spec.runPolicy"),
-        *("suspend", False),
-        "spec.runPolicy.suspend (False) must be true in a queue of Kueue",
+        *("queue-kueue", "a job that an apply stops", "spec.runPolicy"),
+        *("suspend", True),
+        "spec.runPolicy.suspend (True) must be absent: Kueue sets it",
     ),
     _of(
         *("a job that nobody lets begin", "spec.runPolicy", "suspend", True),
-        "spec.runPolicy.suspend (True) must be true in a queue of Kueue and there al",
+        "spec.runPolicy.suspend (True) must be absent",
     ),
     _of(
         *("a request below the limit", f"{_BOX}.resources"),

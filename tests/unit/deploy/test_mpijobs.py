@@ -19,6 +19,7 @@ from scripts.manifests.commands import (
     config_of,
     container_commands,
     entrypoint_commands,
+    page_commands,
 )
 from scripts.manifests.overlay import K8S, ROOT, Overlay
 from scripts.manifests.render import load_all, render
@@ -26,7 +27,8 @@ from scripts.manifests.render import load_all, render
 from tengen.errors import UsageError
 from tengen.launch.cluster.table import check_fits, filled
 from tengen.launch.cluster.table import table_of as table_of_ray
-from tengen.launch.ranks.table import Placed
+from tengen.launch.ranks.table import Placed, RankInfo, place
+from tengen.launch.ranks.table import filled as filled_by_ranks
 from tests.unit.deploy.overlays import rendered
 
 OVERLAYS = ("mpijob-4gpu-64cpu", "mpijob-8gpu-128cpu")
@@ -63,6 +65,43 @@ def test_each_rank_has_the_role_that_the_page_says(
     assert {one.devices for one in table} == {None}
     shown = [f"`{one.worker.name}`" for one in table]
     assert all(one in PAGE.read_text() for one in shown)
+
+
+@pytest.mark.parametrize(("num_gpus", "num_learners"), [(4, 1), (8, 3)])
+def test_one_host_shares_its_gpus_out_as_the_page_says(
+    num_gpus: int, num_learners: int
+) -> None:
+    row = rf"^\| one host with {num_gpus} GPUs \| `mpirun -n (\d+) "
+    (num_ranks,) = re.findall(row, PAGE.read_text(), re.M)
+    typed = next(
+        one
+        for one in page_commands(PAGE)
+        if f"mpirun -n {num_ranks} --bind" in one.path and "go/19" in one.words
+    )
+    config = config_of(typed)
+    assert config is not None
+    devices = tuple(map(str, range(num_gpus)))
+    ranks = [
+        RankInfo(rank=rank, host="first", cores=16 * num_gpus, devices=devices)
+        for rank in range(int(num_ranks))
+    ]
+    table = place(filled_by_ranks(config, ranks), ranks)
+    owned = [one.devices for one in table if one.worker.name.startswith("learn")]
+    owned += [one.devices for one in table if one.worker.given_as == "selfplay"]
+    assert len(owned) == num_gpus - 1
+    assert hosts_of(table, "learn") == ["first"] * num_learners
+    (left,) = [one.devices for one in table if one.worker.name == "export"]
+    assert sorted([*owned, left]) == [(one,) for one in devices]
+
+
+@pytest.mark.parametrize("queue", ["queue-volcano", "queue-kueue"])
+@pytest.mark.parametrize("name", [*OVERLAYS, "rayjob-minigo"])
+def test_the_data_come_by_one_job_with_a_queue_too(name: str, queue: str) -> None:
+    """A Job that is there takes no other template."""
+    key = "Job", "minigo-data"
+    alone = rendered("minigo-data", queue).documents[key]
+    assert rendered(name, queue).documents[key] == alone
+    assert alone != rendered("minigo-data").documents[key]
 
 
 @pytest.mark.parametrize("name", OVERLAYS)

@@ -182,7 +182,8 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["nonsense", "ftp://a/b", "http:/a/b", "http://:80", "http://a:b", "http://["]
+    "url",
+    ["nonsense", "ftp://a/b", "http:/a/b", "http://:80", "http://a:b", "http://["],
 )
 def test_a_source_that_is_no_url_is_one_line(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

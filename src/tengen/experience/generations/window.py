@@ -135,9 +135,9 @@ class GenerationWindow:
         place = self._next()
         num_rows = 0 if place is None else len(self._stock.rows_of_pass(place))
         raise UsageError(
-            f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows of "
-            f"the pass over generation {newest}, more games do not add to it; lower it, "
-            f"or raise store.share or store.min_games"
+            f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows "
+            f"of the pass over generation {newest}, more games do not add to it; lower "
+            f"it, or raise store.share or store.min_games"
         )
 
     def sample(self, num_samples: int) -> Batch:
