@@ -149,7 +149,8 @@ def page_commands(path: Path) -> Iterator[Typed]:
     text = path.read_text()
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
     rest = re.sub(r"(?ms)^```.*?^```", "", text)
-    # All of them, as what is between two spans also stands between backticks.
+    # First all spans, then those of tengen: a pattern that skips spans would pair the
+    # end of one with the beginning of the next.
     spans = re.findall(r"`([^`]*)`", rest)
     for block in blocks:
         # What stands far to the right explains.

@@ -149,8 +149,8 @@ def check_mpi_policies(overlay: Overlay) -> Iterator[Finding]:
             yield job.finding("spec.launcherCreationPolicy", found, rule)
         if "suspend" in job.spec["runPolicy"]:
             rule = (
-                "must be absent: Kueue sets it, and who applies it again would stop "
-                "a job that runs; remove it"
+                "must be absent: Kueue sets it, and a manifest that has it stops a job "
+                "that runs when it is applied again; remove it"
             )
             suspend = job.spec["runPolicy"]["suspend"]
             yield job.finding("spec.runPolicy.suspend", suspend, rule)

@@ -117,9 +117,9 @@ class GenerationWindow:
         """Returns what is missing for a batch; see ``Experience.lacks``.
 
         Raises:
-            UsageError: The next pass has fewer rows than a batch. It would always, as
-                a pass takes ``store.min_games`` games of a generation, however many
-                are played, and the next generation needs a model made of this one.
+            UsageError: The next pass has fewer rows than a batch. More games do not
+                help: a pass takes ``store.min_games`` games of a generation, however
+                many were played, and a newer generation needs a newer model.
         """
         if self.available() >= num_samples:
             return ""
@@ -133,7 +133,8 @@ class GenerationWindow:
         if self._is_done(newest):
             return f"generation ({newest}) is learned from; play with the newer model"
         place = self._next()
-        num_rows = 0 if place is None else len(self._stock.rows_of_pass(place))
+        assert place is not None
+        num_rows = len(self._stock.rows_of_pass(place))
         raise UsageError(
             f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows "
             f"of the pass over generation {newest}, more games do not add to it; lower "
