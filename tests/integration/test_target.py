@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,38 @@ def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(weights(out)) == 4
     assert records(out)["result.json"]["iterations"] == 3
+
+
+def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    asked = [sys.executable, "-m", "tengen", "train", "go/5", "--out", str(out)]
+    asked += ["--recipe", "mlperf_minigo_small", "--games", "0"]
+    made = run_command([*asked, "--set", "agent.target.opponent=random"])
+    assert made.returncode == 0, made.stderr
+    # Somebody else's run names a command.
+    evil = f"gtp:touch {mark}"
+    kept = out / "run.json"
+    content = json.loads(kept.read_text())
+    content["config"]["agent"]["target"]["opponent"] = evil
+    kept.write_text(json.dumps(content))
+    look = [*asked[:3], "eval", str(out)]
+    for words, option in (
+        (asked, f"add --set agent.target.opponent='{evil}' to"),
+        (look, f"add --opponent '{evil}' to run it"),
+    ):
+        refused = run_command(words)
+        assert (refused.returncode, option in refused.stderr) == (2, True)
+        assert f"({evil}) of {out} is a program" in refused.stderr
+    other = run_command([*look, "--opponent", "gtp:gnugo"])
+    assert (other.returncode, "must be gtp:touch" in other.stderr) == (2, True)
+    assert not mark.exists()
+    # What is typed is used.
+    typed = run_command([*look, "--opponent", evil])
+    assert typed.returncode == 1
+    assert "models (0) must be agent.iterations" in typed.stderr
+    tried = run_command([*asked, "--set", f"agent.target.opponent={evil}"])
+    assert (tried.returncode, "cannot be used" in tried.stderr) == (2, True)
+    assert mark.exists()
 
 
 @pytest.mark.soak

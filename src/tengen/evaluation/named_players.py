@@ -20,7 +20,13 @@ from tengen.inference import search_outputs
 from tengen.models import ModelDir, resolve_model
 from tengen.search import PlayConfig
 
-__all__ = ["find_player", "fixed_player", "open_model", "open_player"]
+__all__ = [
+    "find_player",
+    "fixed_player",
+    "is_engine",
+    "open_model",
+    "open_player",
+]
 
 _ENGINES = (GtpPlayer, GomocupPlayer)
 _MAX_PLAYOUTS = 10_000_000
@@ -54,6 +60,11 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
             f"use random or mcts:N"
         )
     return None
+
+
+def is_engine(word: str) -> bool:
+    """Returns whether a word names an outside engine, a program that is started."""
+    return word.startswith(tuple(kind.PREFIX for kind in _ENGINES))
 
 
 def _engine(word: str) -> EnginePlayer | None:

@@ -98,7 +98,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         help="only for a run with a target (agent.target), whose models play it in "
-        "order until one passes: cores to use (all); no other option applies there",
+        "order until one passes: cores to use (all); of the other options only "
+        "--opponent and --task apply there",
+    )
+    parser.add_argument(
+        "--opponent",
+        metavar="PLAYER",
+        help="the run's target, needed if it is a program (gtp:COMMAND): a program is "
+        "started only if it is named here, never because a file names it",
     )
     add_task_argument(parser)
 
@@ -123,7 +130,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         rule = "is for runs without a target, and this run has one; leave it out"
         _check_left_out(args, _OF_EPISODES, rule)
         return evaluate_models(args)
-    _check_left_out(args, ("threads",), "is for runs with a target; leave it out")
+    rule = "is for runs with a target; leave it out"
+    _check_left_out(args, ("threads", "opponent"), rule)
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
     check_range("max-steps", args.max_steps, 1, 2**31)

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from tengen.config import check
+from tengen.evaluation.targets.opponent import check_typed_opponent
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.evaluation.targets.result import current_result
 from tengen.games import check_typed
@@ -41,14 +42,15 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     Several may run at once, on hosts that share the run directory.
 
     Args:
-        args: ``model``, the run; ``threads``; ``task``, typed of a game in Python.
+        args: ``model``, the run; ``threads``; ``task``, typed of a game in Python;
+            ``opponent``, typed of a target that is a program.
 
     Returns:
         What ``RUN/eval/target/result.json`` has, and ``exit_code``, 1 without a result.
 
     Raises:
-        UsageError: The target is gone or another one than models met, the folder is a
-            mirror or cannot be written, or the run was asked to stop and goes on no
+        UsageError: The target is gone, another one than models met, or a program that
+            was not typed; the folder is a mirror or cannot be written; or the run was asked to stop and goes on no
             more.
         RunError: A model is damaged, or the target fails.
     """
@@ -58,6 +60,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     config = read_config(run)
     check_typed(config.task, args.task, run.path)
     if current_result(TargetFiles(run), config.agent.iterations) is None:
+        opponent = config.agent.target.opponent
+        check_typed_opponent(opponent, args.opponent, run.path, "--opponent ")
         check_writable(run.path)
     if run.stop_requested():
         check(

@@ -175,7 +175,8 @@ def train_task(
         config = checked_source(config)
         config = checked_initial_model(config, run)
         config = checked_imported(config)
-        config = checked_target(config, run, known)
+        is_typed = sets(settings, "agent.target.opponent")
+        config = checked_target(config, run, known, is_typed=is_typed)
         config, book = checked_book(config, run)
         # On a cluster each role looks for its GPUs when it begins.
         is_here = not only_makes and not is_on_cluster(launch)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.engines.side import check_engine
-from tengen.evaluation.named_players import find_player, open_model
+from tengen.evaluation.named_players import find_player, is_engine, open_model
 from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.games import is_program, open_game
@@ -21,10 +21,44 @@ from tengen.nets import board_of
 from tengen.run import file_sha256
 from tengen.search import PlayConfig
 
-__all__ = ["checked_opponent", "open_opponent", "opponent_digest"]
+__all__ = [
+    "check_typed_opponent",
+    "checked_opponent",
+    "open_opponent",
+    "opponent_digest",
+]
 
 _NAME = "agent.target.opponent"
 _ONNX = "onnx:"
+
+
+def check_typed_opponent(
+    opponent: str, typed: str | None, source: object, option: str
+) -> None:
+    """Refuses an engine that only the file of a run names; starts nothing.
+
+    A run may come from anyone, and an engine is a command that would be run.
+
+    Args:
+        opponent: As ``run.json`` names it.
+        typed: The opponent that the user typed in this call, or None.
+        source: The run, for the message.
+        option: What is typed before the opponent, for the message.
+
+    Raises:
+        UsageError: The opponent is an engine and was not typed, or another opponent
+            was typed.
+    """
+    if typed is None and is_engine(opponent):
+        words = f"{option}{shlex.quote(opponent)}"
+        raise UsageError(
+            f"{_NAME} ({opponent}) of {source} is a program, which runs only where it "
+            f"is typed; add {words} to run it"
+        )
+    if typed not in (None, opponent):
+        raise UsageError(
+            f"opponent ({typed}) must be {opponent}, that of {source}; correct it"
+        )
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tengen.agents.alphazero import AlphaZero
 from tengen.config import check
-from tengen.evaluation.targets.opponent import checked_opponent
+from tengen.evaluation.targets.opponent import (
+    check_typed_opponent,
+    checked_opponent,
+)
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.evaluation.targets.terms import check_terms
 from tengen.roles.config import RunConfig
@@ -17,7 +20,7 @@ __all__ = ["checked_target"]
 
 
 def checked_target(
-    config: RunConfig, run: RunDirectory, known: RunConfig | None
+    config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
 ) -> RunConfig:
     """Returns the config with ``agent.target.opponent`` as the full path of a model.
 
@@ -28,10 +31,12 @@ def checked_target(
         config: The config of this call.
         run: The run.
         known: The run's config before this call; None for a new run.
+        is_typed: Whether the user typed the opponent in this call.
 
     Raises:
         UsageError: There is no such opponent, none where one is needed, it cannot play
-            the task, or models have already met it by other settings.
+            the task, it is a program that was not typed, or models have already met it
+            by other settings.
     """
     target = config.agent.target
     if not target.opponent:
@@ -43,6 +48,9 @@ def checked_target(
             "agent.target.needs_opponent=false to train without",
         )
         return config
+    if known is not None and not is_typed:
+        option = "--set agent.target.opponent="
+        check_typed_opponent(target.opponent, None, run.path, option)
     agent = AlphaZero.of(config, "eval")
     kept = "" if known is None else known.agent.target.opponent
     if _is_model_of(kept, target.opponent):
