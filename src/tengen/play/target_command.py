@@ -50,8 +50,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         UsageError: The target is gone, another one than models met, or a program that
-            was not typed; the folder is a mirror or cannot be written; or the run was asked to stop and goes on no
-            more.
+            was not typed; the folder is a mirror or cannot be written; or the run was
+            asked to stop and goes on no more.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
