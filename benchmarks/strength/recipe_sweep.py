@@ -200,7 +200,9 @@ def judge(args: argparse.Namespace) -> None:
 def _accuracies(runs: list[Path], positions: int) -> dict[str, dict[str, float]]:
     """Returns each run's share of optimal moves by simulations."""
     words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), *map(str, runs)]
+    # Not the positions of reports, which are those of the usual seed.
     words += ["--simulations", "1", "64", "--positions", str(positions), "--json"]
+    words += ["--seed", "0"]
     found: dict[str, dict[str, float]] = {}
     for line in subprocess.check_output(words).splitlines():
         row = json.loads(line)

@@ -1,9 +1,9 @@
 """Simulations per second in one tree by one thread or several, with and without a net.
 
 The rows are measured in turns. A speedup is the median over the turns of a row's rate
-divided by the rate of one thread in the same turn. One thread with one leaf at a time
-is what play does by default. A network gains from larger batches as well as from
-threads, so one thread that gathers as many leaves has a row too.
+divided by the rate of one thread in the same turn, which evaluates one leaf at a time.
+A network gains from larger batches as well as from threads, so one thread that gathers
+as many leaves, as recipes let play do (``batch_rows``), has a row too.
 """
 
 from __future__ import annotations
