@@ -16,6 +16,15 @@ from tests.integration.runs import (
 )
 
 GAMES = 72
+METHODS = (
+    *SMALL,
+    "agent.actor.search.policy=gumbel",
+    "agent.actor.policy_surprise_share=0.5",
+    "agent.actor.value_surprise_share=0.1",
+    'agent.stages=[{"games": 40, "net": '
+    '{"kind": "resnet", "num_blocks": 2, "num_channels": 24}}]',
+)
+"""What recipes train by, and the settings of small runs leave out."""
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +88,17 @@ def test_a_run_in_two_calls_is_the_run_in_one(reference: Path, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
     assert sealed(out) == sealed(reference)
     assert weights(out) == weights(reference)
+
+
+@pytest.mark.slow
+def test_methods_of_recipes_change_no_byte_by_threads_and_calls(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    done = run_command(train_command(whole, GAMES, "--threads", "1", settings=METHODS))
+    assert done.returncode == 0, done.stderr
+    for games in (24, 48):
+        words = train_command(cut, games, "--threads", "2", settings=METHODS, cores=2)
+        done = run_command(words)
+        assert done.returncode == 0, done.stderr
+    assert len(sealed(whole)) == 3
+    assert sealed(cut) == sealed(whole)
+    assert weights(cut) == weights(whole)
