@@ -80,6 +80,21 @@ void check_rounding() {
   TENGEN_CHECK(tree.weight(tree.find(tree.total())) > 0.0f);
 }
 
+// Small weights at the borders of large nodes, behind a sum in which a float loses them.
+void check_borders() {
+  SumTree tree(1 << 20);
+  const std::vector<uint32_t> indices = {0, 65536, 131071, 131072, (1 << 20) - 1};
+  const std::vector<float> weights = {1e8f, 1.0f, 1.0f, 1.0f, 1.0f};
+  tree.set(indices, weights);
+  TENGEN_CHECK(tree.total() == 1e8 + 4.0);
+  for (size_t i = 1; i < indices.size(); ++i) {
+    const double begin = 1e8 + static_cast<double>(i) - 1.0;
+    for (const double inside : {0.01, 0.5, 0.99}) {
+      TENGEN_CHECK(tree.find(begin + inside) == indices[i]);
+    }
+  }
+}
+
 void check_resize() {
   SumTree tree(20);
   for (uint32_t i = 0; i < 20; ++i) tree.set(i, 1.0f);
@@ -100,6 +115,7 @@ int main() {
     check_against_walk(capacity);
   }
   check_rounding();
+  check_borders();
   check_resize();
   return 0;
 }
