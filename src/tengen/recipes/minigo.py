@@ -70,7 +70,7 @@ SMALL_BOARDS = {
         num_games=512,
         full_simulations=128,
         share=1.0,
-        iterations=32,
+        iterations=48,
         rates=(0.005, 0.05, 0.02, 0.005),
         boundaries=(100, 20_000, 40_000),
     ),
