@@ -24,7 +24,7 @@ METHODS = (
     'agent.stages=[{"games": 40, "net": '
     '{"kind": "resnet", "num_blocks": 2, "num_channels": 24}}]',
 )
-"""What recipes train by, and the settings of small runs leave out."""
+"""What recipes train by, and what the settings of small runs leave out."""
 
 
 @pytest.fixture(scope="module")

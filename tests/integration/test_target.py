@@ -154,6 +154,45 @@ def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
     assert mark.exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("launch", ["inline", "local"])
+def test_a_program_that_was_typed_plays_in_processes_of_the_run(
+    tmp_path: Path, launch: str
+) -> None:
+    out = tmp_path / "run"
+    engine = Path(__file__).parents[1] / "oracle" / "slow_gtp.py"
+    opponent = f"gtp:{sys.executable} {engine}"
+    words = [sys.executable, "-m", "tengen", "train", "go/5", "--out", str(out)]
+    words += ["--recipe", "mlperf_minigo_small", "--launch", launch]
+    for setting in (
+        "agent.iterations=1",
+        "agent.bootstrap=null",
+        "agent.actor.games_per_generation=8",
+        "agent.actor.full_simulations=4",
+        "agent.actor.cheap_simulations=4",
+        "agent.actor.num_slots=8",
+        "store.min_games=8",
+        "store.share=1.0",
+        f"agent.target.opponent={opponent}",
+        "agent.target.num_games=2",
+        "agent.target.chunk_games=2",
+        "agent.target.num_simulations=4",
+        "agent.target.win_rate=1.0",
+        "agent.target.confirming_games=0",
+        "inference.precision=fp32",
+    ):
+        words += ["--set", setting]
+    done = run_command(words)
+    assert done.returncode == 0, done.stderr
+    found = records(out)
+    assert found["000001.json"]["target"] == opponent
+    assert found["000001.json"]["num_games"] == 2
+    assert "result.json" in found
+    # A result is shown, as nothing is started for it.
+    shown = run_command([*words[:3], "eval", str(out)])
+    assert shown.returncode == 0, shown.stderr
+
+
 @pytest.mark.soak
 def test_several_processes_share_the_games(tmp_path: Path) -> None:
     out = tmp_path / "run"

@@ -106,12 +106,20 @@ void check_resize() {
   TENGEN_CHECK(tree.total() == 10.0);
   tree.resize(20);  // what was cut off does not come back
   TENGEN_CHECK(tree.total() == 10.0);
+  // To one and two levels of doubles below the total, and back.
+  for (const uint32_t capacity : {70000u, 3u << 20, 60000u, 100u}) {
+    tree.resize(capacity);
+    tree.set(capacity - 1, 3.0f);
+    TENGEN_CHECK(tree.total() == 13.0);
+    TENGEN_CHECK(tree.find(9.5) == 9 && tree.find(10.5) == capacity - 1);
+    tree.set(capacity - 1, 0.0f);
+  }
 }
 
 }  // namespace
 
 int main() {
-  for (const uint32_t capacity : {1u, 2u, 16u, 17u, 255u, 256u, 257u, 5000u}) {
+  for (const uint32_t capacity : {1u, 2u, 16u, 17u, 255u, 256u, 257u, 5000u, 70000u}) {
     check_against_walk(capacity);
   }
   check_rounding();

@@ -258,6 +258,7 @@ class Turns:
             **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
+            "opponent": self._config.agent.target.opponent,
         }
         report = self._handles[role].turn(
             role, self._on_progress, self._journal.death, details

@@ -75,6 +75,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         context = RoleContext(
             num_threads=num_threads,
             stop=listener.event,
+            opponent=args.opponent,
             progress=lambda report: line.tell(report.get("stage", "")),
         )
         role = make_role("eval", config, run, context)

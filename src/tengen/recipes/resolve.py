@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from tengen.config import check, check_range
@@ -14,6 +15,7 @@ from tengen.roles import RunConfig
 __all__ = [
     "check_arguments",
     "check_budget",
+    "check_typed_cluster",
     "fresh_config",
     "identity",
     "launch_for",
@@ -136,6 +138,32 @@ def sets(settings: Sequence[str], *fields: str) -> bool:
     """Returns whether a ``--set`` setting names one of the fields, or a part of one."""
     paths = [setting.partition("=")[0].strip() for setting in settings]
     return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
+
+
+def check_typed_cluster(
+    known: RunConfig, settings: Sequence[str], source: object
+) -> None:
+    """Refuses a cluster of Ray, or its environment, that only a run's file names.
+
+    A run may come from anyone. Processes of a cluster run what the cluster sends, and
+    an environment names programs and packages.
+
+    Args:
+        known: The run's config before this call.
+        settings: The call's settings.
+        source: The run, for the message.
+
+    Raises:
+        UsageError: ``run.json`` has one of the two, and this call does not set it.
+    """
+    for name in ("launch.address", "launch.runtime_env"):
+        kept = getattr(known.launch, name.removeprefix("launch."))
+        if kept and not sets(settings, name):
+            raise UsageError(
+                f"{name} ({kept}) of {source} decides which programs run, and is used "
+                f"only where it is typed; add --set {shlex.quote(f'{name}={kept}')}, "
+                f"or --set {name}= for none"
+            )
 
 
 def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:

@@ -40,6 +40,7 @@ from tengen.recipes.registry import make_config, recipe_of
 from tengen.recipes.resolve import (
     check_arguments,
     check_budget,
+    check_typed_cluster,
     fresh_config,
     identity,
     launch_for,
@@ -187,6 +188,8 @@ def train_task(
         check_machine(config.inference)
         config.agent.check_task(config)
         launch = launch or launch_for(config, has_actors=actors is not None)
+        if known is not None and launch == "ray" and not only_makes:
+            check_typed_cluster(known, settings, run.path)
         check_launch(launch, config)
         acting = config.agent.schedule(config).acting
         has_count = sets(settings, f"launch.roles.{acting}.count")

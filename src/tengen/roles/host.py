@@ -36,7 +36,8 @@ class RoleHost:
         Args:
             name: The role.
             details: ``sealed``, and perhaps the values of ``Spending.outlook``,
-                ``follow_models``, ``frames_left`` and ``saves``; see ``RoleContext``.
+                ``follow_models``, ``frames_left``, ``saves`` and ``opponent``; see
+                ``RoleContext``.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -52,6 +53,7 @@ class RoleHost:
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
+        context.opponent = details.get("opponent")
         if name not in self._roles:
             # Read here and not earlier, because the export role completes the config
             # once.

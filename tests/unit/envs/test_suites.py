@@ -160,6 +160,14 @@ def test_an_unknown_name_has_a_nearest_one(task: str, advice: str) -> None:
         envs.make(task, 1, 0)
 
 
+@pytest.mark.parametrize("level", ["../../evil", "a/../../evil", "/tmp/evil", "a//b"])
+def test_a_level_of_another_folder_is_refused(level: str) -> None:
+    with pytest.raises(
+        UsageError, match="must name a level of DeepMind Lab by letters"
+    ):
+        envs.make(f"dmlab/{level}", 1, 0)
+
+
 @pytest.mark.parametrize("task", [*PACKAGES, "dmlab/rooms_watermaze"])
 def test_a_missing_package_is_told_by_its_pip_line(
     task: str, monkeypatch: pytest.MonkeyPatch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.recipes.resolve import new_config
+from tengen.recipes.resolve import check_typed_cluster, new_config
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
 from tengen.run import RunDirectory
@@ -53,3 +53,17 @@ def test_it_refuses_what_a_run_refuses(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         new_config(task, **words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["address", "runtime_env"])
+def test_a_cluster_that_only_a_file_names_is_not_used(name: str) -> None:
+    plain = new_config("tictactoe", games=1)
+    check_typed_cluster(plain, [], "somewhere")
+    setting = f"launch.{name}=10.0.0.1:6379"
+    known = new_config("tictactoe", games=1, settings=[setting])
+    line = rf"^launch\.{name} \(10.* of somewhere .*; add --set {setting}, or --set"
+    for settings in ([], ["launch.grows=true"]):
+        with pytest.raises(UsageError, match=line):
+            check_typed_cluster(known, settings, "somewhere")
+    check_typed_cluster(known, [setting], "somewhere")
+    check_typed_cluster(known, [f"launch.{name}="], "somewhere")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -83,12 +84,18 @@ def maker_of_one(name: str) -> Callable[[], Any]:
     Raises:
         UsageError: As ``make``.
     """
+    level = name.removeprefix(_PREFIX)
+    # A level is a program, and a run's file may name it: only those of the package.
+    if re.fullmatch(r"\w+(/\w+)*", level) is None:
+        raise UsageError(
+            f'environment ("{name}") must name a level of DeepMind Lab by letters, '
+            f"digits, _ and /; correct it"
+        )
     if importlib.util.find_spec("deepmind_lab") is None:
         raise UsageError(
             f'environment ("{name}") needs a package that is missing: deepmind_lab; '
             f"build it as github.com/google-deepmind/lab says, as pip has none"
         )
-    level = name.removeprefix(_PREFIX)
     if "/" not in level:
         if level not in LEVELS:
             known = [_PREFIX + one for one in LEVELS]

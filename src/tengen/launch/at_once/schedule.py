@@ -317,6 +317,7 @@ class _AtOnce:
                 "sealed": sealed,
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
+                "opponent": self._config.agent.target.opponent,
             }
             if not worker.is_follower:
                 self._reports.begin(worker, role)

@@ -20,9 +20,14 @@ from tengen.evaluation import (
     write_games,
 )
 from tengen.evaluation.elo import Tally
+from tengen.evaluation.named_players import is_engine
 from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.targets.closed_division import open_because
-from tengen.evaluation.targets.opponent import open_opponent, opponent_digest
+from tengen.evaluation.targets.opponent import (
+    check_typed_opponent,
+    open_opponent,
+    opponent_digest,
+)
 from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 from tengen.evaluation.targets.result import current_result, target_result
@@ -326,6 +331,10 @@ class EvalRole:
 
     def _against(self) -> MatchPlayer:
         if self._opponent is None:
+            word, typed = self._target.opponent, self._context.opponent
+            if is_engine(word):
+                # Also where run.json has changed since the runner looked at it.
+                check_typed_opponent(word, typed, self._run.path, "--opponent ")
             self._opponent = open_opponent(
                 self._target,
                 self._config.task,

@@ -284,6 +284,24 @@ def test_an_opponent_that_was_replaced_makes_no_record(run, monkeypatch):
     assert not (run.eval / "target" / "000001.json").exists()
 
 
+def test_a_program_that_was_not_typed_is_not_started(run, tmp_path, monkeypatch):
+    mark = tmp_path / "mark"
+    evil = dataclasses.replace(TARGET, opponent=f"gomocup:touch {mark}")
+    for typed, why in ((None, "runs only where it is typed"), ("mcts:2", "must be")):
+        role = make_role(run, evil)
+        role._context.opponent = typed
+        with pytest.raises(UsageError, match=why):
+            role.turn()
+        assert not mark.exists()
+    started = []
+    monkeypatch.setattr(target, "open_opponent", lambda *words: started.append(words))
+    monkeypatch.setattr(target, "play_match", lambda *words, **settings: 1 / 0)
+    role._context.opponent = evil.opponent
+    with pytest.raises(ZeroDivisionError):
+        role.turn()
+    assert len(started) == 1
+
+
 def test_games_that_many_dispute_are_no_match(run, monkeypatch):
     def disputed(*words, **settings):
         report = play_match(*words, **settings)
