@@ -125,7 +125,7 @@ void bind_workers(nb::module_& m) {
       .def("variant", &GameQueue::variant, "index"_a, "The variant that a game is.")
       .def("stop", &GameQueue::stop, "Workers drop their unfinished games and end. Thread-safe.")
       .def_prop_ro("num_begun", &GameQueue::num_begun,
-                   "Games that it was given unfinished, and hands out to be gone on with.")
+                   "Games that it was given unfinished, and hands out to be resumed.")
       .def_prop_ro("stopped", &GameQueue::stopped, "Whether stop() was called.")
       .def_prop_ro("num_wanted", &GameQueue::num_wanted, "Games that it was made to hand out.");
 

@@ -6,7 +6,7 @@
 //
 // The tree is kept from ply to ply. A fast ply searches it on, without noise, and is no row. Where
 // a game has such plies, a full ply begins without a tree, and makes a simulation more for each
-// visit that the root would have had: there a game can be gone on with after a restart.
+// visit that the root would have had: there a restart can resume the game.
 
 #include <algorithm>
 #include <memory>
@@ -84,7 +84,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     return true;
   }
 
-  // Of the searched plies of a game that is gone on with.
+  // Of the searched plies of a game that is resumed.
   void count_passes(Slot& slot) {
     auto state = initial_state_of(game_, slot.record.variant);
     for (const uint16_t action : slot.record.opening) game_.apply(state, action);

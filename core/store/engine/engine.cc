@@ -62,7 +62,7 @@ bool Engine::end_session(SessionId session) {
     if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
   }
   uint64_t num_given_back = 0;
-  // Those whose steps alone are kept last, as nobody waits for them.
+  // Loans of which only the steps are kept come last, as nobody waits for their items.
   for (const bool are_over : {false, true}) {
     for (auto next = loans_.lower_bound({session, 0});
          next != loans_.end() && next->first.first == session;) {

@@ -1,6 +1,6 @@
-// Whether a state can be gone on with. Its bytes are those that somebody wrote, but a store that
-// means harm, or one with a fault, writes checksums that are right too: no number of a state is
-// used as a place before it was looked at here.
+// Whether a store can resume from a state. Right checksums prove only that the bytes are those that
+// were written: a hostile or faulty store writes right checksums too. So no number of a state is
+// used as an index before it was checked here.
 
 #include <algorithm>
 #include <cmath>

@@ -61,7 +61,7 @@ class Searches:
                     player.analyse, moves, simulations, seed, threads
                 )
                 return
-            # Left with whatever ends it: a search that fails is not gone on with.
+            # Left with whatever ends it: a search that fails is not resumed.
             with ExitStack() as stack:
                 growing = player.begin(moves, simulations, seed, threads)
                 search = await run_in_threadpool(stack.enter_context, growing)
