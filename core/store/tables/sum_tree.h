@@ -5,8 +5,7 @@
 // Source: Schaul et al. 2016, "Prioritized Experience Replay", appendix B.2.1. Differs: 16-ary,
 // and a node is the sum of its children computed anew, never a running difference, so that
 // nothing drifts however long it lives. Sums of more than 65,536 weights are double: by float sums
-// the last items of a large node were never drawn among 100 million equal ones, and their neighbour
-// up to five times as often as it should. Below, a share is off by some thousandths at most.
+// the last items of a large node were never drawn among 100 million equal ones.
 
 #include <cstdint>
 #include <span>
