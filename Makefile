@@ -96,7 +96,7 @@ lint: $(INSTALLED)
 	@$(BIN)/ruff format --check .
 	@cp "$$($(BIN)/python -c 'import pathlib, tengen._core as core; print(pathlib.Path(core.__file__).parent / "_core.pyi")')" src/tengen/
 	@$(BIN)/mypy
-	@$(BIN)/mypy benchmarks/*/*.py
+	@$(BIN)/mypy benchmarks/*/*.py benchmarks/*/*/*.py
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
 format: $(INSTALLED)

@@ -50,6 +50,13 @@ def start(
         )
 
 
+def stop(run: subprocess.Popen[bytes]) -> int:
+    """Ends a run, which else goes on in its own session; returns its exit code."""
+    if run.poll() is None:
+        run.send_signal(signal.SIGINT)
+    return run.wait(120)
+
+
 def children(out: Path) -> list[int]:
     """Returns the processes of roles of the run."""
     found = []
@@ -72,24 +79,26 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
     counts = {"kills": 0, "interrupted": 0, "killed_whole": 0}
     frames = "100M"
     run = start(out, args, args.seed, frames)
-    while (now := time.monotonic()) < until:
-        assert run.poll() is None, f"it ended, see {out.with_suffix('.log')}"
-        if now >= half_s:
-            run.send_signal(signal.SIGINT)
-            assert run.wait(120) == 130
-            run, half_s = start(out, args, args.seed, frames), until
-            counts["interrupted"] += 1
-        elif now >= last_s:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.wait()
-            run, last_s = start(out, args, args.seed, frames), until
-            counts["killed_whole"] += 1
-        elif found := children(out):
-            os.kill(draws.choice(found), signal.SIGKILL)
-            counts["kills"] += 1
-        time.sleep(draws.uniform(0.5, 1.5) * args.every)
-    run.send_signal(signal.SIGINT)
-    assert run.wait(120) == 130
+    try:
+        while (now := time.monotonic()) < until:
+            assert run.poll() is None, f"it ended, see {out.with_suffix('.log')}"
+            if now >= half_s:
+                run.send_signal(signal.SIGINT)
+                assert run.wait(120) == 130
+                run, half_s = start(out, args, args.seed, frames), until
+                counts["interrupted"] += 1
+            elif now >= last_s:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+                run, last_s = start(out, args, args.seed, frames), until
+                counts["killed_whole"] += 1
+            elif found := children(out):
+                os.kill(draws.choice(found), signal.SIGKILL)
+                counts["kills"] += 1
+            time.sleep(draws.uniform(0.5, 1.5) * args.every)
+    finally:
+        exit_code = stop(run)
+    assert exit_code == 130
     return counts
 
 
@@ -139,6 +148,8 @@ def main() -> int:
     parser.add_argument("--undisturbed", type=int, default=2, help="runs beside it")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    # SIGTERM, as Ctrl-C, is to end the run too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     killed = args.out / "killed"
     counts = storm(killed, args)
     returns, frames = curve(killed)
@@ -148,7 +159,11 @@ def main() -> int:
     assert not any(path.exists() for path in left), "memory was left behind"
     for seed in range(args.seed + 1, args.seed + 1 + args.undisturbed):
         out = args.out / f"undisturbed-{seed}"
-        assert start(out, args, seed, frames).wait() == 0
+        undisturbed = start(out, args, seed, frames)
+        try:
+            assert undisturbed.wait() == 0
+        finally:
+            stop(undisturbed)
         points[out.name], _ = curve(out)
     scores = {name: score(args.out / name) for name in points}
     counts["deaths"] = sum(

@@ -10,6 +10,7 @@ processes of their own, are killed when their time is over, and each prints a li
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import os
@@ -45,6 +46,16 @@ TRAIN_SETTINGS = (
     "agent.rating.time_share=0",
     "agent.rating.final_games=0",
 )
+
+
+def sources_sha256() -> str:
+    """Returns the hash of all that the core is built from."""
+    digest = hashlib.sha256((ROOT / "CMakeLists.txt").read_bytes())
+    for path in sorted((ROOT / "core").rglob("*")):
+        if path.is_file():
+            digest.update(str(path.relative_to(ROOT)).encode() + b"\0")
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 class StageError(Exception):
@@ -137,8 +148,9 @@ class Bench:
             return f"unknown: {error}"
 
     def build(self) -> dict[str, object]:
-        """Builds the core, or takes the one of an earlier call in ``--core``."""
-        kept = None if self.args.core is None else Path(self.args.core)
+        """Builds the core, or takes one of the same sources from ``--core``."""
+        sources = sources_sha256()
+        kept = None if self.args.core is None else Path(self.args.core) / sources
         missing = [name for name in MODULES if not importlib.util.find_spec(name)]
         cmake = tool("cmake")
         missing += ["cmake"] if cmake is None else []
@@ -316,7 +328,7 @@ def main() -> int:
     )
     parser.add_argument("--batch", type=int, default=4096, help="of a step (4096)")
     parser.add_argument(
-        "--core", help="folder for the built core; one in it is taken as it is"
+        "--core", help="folder that keeps built cores; one of these sources is taken"
     )
     parser.add_argument("--set", action="append", default=[], help="for the training")
     args = parser.parse_args()

@@ -18,7 +18,8 @@ of MLPerf's.
 The same command goes on: a run that has its result is not made again, and one that was
 stopped goes on by its own files. What it stood still is in its time, as its clock runs.
 ``cpu_seconds`` are those of all calls of a run, evaluation included;
-``cpu_seconds_to_pass`` are those until the model that passed was made.
+``cpu_seconds_to_pass`` are those until the model that passed was made, with the
+evaluation of an earlier call, where the run was trained on after one.
 ``--restart-one`` kills the first run, all its processes by SIGKILL, some seconds after
 its third model was published, and gives the same command again. ``FOLDER/runs.csv`` has
 the table. The exit code is 1 where a run failed, and where more did not pass than a

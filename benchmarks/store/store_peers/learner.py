@@ -61,7 +61,7 @@ def main() -> None:
     for seed in range(_TABLE.num_items // _BLOCK):
         peer.insert(transitions(seed))
     peer.flush()
-    step = Learner().step
+    step: Step = Learner().step
     if args.accelerator_ms:
         step = sleeper(args.accelerator_ms / 1e3)
     row = {"figure": "learn", "accelerator_ms": args.accelerator_ms}
@@ -121,7 +121,7 @@ class Learner:
         losses = nn.functional.smooth_l1_loss(q, wanted, reduction="none")
         loss = (losses * weight).mean()
         self._optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         self._num_steps += 1
         if self._num_steps % _TARGET_EVERY == 0:

@@ -71,7 +71,7 @@ def print_learners(learners: dict[tuple[str, float], list[dict[str, Any]]]) -> N
 
 
 def median(rows: list[dict[str, Any]], value: Any) -> float:
-    return statistics.median(value(row) for row in rows)
+    return float(statistics.median(value(row) for row in rows))
 
 
 def spread(values: list[float]) -> str:
