@@ -212,10 +212,11 @@ def train_task(
             changing.release()
         run.write_code()
         run.clear_stop()
+        # Also where only the config is written, which roles by themselves train by.
+        if config.agent.iterations or (known and known.agent.iterations):
+            note_call(run, to_dict(config), trains=not only_makes)
         if only_makes:
             return _made(run, None if known is None else config_changes(known, config))
-        if config.agent.iterations:
-            note_call(run, to_dict(config))
         models = config.agent.iterations or None
         if minutes is None and games is None and frames is None and models is None:
             minutes = config.minutes

@@ -1,7 +1,8 @@
 """The times of a run, for runs whose result is a time (MLPerf).
 
-``RUN/eval/calls.json`` says when each call of ``tengen train`` began, and which of its
-settings MLPerf's closed division forbids. ``RUN/eval/began.json`` says when the learner
+``RUN/eval/calls.json`` says when each call of ``tengen train`` began, whether it
+trained or only wrote the config, for roles by themselves, and which of its settings
+MLPerf's closed division forbids. ``RUN/eval/began.json`` says when the learner
 began. Once training has ended, ``RUN/eval/target/clock.json`` and ``generations.jsonl``
 are made from these files and the models, for the run's log.
 """
@@ -42,18 +43,25 @@ _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
 _ADVICE = "restore it from a copy; without it the run has no result"
 
 
-def note_call(run: RunDirectory, config: Mapping[str, Any]) -> None:
+def note_call(
+    run: RunDirectory, config: Mapping[str, Any], *, trains: bool = True
+) -> None:
     """Records that a call of ``tengen train`` begins; the call holds the run's lock.
 
     Args:
         run: The run.
         config: The run's config in this call, as JSON values.
+        trains: Whether the call trains; if not, it only writes the config.
 
     Raises:
         UsageError: The file is of a newer schema.
         RunError: It is damaged, or the disk refuses.
     """
-    call = {"at": round(time.time(), 3), "open_because": open_because(config)}
+    call = {
+        "at": round(time.time(), 3),
+        "trains": trains,
+        "open_because": open_because(config),
+    }
     calls = [*_calls(run), call]
     _publish(run, _CALLS, {"calls": calls})
 
@@ -136,7 +144,7 @@ def publish_history(run: RunDirectory) -> None:
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     publish_file(files.folder / _GENERATIONS, text.encode())
-    calls = [float(call["at"]) for call in _calls(run)]
+    calls = [float(call["at"]) for call in _calls(run) if call["trains"]]
     first_model_at = metas[0][1].made_at if metas else None
     clock_at = read_clock(run)
     # A run that learns from imported games publishes its first model while the clock
@@ -182,11 +190,13 @@ def _calls(run: RunDirectory) -> list[dict[str, Any]]:
         return [
             {
                 "at": float(call["at"]),
+                # Earlier versions recorded no other calls.
+                "trains": bool(call.get("trains", True)),
                 "open_because": [str(reason) for reason in call["open_because"]],
             }
             for call in content["calls"]
         ]
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise RunError(f"calls ({path}) are damaged; {_ADVICE}") from None
 
 

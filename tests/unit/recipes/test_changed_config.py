@@ -13,6 +13,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
 from tengen.roles import config_changes, read_config
+from tengen.roles.clock import run_open_because
 from tengen.run import RunDirectory
 
 
@@ -42,6 +43,29 @@ def test_it_says_what_it_changed(
     assert capsys.readouterr().out == (
         f"{out} is as it was, nothing is changed; {names} go on with it\n"
     )
+
+
+def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path: Path) -> None:
+    def written(*settings: str) -> list[str]:
+        out = tmp_path / "run"
+        needs_none = "agent.target.needs_opponent=false"
+        train_task(
+            "go/5",
+            recipe="mlperf_minigo_small",
+            out=out,
+            games=0,
+            devices="cpu",
+            settings=(needs_none, *settings),
+        )
+        told = run_open_because(RunDirectory(out))
+        return [reason for reason in told if "num_generations" in reason]
+
+    assert written() == []
+    other = "store.num_generations (4) is 5 in the closed division"
+    # Also where the call hides that it is a run of the benchmark.
+    hidden = ("agent.iterations=0", "agent.target.opponent=")
+    assert written("store.num_generations=4", *hidden) == [other]
+    assert written("store.num_generations=5", "agent.iterations=8") == [other]
 
 
 def test_each_field_is_named_by_its_path() -> None:

@@ -18,6 +18,7 @@ from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.played_game import PlayedGame
 from tengen.run import (
+    NumberedFolder,
     RunDirectory,
     publish_file,
     publish_json,
@@ -90,6 +91,10 @@ class TargetFiles:
 
     def __init__(self, run: RunDirectory) -> None:
         self.folder = run.eval / "target"
+        self._told = {
+            False: NumberedFolder(run.games / "target"),
+            True: NumberedFolder(run.games / "target-confirm"),
+        }
 
     def make(self) -> None:
         """Makes the folder.
@@ -136,6 +141,16 @@ class TargetFiles:
         for path in self.folder.iterdir():
             if path.is_dir():
                 remove_directory(path)
+
+    def told_games(self, *, confirms: bool) -> NumberedFolder:
+        """Returns the folder of games for people, of all matches or confirming ones."""
+        return self._told[confirms]
+
+    def clear_told_games(self) -> None:
+        """Removes the games for people, of all matches."""
+        for folder in self._told.values():
+            for number in folder.numbers():
+                remove_directory(folder.entry(number))
 
     def has_games(self, name: str, chunk: int) -> bool:
         """Returns whether the games of a part are there."""

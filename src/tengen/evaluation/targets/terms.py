@@ -63,11 +63,14 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
     """Fixes the terms; see ``check_terms``. Any number of processes may, at once.
 
+    Games in ``RUN/games`` go first: they are those of terms that were removed.
+
     Raises:
         UsageError: Others are fixed.
         RunError: The file is damaged, or the disk refuses.
     """
     if not check_terms(files, config, play):
+        files.clear_told_games()
         content = {"schema": TARGET_SCHEMA, **_terms(config, play)}
         publish_json(files.folder / _FILE, content)
 

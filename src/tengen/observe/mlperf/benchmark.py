@@ -32,6 +32,7 @@ _KEYS = {
     "boundaries": "learner.optimizer.boundaries",
     "weight_decay": "learner.optimizer.weight_decay",
     "min_games": "store.min_games",
+    "iterations": "agent.iterations",
     "target_games": "agent.target.num_games",
     "seed": "seed",
 }
@@ -53,6 +54,8 @@ class Settings:
     """Of the weights."""
     min_games: int
     """Games that a generation has at least."""
+    iterations: int
+    """Models that the run is to have."""
     target_games: int
     """Games of a model against the target."""
     seed: int
@@ -82,7 +85,7 @@ class BenchmarkRun:
     evaluated: tuple[Evaluated, ...]
     """The models that met the target, in order of their numbers."""
     result: TargetResult | None
-    """None while models are to be evaluated."""
+    """None while models are to be trained or evaluated."""
 
     @property
     def passed(self) -> Evaluated | None:
@@ -113,13 +116,16 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
             "(agent.target.opponent) after training,"
         )
         raise _no_benchmark(run, what)
+    result = read_result(folder)
+    if result is not None and result.iterations != settings.iterations:
+        result = None  # of a run of fewer models, which was given more since
     found = BenchmarkRun(
         settings=settings,
         platform=_platform(run),
         clock=clock,
         generations=tuple(read_generations(folder)),
         evaluated=tuple(read_evaluated(folder)),
-        result=read_result(folder),
+        result=result,
     )
     _check_result(run, found)
     return found

@@ -43,7 +43,8 @@ from tengen.roles.clock import (
 )
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.role import Report, RoleContext
-from tengen.run import NumberedFolder, RunDirectory, WriterLock, storage_error
+from tengen.run import RunDirectory, WriterLock, storage_error
+from tengen.run.publish import remove_directory
 
 __all__ = ["EvalRole"]
 
@@ -198,9 +199,16 @@ class EvalRole:
             )
         except MatchStopped:
             return {"model": match.model, "stopped": True}
-        self._context.write(
-            lambda: self._files.publish_games(match.name, chunk, report.games, began_at)
-        )
+        try:
+            self._context.write(
+                lambda: self._files.publish_games(
+                    match.name, chunk, report.games, began_at
+                )
+            )
+        except RunError:
+            # Once there is a result, any process clears what was played ahead.
+            if current_result(self._files, self._iterations) is None:
+                raise
         return {
             "model": match.model,
             "part": chunk,
@@ -272,15 +280,15 @@ class EvalRole:
 
     def _keep(self, match: TargetMatch, played: list[PlayedGame]) -> None:
         """Writes the games to ``RUN/games/target``, for people."""
-        name = "target-confirm" if match.confirms else "target"
-        folder = NumberedFolder(self._run.games / name)
+        folder = self._files.told_games(confirms=match.confirms)
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise storage_error(folder.path, error) from error
-        # After a kill before the record was written, the games may be there already.
+        # After a kill before the record was written, games may be there already, of
+        # parts that were played again since.
         if folder.entry(match.model).exists():
-            return
+            remove_directory(folder.entry(match.model))
         names = (f"{match.model:06d}", self._target.opponent)
         self._context.write(
             lambda: folder.publish(

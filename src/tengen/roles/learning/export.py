@@ -45,6 +45,9 @@ _MIN_INT8_ROWS = 48
 class ExportRole:
     """Exports the averaged weights of new checkpoints; see ``Role``.
 
+    A checkpoint in the middle of a pass is left out, if models are made of whole passes
+    alone (``ExperienceConfig.has_passes``): the end of the pass makes the model.
+
     Each exported model is compared with its torch source, on positions of games, before
     it is published. In a run in int8 it is also quantised, on positions of the newest
     generation. If int8 loses too much, and for the first model, which has no games yet,
@@ -82,17 +85,24 @@ class ExportRole:
         if number is None:
             self.waits_for = "there is no checkpoint; run tengen learn first"
             return None
-        self.waits_for = (
-            f"checkpoint ({number:06d}) is exported already; run tengen learn first"
-        )
         known = number, next_number(self._run)
         if known == self._exported:
             return None
         number, saved = _read_newest(self._run, number)
+        self.waits_for = (
+            f"checkpoint ({number:06d}) is exported already; run tengen learn first"
+        )
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
             if self._config.inference.has_auto and self._inputs:
                 self._choose_again()
+            return None
+        if saved.extra.get("is_in_pass", False):
+            self._exported = known
+            self.waits_for = (
+                f"checkpoint ({number:06d}) is in the middle of a pass; run tengen "
+                f"learn first"
+            )
             return None
         self.waits_for = ""
         meta = ModelMeta(

@@ -50,7 +50,8 @@ class LearnRole:
     A turn ends when the samples that the rate limiter allows are used, or after an
     epoch of samples; the next turn goes on with the rest. A stopped turn writes a
     checkpoint and the next turn goes on from it, with the same bits as without the
-    stop. A killed turn is redone. If the acting role is in this process and computes by
+    stop; if models are made of whole passes alone, that checkpoint becomes no model. A
+    killed turn is redone. If the acting role is in this process and computes by
     torch, as in environments whose roles take turns, it acts by the learner's own
     network. Then a turn that is not the last writes a checkpoint only if the last one
     is some seconds old, and a kill loses the turns since that checkpoint; ``close``
@@ -94,6 +95,8 @@ class LearnRole:
         self._goes_on = context.at_once and bool(self._schedule.serving)
         self._acts_here = self._schedule.is_shared and not context.at_once
         self._hands_over = self._acts_here and not needs_graph(config.inference)
+        # Whether the last turn was stopped before the end of its pass.
+        self._is_in_pass = bool(extra.get("is_in_pass", False))
         # Whether a turn did something that no checkpoint has; and whether the last turn
         # ended normally, so that its state can be saved.
         self._is_unsaved = False
@@ -158,6 +161,9 @@ class LearnRole:
         self._is_whole = False
         metrics = self._learn(num_steps)
         self._is_whole = True
+        self._is_in_pass = (
+            self._config.store.has_passes and metrics["num_steps"] < num_steps
+        )
         self._times["learned_to_at"] = round(time.time(), 3)
         if self._leading is not None:
             self._leading.team.check_same()
@@ -368,6 +374,7 @@ class LearnRole:
             "core_minutes": self._core_minutes,
             "generation": self._generation,
             "grown_at": self._grown_at,
+            "is_in_pass": self._is_in_pass,
             "table": table,
             "data": {name: described[name] for name in _DATA if name in described},
             "times": dict(self._times),

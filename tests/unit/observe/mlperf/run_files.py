@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {
         },
     },
     "store": {"kind": "generations", "min_games": 8192},
-    "agent": {"target": {"opponent": "target", "num_games": 256}},
+    "agent": {"iterations": 4, "target": {"opponent": "target", "num_games": 256}},
     "seed": 7,
 }
 CODE = "tengen: 0.1.0\nmachine: a machine of two cores\n\nmachine: another\n"

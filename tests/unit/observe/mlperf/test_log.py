@@ -127,6 +127,12 @@ def unfinished(run: RunDirectory) -> None:
     (run.eval / "target" / "result.json").unlink()
 
 
+def given_more(run: RunDirectory) -> None:
+    """More models are asked for since the evaluation of four, which none passed."""
+    no_pass(run)
+    with_config(run, "agent", "iterations", 8)
+
+
 def not_begun(run: RunDirectory) -> None:
     unfinished(run)
     put(run, "clock.json", clock(init_ended_at=None, clock_at=None))
@@ -195,6 +201,7 @@ def test_the_command_says_what_the_log_tells(run, capsys):
     [
         (no_pass, "aborted", "closed division, no model passed"),
         (unfinished, "unfinished", "open division, models are to be evaluated"),
+        (given_more, "unfinished", "open division, models are to be evaluated"),
     ],
 )
 def test_the_command_says_what_is_not_there(

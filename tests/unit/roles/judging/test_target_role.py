@@ -253,6 +253,38 @@ def test_a_result_is_made_anew_for_more_models(run):
     assert [json.loads(line)["num_steps"] for line in lines] == [1] * 5
 
 
+def test_the_games_of_another_target_take_the_place_of_all(run):
+    finish(run)
+    before = {path.parent.name: path for path in run.games.glob("target/*/*")}
+    first = before["000001"].read_bytes()
+    shutil.rmtree(run.eval / "target")
+    # So low that the first model passes, and is the only one that is played.
+    finish(run, dataclasses.replace(TARGET, opponent="mcts:5", win_rate=0.01))
+    told = {path.parent.name for path in run.games.glob("target/*/*")}
+    assert told == {"000001"} < set(before)
+    assert before["000001"].read_bytes() != first
+    confirmed = run.games.glob("target-confirm/*/*")
+    assert {path.parent.name for path in confirmed} == {"000001"}
+
+
+def test_a_part_that_a_result_overtook_is_dropped(run, monkeypatch):
+    role = make_role(run)
+
+    def gone(*words):
+        raise RunError("the folder is gone")
+
+    def overtaken(*words):
+        role._files.publish_result({"iterations": 4})
+        gone()
+
+    monkeypatch.setattr(role._files, "publish_games", gone)
+    with pytest.raises(RunError, match="the folder is gone"):
+        role.turn()
+    monkeypatch.setattr(role._files, "publish_games", overtaken)
+    assert (role.turn() or {})["part"] == 0
+    assert role.turn() is None
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -343,6 +375,10 @@ def test_a_run_is_open_by_what_any_call_had(run):
     told = clock.run_open_because(run)
     assert "agent.actor.full_simulations (None) is 800 in the closed division" in told
     assert not any(reason.startswith("agent.target.") for reason in told)
+    # Roles by themselves train by what a call only wrote; that call is no restart.
+    note_call(run, {"store": {"share": 0.9}}, trains=False)
+    told = clock.run_open_because(run)
+    assert "store.share (0.9) is 0.3 in the closed division" in told
     (run.eval / "began.json").unlink()
     assert "the time was not recorded" in clock.run_open_because(run)[-1]
     finish(run)

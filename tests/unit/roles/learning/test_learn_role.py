@@ -10,6 +10,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.learners import LearnerConfig
+from tengen.models.load import read_meta
 from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -87,3 +88,44 @@ def test_an_epoch_is_a_batch_or_more() -> None:
     assert LearnerConfig(batch_size=7, epoch_samples=7).epoch_samples == 7
     with pytest.raises(UsageError, match=r"epoch_samples \(6\) must be at least 7, "):
         LearnerConfig(batch_size=7, epoch_samples=6)
+
+
+def test_a_pass_that_was_stopped_makes_one_model(tmp_path: Path) -> None:
+    """That of its end; meanwhile the checkpoint of the stop is no model."""
+    config = override(
+        make_config("go/5", None, "mlperf_minigo_small"),
+        (f"learner.batch_size={BATCH}", "learner.num_shards=1", "store.min_games=24"),
+    )
+    config = dataclasses.replace(config, net=parse_net("2x8"))
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, config)
+    made = []
+    for is_stopped in (True, False):
+        context = RoleContext()
+        learn = make_role("learn", config, run, context)
+        export = make_role("export", config, run, RoleContext())
+        if is_stopped:
+            learn.turn()
+            assert (export.turn() or {})["candidate"] == 0
+            write_generation(run.experience, 1, 24, name=config.task)
+            context.progress = lambda report, stop=context.stop: stop.set()
+        made.append(dict(learn.turn() or {}))
+        # Twice: what is not exported now is not exported at the next look either.
+        reports = [export.turn(), export.turn()]
+        if is_stopped:
+            assert reports == [None, None]
+            assert export.waits_for == (
+                "checkpoint (000001) is in the middle of a pass; run tengen learn first"
+            )
+        else:
+            assert reports[1] is None
+            assert (reports[0] or {})["candidate"] == 1
+        learn.close()
+        export.close()
+    assert made[0]["num_steps"] > 0 < made[0]["steps_left"]
+    assert made[1]["steps_left"] == 0
+    meta = read_meta(run.candidates.entry(1))
+    assert meta.num_steps == made[0]["num_steps"] + made[1]["num_steps"]
+    assert meta.origin is not None
+    # The generation of the model that the random games name.
+    assert meta.origin.pass_generation == 3
