@@ -155,6 +155,23 @@ def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games() -> None:
     assert abs(np.mean(errors["smoothed"])) < 10.0
 
 
+def test_the_smoothed_crossing_of_a_steep_rise_is_the_likeliest() -> None:
+    """By a search of all curves: whole steps of Newton's method go too far here."""
+    wins = [0] * 23 + [1, 6, 68, 232]
+    records = [record(m, won, 256) for m, won in enumerate(wins, 1)]
+    made = np.array([one.made_at for one in records])
+    points = np.array(wins) + 0.5
+    best = max(
+        (float(points @ odds - 257 * np.logaddexp(0, odds).sum()), crossing)
+        for crossing in np.linspace(made[0], made[-1], 800)
+        for rise in np.geomspace(1e-3, 1.0, 200)
+        for odds in [rise * (made - crossing)]
+    )[1]
+    found = smoothed_crossing(records, 0.5)
+    assert found is not None
+    assert abs(found - best) < (made[-1] - made[0]) / 400
+
+
 def test_there_is_no_crossing_of_what_does_not_rise_that_far() -> None:
     assert smoothed_crossing([], 0.5) is None
     assert smoothed_crossing([record(1, 50)], 0.5) is None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tengen.evaluation.targets.config import TargetConfig
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
@@ -14,6 +15,7 @@ from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 __all__ = ["TargetMatch", "evaluated", "open_matches", "smoothed_crossing"]
 
 _MAX_STEPS = 100
+_SMALL = 1e-10
 _BEYOND = 0.25
 """Part of the time of the models evaluated that a crossing may lie behind the last."""
 
@@ -140,6 +142,11 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
+
+    def log_likelihood(weights: NDArray[np.float64]) -> float:
+        odds = columns @ weights
+        return float((num_games + 1) @ (share * odds - np.logaddexp(0.0, odds)))
+
     for _ in range(_MAX_STEPS):
         expected = 1 / (1 + np.exp(-columns @ weights))
         slope = columns.T @ ((num_games + 1) * (share - expected))
@@ -149,9 +156,16 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:
             return None
-        weights += np.clip(step, -2.0, 2.0)
-        if np.abs(step).max() < 1e-10:
+        # A whole step may go too far where the curve is steep. The likelihood is
+        # concave, so that some part of the step raises it.
+        before = log_likelihood(weights)
+        while np.abs(step).max() >= _SMALL and log_likelihood(weights + step) < before:
+            step /= 2
+        weights += step
+        if np.abs(step).max() < _SMALL:
             break
+    else:
+        return None
     intercept, rise = weights
     if not np.isfinite(weights).all() or rise <= 0:
         return None
