@@ -144,6 +144,7 @@ def play_match(
     num_simulations: int = 64,
     seed: int = 0,
     num_threads: int = 1,
+    num_slots: int | None = None,
     opening_plies: int = 2,
     book: Book | None = None,
     played: Sequence[PlayedGame] = (),
@@ -168,6 +169,8 @@ def play_match(
             MAX_SEED.
         num_threads: Threads that play, 1 to MAX_THREADS. Beside them each has the
             threads that its players' trees ask for.
+        num_slots: Most games that a thread plays at once, at least 1, fewer where an
+            engine plays; a batch has rows of all of them. None: enough for a processor.
         opening_plies: Random plies that each game begins with; none ends a game. 0
             without a book is the empty board.
         book: Openings that come before them, a pair of games each; all are played
@@ -193,6 +196,7 @@ def play_match(
         ("num_games", num_games, 1, MAX_GAMES),
         ("seed", seed, 0, MAX_SEED),
         ("num_threads", num_threads, 1, MAX_THREADS),
+        ("num_slots", _NUM_SLOTS if num_slots is None else num_slots, 1, MAX_GAMES),
     )
     for name, value, low, high in ranges:
         check_range(name, value, low, high)
@@ -212,9 +216,10 @@ def play_match(
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
     # No more than a thread's share of a short match, or the first would take it all.
-    num_slots = min(
-        _NUM_ENGINE_SLOTS if has_engine else _NUM_SLOTS, -(-num_left // num_threads)
-    )
+    most = _NUM_SLOTS if num_slots is None else num_slots
+    if has_engine:
+        most = min(most, _NUM_ENGINE_SLOTS)
+    num_slots = min(most, -(-num_left // num_threads))
     tables = [
         _Table(
             [

@@ -119,7 +119,8 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            target=TargetConfig(needs_opponent=True),
+            # Parts that fill a GPU: four leaves of 64 games.
+            target=TargetConfig(needs_opponent=True, chunk_games=64),
         ),
         store=GenerationsConfig(),
         learner=LearnerConfig(

@@ -107,7 +107,11 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
 
 
 def open_opponent(
-    config: TargetConfig, task: str, play: PlayConfig, num_threads: int
+    config: TargetConfig,
+    task: str,
+    play: PlayConfig,
+    num_threads: int,
+    devices: str | None = None,
 ) -> MatchPlayer:
     """Returns the player. Blocks while a model is read and compiled.
 
@@ -116,9 +120,11 @@ def open_opponent(
         task: What is played.
         play: How an opponent that is a network searches.
         num_threads: Threads that will evaluate at the same time.
+        devices: Where a tengen model computes, as for ``open_for_play``. An ONNX graph
+            computes on the CPU.
 
     Raises:
-        UsageError: It is gone.
+        UsageError: It is gone, or the GPU is not here.
         RunError: The backend refuses the model.
     """
     word = config.opponent
@@ -132,7 +138,7 @@ def open_opponent(
     # model may be of other rules or planes, or of all boards, until it plays.
     typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
-        found, word, num_threads=num_threads, play=play, task=typed
+        found, word, num_threads=num_threads, play=play, task=typed, devices=devices
     )
     return player.playing(task)
 

@@ -32,7 +32,7 @@ from tengen.evaluation.targets.order import TargetMatch, open_matches
 from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 from tengen.evaluation.targets.result import current_result, target_result
 from tengen.evaluation.targets.terms import check_terms, keep_terms
-from tengen.inference import open_backend, search_outputs
+from tengen.inference import InferenceConfig, open_backend, search_outputs
 from tengen.models import load_model
 from tengen.models.load import read_meta
 from tengen.roles.clock import (
@@ -51,6 +51,11 @@ __all__ = ["EvalRole"]
 _LOOK_S = 0.2
 _AHEAD = 2
 """Most matches that a process works on beyond the first open one."""
+_GPU_THREADS = 2
+"""Threads of a part where models compute on a GPU: one searches while the GPU answers
+the other. More would make smaller batches of the same games."""
+_GPU_SLOTS = 256
+"""Most games at once of such a thread."""
 _NAMES = 64
 """Number of lock names. Two parts with the same name are played one after the other."""
 _MAX_ODD = 0.02
@@ -98,6 +103,15 @@ class EvalRole:
         self._files.make()
         check_terms(self._files, self._target, self._searches)
         self._game = games.open_game(config.task)
+        self._num_threads = context.num_threads
+        self._num_slots: int | None = None
+        self._devices: str | None = None
+        inference = self._inference()
+        if inference.is_on_gpu:
+            self._devices = inference.devices
+            # The games of a part share few large batches.
+            self._num_threads = min(context.num_threads, _GPU_THREADS)
+            self._num_slots = _GPU_SLOTS
         self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
         self._model: tuple[int, ModelPlayer] | None = None
@@ -193,7 +207,8 @@ class EvalRole:
                 num_games=num_games,
                 num_simulations=self._target.num_simulations,
                 seed=match.seed(self._config.seed, chunk),
-                num_threads=self._context.num_threads,
+                num_threads=self._num_threads,
+                num_slots=self._num_slots,
                 opening_plies=self._target.opening_plies,
                 watch=watch,
             )
@@ -327,8 +342,8 @@ class EvalRole:
             )
             backend = open_backend(
                 model.path,
-                newest_inference(self._run, self._config),
-                self._context.num_threads,
+                self._inference(),
+                self._num_threads,
                 outputs=search_outputs(scores=self._play.search.score_weight > 0),
             )
             player = ModelPlayer(
@@ -336,6 +351,13 @@ class EvalRole:
             )
             self._model = number, player
         return self._model[1]
+
+    def _inference(self) -> InferenceConfig:
+        """Returns the newest settings, on one device: of several GPUs its own."""
+        inference = newest_inference(self._run, self._config)
+        devices = inference.devices.split(",")
+        device = devices[self._context.index % len(devices)]
+        return dataclasses.replace(inference, devices=device)
 
     def _against(self) -> MatchPlayer:
         if self._opponent is None:
@@ -347,7 +369,8 @@ class EvalRole:
                 self._target,
                 self._config.task,
                 self._play,
-                self._context.num_threads,
+                self._num_threads,
+                devices=self._devices,
             )
         return self._opponent
 

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.evaluation import TargetConfig, play_match
+from tengen.evaluation import MatchStopped, TargetConfig, play_match
 from tengen.evaluation.targets import terms
+from tengen.inference import InferenceConfig
 from tengen.recipes import make_config
 from tengen.roles import clock, write_config
 from tengen.roles.clock import begin_clock, note_call
@@ -267,6 +268,44 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
     assert {path.parent.name for path in confirmed} == {"000001"}
 
 
+@pytest.mark.parametrize(
+    ("devices", "index", "asked"),
+    [
+        ("cpu", 1, {"num_threads": 6, "num_slots": None, "devices": None}),
+        # Both players on the process's own GPU, in few and large batches.
+        (
+            "cuda:0,cuda:1",
+            3,
+            {"num_threads": 2, "num_slots": 256, "devices": "cuda:1"},
+        ),
+    ],
+)
+def test_a_gpu_gets_large_batches(run, monkeypatch, devices, index, asked):
+    found = {}
+
+    def opened(config, task, play, num_threads, devices):
+        found.update(opponent_threads=num_threads, devices=devices)
+
+    def played(game, a, b, *, num_threads, num_slots, **others):
+        found.update(num_threads=num_threads, num_slots=num_slots)
+        raise MatchStopped
+
+    monkeypatch.setattr(target, "open_opponent", opened)
+    monkeypatch.setattr(target, "play_match", played)
+    config = make_config("connect4", None, None)
+    agent = dataclasses.replace(config.agent, target=TARGET, iterations=4)
+    inference = InferenceConfig(
+        devices=devices, backend="torch", precision="fp32", batch_shape="dynamic"
+    )
+    config = dataclasses.replace(config, agent=agent, inference=inference)
+    write_config(run, config)
+    context = RoleContext(num_threads=6, index=index)
+    role = target.EvalRole(config, run, context)
+    assert role.turn() == {"model": 1, "stopped": True}
+    assert found == {**asked, "opponent_threads": asked["num_threads"]}
+    assert role._inference().devices == (asked["devices"] or "cpu")
+
+
 def test_a_part_that_a_result_overtook_is_dropped(run, monkeypatch):
     role = make_role(run)
 
@@ -326,7 +365,7 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path, monkeypatch)
             role.turn()
         assert not mark.exists()
     started = []
-    monkeypatch.setattr(target, "open_opponent", lambda *words: started.append(words))
+    monkeypatch.setattr(target, "open_opponent", lambda *words, **_: started.append(words))
     monkeypatch.setattr(target, "play_match", lambda *words, **settings: 1 / 0)
     role._context.opponent = evil.opponent
     with pytest.raises(ZeroDivisionError):
