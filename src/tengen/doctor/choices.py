@@ -54,7 +54,7 @@ def _device(device: str) -> Finding:
 
 def _inference(device: str) -> Finding:
     if device != "cpu":
-        return Finding("torch on the GPU, fp32 or bf16 as a trial finds faster")
+        return Finding("torch on the GPU, bf16 where the GPU computes in it, else fp32")
     if not is_installed():
         return Finding(
             "torch, fp32 or bf16 as a trial finds faster, for OpenVINO is not here",

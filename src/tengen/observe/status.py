@@ -215,7 +215,7 @@ def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
     return (
         f"{num_candidates} for the gate, which is too slow and will pass over all but "
         "the newest; give tengen gate more --threads, or lower --set "
-        "gate.num_simulations"
+        "agent.gate.num_simulations"
     )
 
 

@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (a GPU where there is one; the code for "
-        "GPUs has run on one GPU for minutes only)",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (for a game a GPU where there is one; the "
+        "code for GPUs has run on one GPU for minutes only)",
     )
     parser.add_argument(
         "--set",

@@ -180,6 +180,23 @@ def test_the_learner_makes_the_run_and_saves_and_queues_again(
     assert lines[-1] == "scontrol requeue 7"
 
 
+@pytest.mark.parametrize(("num_restarts", "is_kept"), [(None, False), ("1", True)])
+def test_a_run_that_was_stopped_goes_on_where_somebody_submits_it(
+    programs: dict[str, str], num_restarts: str | None, is_kept: bool
+) -> None:
+    run = Path(programs["RUN"])
+    run.mkdir()
+    for name in ("run.json", "STOP"):
+        (run / name).touch()
+    environment = {**programs, "ENDS": "gate"}
+    if num_restarts is not None:
+        environment["SLURM_RESTART_COUNT"] = num_restarts
+    with started("learner.sbatch", environment) as process:
+        assert process.wait(20) == 1
+    assert not any(line.startswith("tengen train") for line in told(programs))
+    assert (run / "STOP").exists() is is_kept
+
+
 def test_a_role_of_the_learner_that_fails_ends_the_others(
     programs: dict[str, str],
 ) -> None:

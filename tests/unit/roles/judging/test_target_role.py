@@ -365,7 +365,9 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path, monkeypatch)
             role.turn()
         assert not mark.exists()
     started = []
-    monkeypatch.setattr(target, "open_opponent", lambda *words, **_: started.append(words))
+    monkeypatch.setattr(
+        target, "open_opponent", lambda *words, **_: started.append(words)
+    )
     monkeypatch.setattr(target, "play_match", lambda *words, **settings: 1 / 0)
     role._context.opponent = evil.opponent
     with pytest.raises(ZeroDivisionError):
