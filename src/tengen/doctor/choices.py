@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import shutil
-from pathlib import Path
 
 from tengen.doctor.finding import Finding
 from tengen.errors import TengenError
-from tengen.inference.devices import default_devices, has_bfloat16
+from tengen.inference.devices import default_devices, has_bfloat16, has_driver
 from tengen.inference.openvino_backend import is_installed, supported_precisions
 
 __all__ = ["check_choices"]
@@ -36,14 +34,14 @@ def _device(device: str) -> Finding:
     if device != "cpu":
         names = [cuda.get_device_name(i) for i in range(cuda.device_count())]
         return Finding(f"{device}, the first of {', '.join(names)}")
-    has_driver = shutil.which("nvidia-smi") or Path("/dev/nvidia0").exists()
-    if has_driver and torch.version.cuda is None:
+    is_driven = has_driver()
+    if is_driven and torch.version.cuda is None:
         return Finding(
             "cpu: there is a GPU, and this torch is built without CUDA",
             "absent",
             "install a torch that is built for CUDA",
         )
-    if has_driver:
+    if is_driven:
         return Finding(
             "cpu: there is a driver, and torch sees no GPU",
             "absent",

@@ -23,14 +23,6 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
         """Games each model must play before the learner makes the next; 0: none."""
         return 0
 
-    @property
-    def has_passes(self) -> bool:
-        """Whether models are made of whole passes alone.
-
-        The checkpoint of a pass that was stopped then waits for the rest of the pass.
-        """
-        return False
-
     def checked(self, task: str) -> ExperienceConfig:
         """Returns the config with full paths of the files that it names, after checks.
 

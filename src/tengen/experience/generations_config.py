@@ -60,11 +60,6 @@ class GenerationsConfig(ExperienceConfig):
         """See ``ExperienceConfig.games_of_model``."""
         return self.min_games
 
-    @property
-    def has_passes(self) -> bool:
-        """See ``ExperienceConfig.has_passes``."""
-        return True
-
     def checked(self, task: str) -> GenerationsConfig:
         """Returns the config with ``imported`` as a full path; see ExperienceConfig.
 

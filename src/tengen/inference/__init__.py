@@ -25,6 +25,7 @@ from tengen.inference.choice import (
     Choice,
     check_machine,
     choose,
+    devices_of,
     needs_graph,
     open_backend,
 )
@@ -35,6 +36,7 @@ from tengen.inference.devices import (
     check_num_gpus,
     default_devices,
     has_bfloat16,
+    has_driver,
     parse_devices,
 )
 from tengen.inference.row_arrays import RowArrays
@@ -61,8 +63,10 @@ __all__ = [
     "check_num_gpus",
     "choose",
     "default_devices",
+    "devices_of",
     "drive",
     "has_bfloat16",
+    "has_driver",
     "needs_graph",
     "open_backend",
     "parse_devices",

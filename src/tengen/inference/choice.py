@@ -42,6 +42,7 @@ __all__ = [
     "Choice",
     "check_machine",
     "choose",
+    "devices_of",
     "needs_graph",
     "open_backend",
 ]
@@ -105,7 +106,7 @@ def needs_graph(config: InferenceConfig) -> bool:
     Args:
         config: The config, which may still have an ``auto``.
     """
-    config = dataclasses.replace(config, devices=_devices_of(config))
+    config = dataclasses.replace(config, devices=devices_of(config))
     return not config.is_on_gpu and _with_backend(config).backend == "openvino"
 
 
@@ -191,7 +192,7 @@ def choose(
         UsageError: The backend is not installed or cannot compute the precision.
         RunError: The backend refuses the model.
     """
-    config = dataclasses.replace(config, devices=_devices_of(config))
+    config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
         from tengen.inference.device_choice import choose_on_devices
 
@@ -228,7 +229,7 @@ def choose(
     )
 
 
-def _devices_of(config: InferenceConfig) -> str:
+def devices_of(config: InferenceConfig) -> str:
     """Returns the devices of a config, with ``auto`` replaced.
 
     May import torch, to look for GPUs.

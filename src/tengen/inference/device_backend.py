@@ -125,9 +125,10 @@ class DeviceBackend:
         self.max_rows = max_rows
         self.notes: list[str] = []
         self._devices = devices
-        # Otherwise torch rounds a convolution's inputs to 10 bits of mantissa. The flag
-        # is global to the process, so that the backend opened last decides.
-        torch.backends.cudnn.allow_tf32 = precision != "fp32"
+        # Otherwise torch rounds a float32 convolution's inputs to 10 bits of mantissa.
+        # The flag is global to the process, which may have backends of both precisions;
+        # in bf16 only small convolutions of heads are float32.
+        torch.backends.cudnn.allow_tf32 = False
         loaded = [
             load_inference_head(source, precision, outputs, folds_norms=True)
             for _ in devices

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 from tengen.errors import UsageError
 
@@ -12,6 +14,7 @@ __all__ = [
     "check_num_gpus",
     "default_devices",
     "has_bfloat16",
+    "has_driver",
     "parse_devices",
 ]
 
@@ -79,6 +82,12 @@ def check_num_gpus(name: str, number: int, advice: str) -> None:
             f"{name} ({number}) must be at most {most}, the GPUs that torch sees on "
             f"this machine; {advice}"
         )
+
+
+def has_driver() -> bool:
+    """Returns whether this host has a GPU's driver, without importing torch."""
+    files = (Path("/dev/nvidia0"), Path("/dev/dxg"))
+    return shutil.which("nvidia-smi") is not None or any(map(Path.exists, files))
 
 
 def default_devices() -> str:

@@ -119,7 +119,8 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            # Parts that fill a GPU: four leaves of 64 games.
+            # Large, for a GPU: while half of 64 games wait for the other player, two
+            # threads have batches of four leaves of 16 games. Not timed on a GPU.
             target=TargetConfig(needs_opponent=True, chunk_games=64),
         ),
         store=GenerationsConfig(),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tengen.config import check, check_range
 from tengen.errors import UsageError
+from tengen.inference import devices_of, has_driver
 from tengen.overrides import override
 from tengen.recipes.growth import made_for, with_own_net
 from tengen.recipes.registry import USUAL_THREADS, make_config
@@ -181,7 +182,12 @@ def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     schedule = config.agent.schedule(config)
     has_many = has_actors or config.launch.of(schedule.acting).count > 1
     can_be_at_once = not schedule.is_shared or bool(schedule.serving)
-    wants_to = config.inference.is_on_gpu or bool(config.launch.listen)
+    # A new run's devices are auto; torch, which can tell, is slow to import.
+    may_choose = config.inference.devices == "auto" and has_driver()
+    is_on_gpu = config.inference.is_on_gpu or (
+        may_choose and devices_of(config.inference) != "cpu"
+    )
+    wants_to = is_on_gpu or bool(config.launch.listen)
     return "local" if has_many or (can_be_at_once and wants_to) else "inline"
 
 

@@ -60,6 +60,7 @@ from tengen.roles import (
     checked_source,
     checked_target,
     config_changes,
+    has_calls,
     keep_book,
     move_run,
     note_call,
@@ -213,7 +214,7 @@ def train_task(
         run.write_code()
         run.clear_stop()
         # Also where only the config is written, which roles by themselves train by.
-        if config.agent.iterations or (known and known.agent.iterations):
+        if config.agent.iterations or has_calls(run):
             note_call(run, to_dict(config), trains=not only_makes)
         if only_makes:
             return _made(run, None if known is None else config_changes(known, config))

@@ -10,7 +10,7 @@ itself.
 from __future__ import annotations
 
 from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
-from tengen.roles.clock import note_call
+from tengen.roles.clock import has_calls, note_call
 from tengen.roles.config import (
     RUN_LOCK,
     RunConfig,
@@ -62,6 +62,7 @@ __all__ = [
     "config_changes",
     "connect_to",
     "gpus_named",
+    "has_calls",
     "keep_book",
     "make_role",
     "mirrored",

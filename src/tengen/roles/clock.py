@@ -30,6 +30,7 @@ from tengen.run import (
 
 __all__ = [
     "begin_clock",
+    "has_calls",
     "has_history",
     "note_call",
     "publish_history",
@@ -41,6 +42,11 @@ _SCHEMA = 1
 _CALLS, _BEGAN = "calls.json", "began.json"
 _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
 _ADVICE = "restore it from a copy; without it the run has no result"
+
+
+def has_calls(run: RunDirectory) -> bool:
+    """Returns whether a call was recorded, also where the run is no benchmark now."""
+    return (run.eval / _CALLS).exists()
 
 
 def note_call(

@@ -174,6 +174,21 @@ def test_actors_that_are_asked_for_are_processes(
     assert launched == ["local"]
 
 
+@pytest.mark.parametrize(
+    ("has_driver", "seen", "launch"),
+    [(True, "cuda:0", "local"), (True, "cpu", "inline"), (False, "cuda:0", "inline")],
+)
+def test_a_new_run_of_a_game_works_at_once_where_torch_sees_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, has_driver: bool, seen: str, launch: str
+) -> None:
+    monkeypatch.setattr("tengen.recipes.resolve.has_driver", lambda: has_driver)
+    monkeypatch.setattr("tengen.inference.choice.default_devices", lambda: seen)
+    assert games().inference.devices == "auto"
+    assert launch_for(games()) == launch
+    # OpenVINO computes on processors alone.
+    assert launch_for(games("inference.backend=openvino")) == "inline"
+
+
 def test_who_listens_or_has_actors_works_at_once() -> None:
     assert launch_for(games()) == "inline"
     assert launch_for(games("launch.listen=127.0.0.1:7200")) == "local"

@@ -24,6 +24,7 @@ from tengen.search import PlayConfig
 __all__ = [
     "check_typed_opponent",
     "checked_opponent",
+    "is_network",
     "open_opponent",
     "opponent_digest",
 ]
@@ -141,6 +142,15 @@ def open_opponent(
         found, word, num_threads=num_threads, play=play, task=typed, devices=devices
     )
     return player.playing(task)
+
+
+def is_network(word: str) -> bool:
+    """Returns whether an opponent is a model that ``open_opponent`` can put on a GPU.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    return not word.startswith(_ONNX) and isinstance(find_player(word), ModelDir)
 
 
 def opponent_digest(config: TargetConfig) -> str:

@@ -255,9 +255,9 @@ class GenerationWindow:
         """Returns counts of what is held and of the current or last pass.
 
         ``num_games``, ``num_rows`` and ``window_bytes`` count what is held.
-        ``window_rows`` are the rows of the pass, ``pass_generation`` is its newest
-        generation, and ``pass_games`` are the games that this generation had when the
-        pass began.
+        ``window_rows`` are the rows of the pass, ``pass_left`` are the rows of its
+        batches that are not acknowledged, ``pass_generation`` is its newest generation,
+        and ``pass_games`` are the games that this generation had when the pass began.
         """
         found = {
             "num_games": sum(entry.num_games for entry in self._stock.segments),
@@ -266,6 +266,7 @@ class GenerationWindow:
             "window_bytes": self._stock.num_bytes,
         }
         if (place := self._pass) is not None:
+            found["pass_left"] = self._unlearned()
             found["pass_generation"] = place.generation
             found["pass_games"] = self._stock.num_games(
                 place.generation, place.num_segments
@@ -336,6 +337,10 @@ class GenerationWindow:
 
     def _left(self) -> int:
         return self._whole(max(0, len(self._selected) - self._offset))
+
+    def _unlearned(self) -> int:
+        lent = sum(self._batch_size for _ in self._leases.outstanding())
+        return self._left() + lent
 
     def _take_back(self, state: Mapping[str, Any]) -> None:
         self._leases = Leases(int(state["num_batches"]))

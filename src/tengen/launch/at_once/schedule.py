@@ -228,7 +228,7 @@ class _AtOnce:
         """Returns whether a process ends its turn when the budget is spent.
 
         With a budget in minutes the learner does too: the model has what it has learned
-        by then.
+        by then, but nothing of a pass (``store.kind=generations``) that is not over.
         """
         schedule = self._schedule
         if worker.roles[0] in (schedule.acting, schedule.rating):

@@ -25,6 +25,7 @@ from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.opponent import (
     check_typed_opponent,
+    is_network,
     open_opponent,
     opponent_digest,
 )
@@ -52,8 +53,8 @@ _LOOK_S = 0.2
 _AHEAD = 2
 """Most matches that a process works on beyond the first open one."""
 _GPU_THREADS = 2
-"""Threads of a part where models compute on a GPU: one searches while the GPU answers
-the other. More would make smaller batches of the same games."""
+"""Threads of a part where both players compute on a GPU: one searches while the GPU
+answers the other. More would make smaller batches of the same games."""
 _GPU_SLOTS = 256
 """Most games at once of such a thread."""
 _NAMES = 64
@@ -107,7 +108,7 @@ class EvalRole:
         self._num_slots: int | None = None
         self._devices: str | None = None
         inference = self._inference()
-        if inference.is_on_gpu:
+        if inference.is_on_gpu and is_network(self._target.opponent):
             self._devices = inference.devices
             # The games of a part share few large batches.
             self._num_threads = min(context.num_threads, _GPU_THREADS)

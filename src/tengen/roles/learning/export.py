@@ -45,8 +45,8 @@ _MIN_INT8_ROWS = 48
 class ExportRole:
     """Exports the averaged weights of new checkpoints; see ``Role``.
 
-    A checkpoint in the middle of a pass is left out, if models are made of whole passes
-    alone (``ExperienceConfig.has_passes``): the end of the pass makes the model.
+    A checkpoint in the middle of a pass (``store.kind=generations``) is left out: the
+    end of the pass makes the model.
 
     Each exported model is compared with its torch source, on positions of games, before
     it is published. In a run in int8 it is also quantised, on positions of the newest

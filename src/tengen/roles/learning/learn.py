@@ -50,15 +50,15 @@ class LearnRole:
     A turn ends when the samples that the rate limiter allows are used, or after an
     epoch of samples; the next turn goes on with the rest. A stopped turn writes a
     checkpoint and the next turn goes on from it, with the same bits as without the
-    stop; if models are made of whole passes alone, that checkpoint becomes no model. A
-    killed turn is redone. If the acting role is in this process and computes by
-    torch, as in environments whose roles take turns, it acts by the learner's own
-    network. Then a turn that is not the last writes a checkpoint only if the last one
-    is some seconds old, and a kill loses the turns since that checkpoint; ``close``
-    saves them. The network grows at the beginning of a turn, and the turn's checkpoint
-    has the larger network. If ``launch.roles.learn.count`` is above 1 and all roles
-    work at once, roles ``follow`` share the steps of this role, which alone has the
-    experience and the files.
+    stop; in the middle of a pass (``store.kind=generations``) that checkpoint becomes
+    no model. A killed turn is redone. If the acting role is in this process and
+    computes by torch, as in environments whose roles take turns, it acts by the
+    learner's own network. Then a turn that is not the last writes a checkpoint only if
+    the last one is some seconds old, and a kill loses the turns since that checkpoint;
+    ``close`` saves them. The network grows at the beginning of a turn, and the turn's
+    checkpoint has the larger network. If ``launch.roles.learn.count`` is above 1 and
+    all roles work at once, roles ``follow`` share the steps of this role, which alone
+    has the experience and the files.
 
     Args:
         config: The run's config.
@@ -95,7 +95,7 @@ class LearnRole:
         self._goes_on = context.at_once and bool(self._schedule.serving)
         self._acts_here = self._schedule.is_shared and not context.at_once
         self._hands_over = self._acts_here and not needs_graph(config.inference)
-        # Whether the last turn was stopped before the end of its pass.
+        # Whether the newest checkpoint is in the middle of a pass.
         self._is_in_pass = bool(extra.get("is_in_pass", False))
         # Whether a turn did something that no checkpoint has; and whether the last turn
         # ended normally, so that its state can be saved.
@@ -144,6 +144,10 @@ class LearnRole:
         generation = max(self._generation, self._experience.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
+            if self._is_in_pass and not self._rows_of_pass_left():
+                # A setting that changed since the stop has ended the pass.
+                self._save()
+                return {"num_steps": 0, "checkpoint": self._number}
             if self._acts_here and arrived:
                 self._keep()
             elif self._is_unsaved and self._context.saves:
@@ -161,9 +165,6 @@ class LearnRole:
         self._is_whole = False
         metrics = self._learn(num_steps)
         self._is_whole = True
-        self._is_in_pass = (
-            self._config.store.has_passes and metrics["num_steps"] < num_steps
-        )
         self._times["learned_to_at"] = round(time.time(), 3)
         if self._leading is not None:
             self._leading.team.check_same()
@@ -224,6 +225,10 @@ class LearnRole:
             if self._context.stop.wait(_LOOK_S):
                 break
         self._idle_s += time.monotonic() - start_s
+
+    def _rows_of_pass_left(self) -> int:
+        """Returns the rows that the pass has left; 0 too where there are no passes."""
+        return self._experience.describe().get("pass_left", 0)
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
@@ -370,6 +375,7 @@ class LearnRole:
         described = self._with_acted(self._experience.describe())
         if self._context.core_minutes is not None:
             self._core_minutes = self._context.core_minutes
+        self._is_in_pass = self._rows_of_pass_left() > 0
         extra = {
             "core_minutes": self._core_minutes,
             "generation": self._generation,

@@ -32,6 +32,12 @@ TARGET = TargetConfig(
 
 
 @pytest.fixture
+def unpatched_player():
+    """The role's own, taken before ``run`` replaces it; name it first in a test."""
+    return target.EvalRole._player
+
+
+@pytest.fixture
 def run(tmp_path, monkeypatch, hash_player):
     """A run of connect4 with five models without files."""
     made = RunDirectory.create_or_resume(tmp_path / "run")
@@ -272,7 +278,7 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
     ("devices", "index", "asked"),
     [
         ("cpu", 1, {"num_threads": 6, "num_slots": None, "devices": None}),
-        # Both players on the process's own GPU, in few and large batches.
+        # Both players on one GPU, in few and large batches.
         (
             "cuda:0,cuda:1",
             3,
@@ -280,8 +286,18 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
         ),
     ],
 )
-def test_a_gpu_gets_large_batches(run, monkeypatch, devices, index, asked):
+def test_a_gpu_gets_large_batches(
+    unpatched_player, run, monkeypatch, devices, index, asked
+):
     found = {}
+    monkeypatch.setattr(target.EvalRole, "_player", unpatched_player)
+    monkeypatch.setattr(target, "is_network", lambda word: True)
+    monkeypatch.setattr(
+        target, "load_model", lambda path, *words, **others: SimpleNamespace(path=path)
+    )
+
+    def backend(path, inference, num_threads, outputs):
+        found.update(model_threads=num_threads, model_devices=inference.devices)
 
     def opened(config, task, play, num_threads, devices):
         found.update(opponent_threads=num_threads, devices=devices)
@@ -290,6 +306,8 @@ def test_a_gpu_gets_large_batches(run, monkeypatch, devices, index, asked):
         found.update(num_threads=num_threads, num_slots=num_slots)
         raise MatchStopped
 
+    monkeypatch.setattr(target, "open_backend", backend)
+    monkeypatch.setattr(target, "ModelPlayer", lambda *words: None)
     monkeypatch.setattr(target, "open_opponent", opened)
     monkeypatch.setattr(target, "play_match", played)
     config = make_config("connect4", None, None)
@@ -302,8 +320,20 @@ def test_a_gpu_gets_large_batches(run, monkeypatch, devices, index, asked):
     context = RoleContext(num_threads=6, index=index)
     role = target.EvalRole(config, run, context)
     assert role.turn() == {"model": 1, "stopped": True}
-    assert found == {**asked, "opponent_threads": asked["num_threads"]}
-    assert role._inference().devices == (asked["devices"] or "cpu")
+    assert found == {
+        **asked,
+        "opponent_threads": asked["num_threads"],
+        "model_threads": asked["num_threads"],
+        "model_devices": asked["devices"] or "cpu",
+    }
+    # A target that computes on processors keeps their threads.
+    monkeypatch.setattr(target, "is_network", lambda word: False)
+    assert target.EvalRole(config, run, context).turn() == {
+        "model": 1,
+        "stopped": True,
+    }
+    assert (found["num_threads"], found["num_slots"]) == (6, None)
+    assert found["devices"] is None
 
 
 def test_a_part_that_a_result_overtook_is_dropped(run, monkeypatch):

@@ -14,7 +14,7 @@ from tengen.models.load import read_meta
 from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import Role, RoleContext, make_role, write_config
+from tengen.roles import Role, RoleContext, RunConfig, make_role, write_config
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import write_generation
 
@@ -90,42 +90,107 @@ def test_an_epoch_is_a_batch_or_more() -> None:
         LearnerConfig(batch_size=7, epoch_samples=6)
 
 
-def test_a_pass_that_was_stopped_makes_one_model(tmp_path: Path) -> None:
-    """That of its end; meanwhile the checkpoint of the stop is no model."""
+def begun_passes(path: Path, *settings: str) -> tuple[RunDirectory, RunConfig]:
+    """Returns a run that learns by passes, with model 0 and a generation."""
     config = override(
         make_config("go/5", None, "mlperf_minigo_small"),
-        (f"learner.batch_size={BATCH}", "learner.num_shards=1", "store.min_games=24"),
+        (
+            f"learner.batch_size={BATCH}",
+            "learner.num_shards=1",
+            "store.min_games=24",
+            *settings,
+        ),
     )
     config = dataclasses.replace(config, net=parse_net("2x8"))
-    run = RunDirectory.create_or_resume(tmp_path / "run")
+    run = RunDirectory.create_or_resume(path)
     write_config(run, config)
-    made = []
-    for is_stopped in (True, False):
-        context = RoleContext()
-        learn = make_role("learn", config, run, context)
-        export = make_role("export", config, run, RoleContext())
-        if is_stopped:
-            learn.turn()
-            assert (export.turn() or {})["candidate"] == 0
-            write_generation(run.experience, 1, 24, name=config.task)
-            context.progress = lambda report, stop=context.stop: stop.set()
-        made.append(dict(learn.turn() or {}))
-        # Twice: what is not exported now is not exported at the next look either.
-        reports = [export.turn(), export.turn()]
-        if is_stopped:
-            assert reports == [None, None]
-            assert export.waits_for == (
-                "checkpoint (000001) is in the middle of a pass; run tengen learn first"
-            )
-        else:
-            assert reports[1] is None
-            assert (reports[0] or {})["candidate"] == 1
-        learn.close()
-        export.close()
-    assert made[0]["num_steps"] > 0 < made[0]["steps_left"]
-    assert made[1]["steps_left"] == 0
+    learn = make_role("learn", config, run, RoleContext())
+    assert learn.turn() == {"num_steps": 0, "checkpoint": 0}
+    learn.close()
+    assert exported(run, config) == 0
+    write_generation(run.experience, 1, 24, name=config.task)
+    return run, config
+
+
+def exported(run: RunDirectory, config: RunConfig) -> int | str:
+    """Returns the candidate that is made now, or why there is none."""
+    export = make_role("export", config, run, RoleContext())
+    report, again = export.turn(), export.turn()
+    export.close()
+    assert again is None
+    return export.waits_for if report is None else int(report["candidate"])
+
+
+def learned(
+    run: RunDirectory, config: RunConfig, *, is_stopped: bool = False
+) -> dict[str, Any]:
+    """Returns the report of one turn of a new learner."""
+    context = RoleContext()
+    if is_stopped:
+        context.progress = lambda report: context.stop.set()
+    learn = make_role("learn", config, run, context)
+    report = dict(learn.turn() or {})
+    learn.close()
+    return report
+
+
+IN_PASS = "checkpoint ({:06d}) is in the middle of a pass; run tengen learn first"
+
+
+def test_a_pass_that_was_stopped_makes_one_model(tmp_path: Path) -> None:
+    """That of its end; meanwhile the checkpoint of the stop is no model."""
+    run, config = begun_passes(tmp_path / "run")
+    first = learned(run, config, is_stopped=True)
+    assert first["num_steps"] > 0 < first["steps_left"]
+    assert exported(run, config) == IN_PASS.format(1)
+    rest = learned(run, config)
+    assert rest["steps_left"] == 0
+    assert exported(run, config) == 1
     meta = read_meta(run.candidates.entry(1))
-    assert meta.num_steps == made[0]["num_steps"] + made[1]["num_steps"]
+    assert meta.num_steps == first["num_steps"] + rest["num_steps"]
     assert meta.origin is not None
     # The generation of the model that the random games name.
     assert meta.origin.pass_generation == 3
+
+
+def test_an_epoch_that_ends_in_a_pass_makes_no_model(tmp_path: Path) -> None:
+    run, config = begun_passes(
+        tmp_path / "run", f"learner.epoch_samples={EPOCH_STEPS * BATCH}"
+    )
+    number = 0
+    while (report := learned(run, config)).get("steps_left"):
+        number += 1
+        assert report["num_steps"] == EPOCH_STEPS
+        assert exported(run, config) == IN_PASS.format(number)
+    assert number > 1
+    assert exported(run, config) == 1
+
+
+def test_a_pass_ends_also_where_its_last_batch_was_dropped(tmp_path: Path) -> None:
+    """As after the loss of another learner: it counts as drawn."""
+    run, config = begun_passes(tmp_path / "run")
+    learn: Any = make_role("learn", config, run, RoleContext())
+    steps = learn._learner.steps
+
+    def dropped(num_steps: int, stop: Any) -> Any:
+        yield from steps(num_steps - 1, stop)
+        learn._experience.sample(BATCH).ack()
+
+    learn._learner.steps = dropped
+    assert learn.turn()["steps_left"] == 0
+    learn.close()
+    assert exported(run, config) == 1
+
+
+@pytest.mark.parametrize("setting", ["learner.batch_size=4096", "store.share=0.001"])
+def test_a_pass_ends_also_where_a_setting_leaves_nothing_of_it(
+    tmp_path: Path, setting: str
+) -> None:
+    run, config = begun_passes(tmp_path / "run")
+    stopped = learned(run, config, is_stopped=True)
+    changed = override(config, (setting,))
+    write_config(run, changed)
+    assert learned(run, changed) == {"num_steps": 0, "checkpoint": 2}
+    assert exported(run, changed) == 1
+    meta = read_meta(run.candidates.entry(1))
+    assert meta.num_steps == stopped["num_steps"]
