@@ -118,6 +118,27 @@ def test_an_odd_number_gives_a_the_first_move_once_more():
     assert [game.a_moves_first for game in report.games] == [1, 0, 1, 0, 1]
 
 
+def test_games_at_once_change_nothing(hash_player, monkeypatch):
+    game = games.make("tictactoe")
+    settings = {"num_games": 20, "num_simulations": 16, "seed": 5}
+    made, make = [], _core.make_match
+
+    def noted(*words, num_slots, **others):
+        made.append(num_slots)
+        return make(*words, num_slots=num_slots, **others)
+
+    monkeypatch.setattr(_core, "make_match", noted)
+    reports = [
+        play_match(game, hash_player("tictactoe"), MCTS, num_slots=slots, **settings)
+        for slots in (1, 3, 256, None)
+    ]
+    assert all(report == reports[0] for report in reports)
+    # No more than there are games; 16 where nothing is said.
+    assert made == [1, 3, 20, 16]
+    with pytest.raises(UsageError, match=r"num_slots \(0\)"):
+        play_match(game, MCTS, MCTS, num_slots=0, **settings)
+
+
 @pytest.mark.parametrize("num_threads", [2, 3, 16])
 def test_threads_change_nothing(num_threads, hash_player):
     game = games.make("tictactoe")

@@ -18,6 +18,7 @@ from tengen.evaluation import PlayedGame, TargetConfig, play_match
 from tengen.evaluation.named_players import find_player
 from tengen.evaluation.targets.opponent import (
     checked_opponent,
+    is_network,
     open_opponent,
     opponent_digest,
 )
@@ -301,3 +302,13 @@ def test_bad_settings_are_refused() -> None:
     }.items():
         with pytest.raises(UsageError, match=rf"{name} \({value}\)"):
             TargetConfig(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("word", "is_model"),
+    [("bundled:connect4", True), ("mcts:2", False), ("random", False)],
+)
+def test_a_network_is_a_model_of_tengen(word: str, is_model: bool) -> None:
+    assert is_network(word) is is_model
+    # A graph of another program computes on processors, whatever it is called.
+    assert not is_network(f"onnx:{word}")

@@ -16,6 +16,7 @@ __all__ = ["TargetMatch", "evaluated", "open_matches", "smoothed_crossing"]
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
+"""A step of the weights of the curve that is too small to matter."""
 _BEYOND = 0.25
 """Part of the time of the models evaluated that a crossing may lie behind the last."""
 

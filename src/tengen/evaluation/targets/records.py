@@ -91,10 +91,7 @@ class TargetFiles:
 
     def __init__(self, run: RunDirectory) -> None:
         self.folder = run.eval / "target"
-        self._told = {
-            False: NumberedFolder(run.games / "target"),
-            True: NumberedFolder(run.games / "target-confirm"),
-        }
+        self._games = run.games
 
     def make(self) -> None:
         """Makes the folder.
@@ -143,12 +140,19 @@ class TargetFiles:
                 remove_directory(path)
 
     def told_games(self, *, confirms: bool) -> NumberedFolder:
-        """Returns the folder of games for people, of all matches or confirming ones."""
-        return self._told[confirms]
+        """Returns the folder of games that people read, by the model's number.
+
+        Args:
+            confirms: Whether of the confirming matches, or of the others.
+        """
+        return NumberedFolder(
+            self._games / ("target-confirm" if confirms else "target")
+        )
 
     def clear_told_games(self) -> None:
-        """Removes the games for people, of all matches."""
-        for folder in self._told.values():
+        """Removes the games that people read, of all matches."""
+        for confirms in (False, True):
+            folder = self.told_games(confirms=confirms)
             for number in folder.numbers():
                 remove_directory(folder.entry(number))
 

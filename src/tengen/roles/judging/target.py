@@ -354,7 +354,10 @@ class EvalRole:
         return self._model[1]
 
     def _inference(self) -> InferenceConfig:
-        """Returns the newest settings, on one device: of several GPUs its own."""
+        """Returns the newest settings, with one of their devices.
+
+        Processes with other indices take other GPUs, as far as there are more.
+        """
         inference = newest_inference(self._run, self._config)
         devices = inference.devices.split(",")
         device = devices[self._context.index % len(devices)]

@@ -144,7 +144,7 @@ class LearnRole:
         generation = max(self._generation, self._experience.generation)
         num_steps = min(self._num_allowed(), self._epoch_steps)
         if num_steps == 0:
-            if self._is_in_pass and not self._rows_of_pass_left():
+            if self._is_in_pass and not self._experience.describe().get("pass_left"):
                 # A setting that changed since the stop has ended the pass.
                 self._save()
                 return {"num_steps": 0, "checkpoint": self._number}
@@ -225,10 +225,6 @@ class LearnRole:
             if self._context.stop.wait(_LOOK_S):
                 break
         self._idle_s += time.monotonic() - start_s
-
-    def _rows_of_pass_left(self) -> int:
-        """Returns the rows that the pass has left; 0 too where there are no passes."""
-        return self._experience.describe().get("pass_left", 0)
 
     def _num_allowed(self) -> int:
         """Returns how many steps the table allows now."""
@@ -375,7 +371,7 @@ class LearnRole:
         described = self._with_acted(self._experience.describe())
         if self._context.core_minutes is not None:
             self._core_minutes = self._context.core_minutes
-        self._is_in_pass = self._rows_of_pass_left() > 0
+        self._is_in_pass = described.get("pass_left", 0) > 0
         extra = {
             "core_minutes": self._core_minutes,
             "generation": self._generation,

@@ -456,3 +456,6 @@ def test_a_run_is_open_by_what_any_call_had(run):
     result = result_of(run)
     assert (result["clock_at"], result["passed_after_s"]) == (None, None)
     assert "the time was not recorded" in result["open_because"][-1]
+    kept_clock = json.loads((run.eval / "target" / "clock.json").read_text())
+    # Of three calls the first began the run, and the last only wrote the config.
+    assert len(kept_clock["restarts_at"]) == 1
