@@ -1,0 +1,124 @@
+"""Runs a command as if the processor had no AVX-512, VNNI, bf16 and AMX.
+
+``python scripts/older_processor.py [--kind avx2|v2] COMMAND...``: ``avx2`` leaves what
+most processors of 2013 to 2021 have, ``v2`` takes AVX and FMA away too (x86-64-v2).
+Everything that is left runs at full speed, so figures of speed are figures of such a
+processor with this one's clock and caches.
+
+PyTorch's own switches hide instructions from PyTorch. OpenVINO and tengen's core have
+none: older_processor.c answers their CPUID. Needs Linux on x86-64, cc and objdump.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+BUILD = Path("build") / "older_processor"
+SOURCE = Path(__file__).with_suffix(".c")
+
+# Of PyTorch, of its MKL and oneDNN, and of NumPy.
+SWITCHES = {
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4",
+    },
+    "v2": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
+    },
+}
+
+
+def main() -> int:
+    """Runs the command in place of this process; returns only where it cannot."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--kind", choices=sorted(SWITCHES), default="avx2")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if not options.command:
+        parser.error("command (none) must be given")
+    missing = [name for name in ("cc", "objdump") if not shutil.which(name)]
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        missing.append("Linux on x86-64")
+    if missing:
+        print(
+            f"older_processor: machine (no {', '.join(missing)}) cannot hide "
+            f"instructions; install them",
+            file=sys.stderr,
+        )
+        return 2
+    environment = environment_of(options.kind)
+    os.execvpe(options.command[0], options.command, environment)
+
+
+def environment_of(kind: str) -> dict[str, str]:
+    """Returns the environment in which a process sees an older processor.
+
+    Args:
+        kind: A key of ``SWITCHES``.
+    """
+    BUILD.mkdir(parents=True, exist_ok=True)
+    library = (BUILD / "older_processor.so").resolve()
+    if not library.exists() or library.stat().st_mtime < SOURCE.stat().st_mtime:
+        options = ["-O2", "-Wall", "-Wextra", "-shared", "-fPIC"]
+        subprocess.run(["cc", *options, "-o", library, SOURCE], check=True)
+    lines = [
+        f"{offset:x} {path.resolve()}\n" for path in libraries() for offset in sites(path)
+    ]
+    listed = (BUILD / f"sites-{os.getpid()}").resolve()
+    listed.write_text("".join(lines))
+    return {
+        **os.environ,
+        **SWITCHES[kind],
+        "LD_AUDIT": str(library),
+        "OLDER_PROCESSOR": kind,
+        "OLDER_PROCESSOR_SITES": str(listed),
+    }
+
+
+def libraries() -> list[Path]:
+    """Returns the libraries whose CPUID is answered, as the loader names them."""
+    found = []
+    for package, pattern in (("openvino", "libs/*.so*"), ("tengen", "_core*.so")):
+        spec = importlib.util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            continue
+        for folder in spec.submodule_search_locations:
+            found += sorted(Path(folder).glob(pattern))
+    # Those of other devices are never loaded.
+    return [path for path in found if not re.search("_gpu_|_npu_", path.name)]
+
+
+def sites(path: Path) -> list[int]:
+    """Returns where a library has CPUID, as offsets from its load address."""
+    if b"\x0f\xa2" not in path.read_bytes():
+        return []
+    stat = path.stat()
+    key = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    cache = BUILD / f"{path.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    if not cache.exists():
+        command = ["objdump", "--disassemble", "--no-show-raw-insn", str(path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        found = [line for line in process.stdout if line.endswith("\tcpuid\n")]
+        if process.wait() != 0:
+            raise SystemExit(f"older_processor: objdump failed on {path}")
+        cache.write_text("".join(found))
+    return [int(line.split(":")[0], 16) for line in cache.read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
