@@ -76,7 +76,9 @@ def environment_of(kind: str) -> dict[str, str]:
         options = ["-O2", "-Wall", "-Wextra", "-shared", "-fPIC"]
         subprocess.run(["cc", *options, "-o", library, SOURCE], check=True)
     lines = [
-        f"{offset:x} {path.resolve()}\n" for path in libraries() for offset in sites(path)
+        f"{offset:x} {path.resolve()}\n"
+        for path in libraries()
+        for offset in sites(path)
     ]
     listed = (BUILD / f"sites-{os.getpid()}").resolve()
     listed.write_text("".join(lines))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tengen.evaluation.play_backend import open_for_play
+from tengen.inference.openvino_backend import float_precision
 from tengen.models import INT8_FILE, can_quantise, load_model
 from tests.integration.runs import (
     SMALL,
@@ -59,7 +60,7 @@ def test_threads_change_no_byte(reference: Path, tmp_path: Path) -> None:
 def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> None:
     """So the other tests compare what int8 did; the first model plays in floats."""
     out = tmp_path / "run"
-    settings = (*INT8, "inference.precision=bf16")
+    settings = (*INT8, f"inference.precision={float_precision()}")
     done = run_command(train_command(out, GAMES, settings=settings))
     assert done.returncode == 0, done.stderr
     assert sealed(out)[1] == sealed(reference)[1]

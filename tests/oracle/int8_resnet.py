@@ -56,11 +56,25 @@ def int8_convolution(x: Array, weight: Array, peak: float) -> Array:
     """Returns a convolution of rounded numbers, its result scaled back."""
     step = np.float32(peak / 255)
     levels = np.clip(np.rint(x / step), 0, 255).astype(np.int64)
-    steps = np.abs(weight).max(axis=(1, 2, 3)) / np.float32(127)
+    steps = np.array([largest_pair(channel) for channel in weight]) / np.float32(127)
     rounded = np.rint(weight / steps[:, None, None, None]).astype(np.int64)
     total = convolution(levels, rounded)
     assert total.dtype == np.int64
     return total * (step * steps)[:, None, None]
+
+
+def largest_pair(channel: Array) -> np.float32:
+    """Returns the largest sum of two weights of one sign among four input channels."""
+    found = np.float32(0)
+    num_inputs, height, width = channel.shape
+    for first in range(0, num_inputs, 4):
+        for row in range(height):
+            for column in range(width):
+                four = channel[first : first + 4, row, column]
+                for sign in (1, -1):
+                    two = sorted(max(sign * w, np.float32(0)) for w in four)[-2:]
+                    found = max(found, sum(two, np.float32(0)))
+    return found
 
 
 def convolution(x: Array, weight: Array) -> Array:

@@ -99,6 +99,34 @@ def test_an_int8_model_answers_as_integers_do(
         assert rms(got - wanted) < 0.1 * rms(wanted - exact)
 
 
+def test_equal_weights_do_not_saturate_without_vnni(
+    made: Callable[..., Path],
+    weights: Any,
+    planes: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weights that are all as large as they get: each pair of products is the worst."""
+    monkeypatch.setattr(
+        "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
+    )
+    for block in range(3):
+        for conv in ("conv1", "conv2"):
+            weight = weights[f"blocks.{block}.{conv}.weight"]
+            sizes = np.resize([0.002, -0.001, 0.003], len(weight))
+            weight[:] = sizes[:, None, None, None]
+        # Before a convolution, every other channel is at its peak everywhere.
+        for name in ("norm1", "norm2"):
+            weights[f"blocks.{block}.{name}.bias"][::2] += 8.0
+    directory = made(weights)
+    quantise(directory, planes)
+    calibrating = planes[np.arange(len(planes)) % 3 != 0]
+    peaks = int8_resnet.answer(weights, calibrating, [], POOLS)[2]
+    wanted = int8_resnet.answer(weights, planes, peaks, POOLS)[0]
+    found = evaluate(open_backend(directory, INT8, 1), {"planes": planes})["policy"]
+    assert rms(wanted - wanted.mean()) > 0.5
+    assert rms(found - wanted) < 0.02 * rms(wanted - wanted.mean())
+
+
 def test_the_graph_is_standard_onnx(
     made: Callable[..., Path], weights: Any, planes: Any
 ) -> None:

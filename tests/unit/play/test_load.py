@@ -126,12 +126,9 @@ def test_a_tree_is_kept_by_commands_and_not_by_a_library(tmp_path, publish_run):
 def test_a_precision_of_the_trunk(run, precision):
     play = PlayConfig(precision=precision)
     found = open_player(f"{run.path}@17", play=play).backend.precision
-    native = supported_precisions()
-    wanted = {"bf16": "bf16", "int8": "bf16"}.get(precision, "fp32")
-    if precision not in native:
-        wanted = "fp32"
-    # The model has no int8 graph, and is computed in what its floats would be then.
-    assert found == wanted
+    # The model has no int8 graph, and plays in the precision of its float parts.
+    is_wide = precision in ("run", "fp32") or "bf16" not in supported_precisions()
+    assert found == ("fp32" if is_wide else "bf16")
 
 
 def test_a_player_searches_as_it_was_told(run, monkeypatch, capsys):

@@ -163,7 +163,7 @@ def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
     def trial(directory, *_):
         width = read_meta(directory).net.num_channels
         measured.append(width)
-        return {"fp32": 1.0, "bf16": 2.0, "int8": 3.0 if width == 16 else 1.0}
+        return {"fp32": 1.0, "int8": 3.0 if width == 16 else 1.0}
 
     monkeypatch.setattr("tengen.inference.choice._trial", trial)
     write_config(run, grows(small(), 20))
@@ -172,7 +172,7 @@ def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
     # After 16 games it is what it was, after 32 it has grown.
     assert measured == [16, 24]
     assert quantised(run) == [1]
-    assert read_config(run).inference.precision == "bf16"
+    assert read_config(run).inference.precision == "fp32"
     # Once for each network, whoever goes on.
     rounds(run, 1)
     assert measured == [16, 24]
@@ -181,7 +181,7 @@ def test_precision_is_measured_again_for_a_larger_network(run, monkeypatch):
 def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkeypatch):
     def trial(directory, *_):
         width = read_meta(directory).net.num_channels
-        return {"fp32": 1.0 if width == 16 else 9.0, "bf16": 2.0}
+        return {"fp32": 1.0 if width == 16 else 9.0, "int8": 2.0}
 
     monkeypatch.setattr("tengen.inference.choice._trial", trial)
     opened = []
@@ -194,24 +194,24 @@ def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(run, monkey
     monkeypatch.setattr(where, opening)
     write_config(run, grows(small(), 20))
     rounds(run, 3)
-    assert opened == [(16, "bf16"), (16, "bf16"), (24, "fp32")]
+    assert opened == [(16, "int8"), (16, "int8"), (24, "fp32")]
 
 
 def test_the_measured_precision_stays_where_somebody_sets_the_same(run, monkeypatch):
-    rates = {"fp32": 1.0, "bf16": 2.0}
+    rates = {"fp32": 1.0, "int8": 2.0}
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     write_config(run, grows(small(), 20))
     rounds(run, 1)
-    assert read_config(run).inference.precision == "bf16"
+    assert read_config(run).inference.precision == "int8"
     write_config(run, read_config(run), keeps_asked=False)
     rates.update(fp32=3.0)
     rounds(run, 2)
-    assert read_config(run).inference.precision == "bf16"
+    assert read_config(run).inference.precision == "int8"
 
 
 @pytest.mark.parametrize("setting", [[], ["inference.precision=fp32"]])
 def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
-    rates = {"fp32": 1.0, "bf16": 2.0}
+    rates = {"fp32": 1.0, "int8": 2.0}
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     # Said from the beginning, or when the run goes on.
     config = grows(small(**({} if setting else {"precision": "fp32"})), 20)
@@ -223,10 +223,10 @@ def test_a_precision_that_somebody_set_stays(run, monkeypatch, setting):
 
 
 def test_a_choice_against_int8_costs_nothing_later(run, monkeypatch):
-    rates = {"fp32": 1.0, "bf16": 2.0, "int8": 2.1}
+    rates = {"fp32": 2.0, "int8": 2.1}
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     write_config(run, small())
     reports = rounds(run, 2)
-    assert read_config(run).inference.precision == "bf16"
+    assert read_config(run).inference.precision == "fp32"
     assert quantised(run) == []
     assert all("int8" not in report for report in reports)
