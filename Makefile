@@ -32,7 +32,7 @@ FUZZ_TIMES ?= 20
 CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18 clang++-16 \
   clang++-14))
 
-.PHONY: help setup train test slow-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
+.PHONY: help setup train test slow-tests older-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo 'make train         train gomoku/9 for ten minutes; again resumes'
 	@echo 'make test          the default tests'
 	@echo 'make slow-tests    the tests that take longer'
+	@echo 'make older-tests   tests of precision as on a processor with AVX2 and no more'
 	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
 	@echo 'make docs          build the site of docs/ into build/site; make docs-serve shows it'
@@ -66,6 +67,11 @@ test: $(INSTALLED)
 slow-tests: $(INSTALLED)
 	@$(PYTEST) -m 'slow and not soak' $$(grep -rl 'mark\.slow' tests --include='test_*.py') \
 	  || test $$? -eq 5
+
+# As if the processor had AVX2 and nothing newer: no AVX-512, VNNI and bf16.
+older-tests: $(INSTALLED)
+	@$(BIN)/python scripts/older_processor.py $(PYTEST) -m 'precision and not soak' \
+	  $$(grep -rl 'mark\.precision' tests --include='test_*.py')
 
 soak: $(INSTALLED)
 	@$(BIN)/python -m pytest -m soak || test $$? -eq 5

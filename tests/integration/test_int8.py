@@ -22,6 +22,7 @@ from tests.integration.runs import (
 GAMES = 48
 INT8 = (*SMALL, "inference.precision=int8")
 
+pytestmark = pytest.mark.precision
 needs_int8 = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
 
 

@@ -72,6 +72,32 @@ class Choice:
     rows_per_s: dict[str, float]
     int8_s: float = 0.0
 
+    def summary(self) -> str:
+        """Returns what the trial of precisions found, in one line; empty without one.
+
+        Precisions that this processor does not compute natively are named.
+        """
+        rates = self.rows_per_s
+        if "fp32" not in rates:
+            return ""
+        shown = [f"fp32 {rates['fp32']:,.0f}"]
+        shown += [
+            f"{name} {rates[name]:,.0f} ({rates[name] / rates['fp32']:.2f}x)"
+            for name in _WORTHWHILE
+            if name in rates
+        ]
+        line = (
+            f"inference computes in {self.config.precision}; evaluations/s of one "
+            f"thread: {', '.join(shown)}"
+        )
+        if self.config.backend != "openvino":
+            return line
+        native = supported_precisions()
+        lacking = [name for name in _WORTHWHILE if name not in native]
+        if lacking:
+            line += f"; this processor has no {' or '.join(lacking)}"
+        return line
+
     def record(self) -> dict[str, Any]:
         """Returns the JSON values for ``run.json``."""
         return {

@@ -24,6 +24,7 @@ from tengen.inference.openvino_backend import _core, supported_precisions
 from tengen.inference.torch_backend import load_head
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
+pytestmark = pytest.mark.precision
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not here")
 NUM_ACTIONS = 25
 

@@ -148,6 +148,47 @@ def test_the_faster_precision_is_taken(
 
 
 @pytest.mark.parametrize(
+    ("native", "rates", "wanted"),
+    [
+        (
+            ("fp32", "bf16", "int8"),
+            {"fp32": 1000.0, "bf16": 1500.0, "int8": 2000.0},
+            "inference computes in int8; evaluations/s of one thread: fp32 1,000, "
+            "bf16 1,500 (1.50x), int8 2,000 (2.00x)",
+        ),
+        (
+            ("fp32", "int8"),
+            {"fp32": 1000.0, "int8": 1050.0},
+            "inference computes in fp32; evaluations/s of one thread: fp32 1,000, "
+            "int8 1,050 (1.05x); this processor has no bf16",
+        ),
+        (
+            ("fp32",),
+            {"fp32": 1000.0},
+            "inference computes in fp32; evaluations/s of one thread: fp32 1,000; "
+            "this processor has no bf16 or int8",
+        ),
+    ],
+)
+def test_the_trial_says_what_each_precision_gained(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: Any,
+    native: tuple[str, ...],
+    rates: dict[str, float],
+    wanted: str,
+) -> None:
+    where = "tengen.inference.choice"
+    monkeypatch.setattr(f"{where}.supported_precisions", lambda: native)
+    monkeypatch.setattr(f"{where}._trial", lambda *_: rates)
+    monkeypatch.setattr(
+        f"{where}.open_backend",
+        lambda _, config, __, **words: Moody("row", config.precision),
+    )
+    choice = choose(Path(), InferenceConfig(backend="openvino"), {"planes": rows}, 1)
+    assert choice.summary() == wanted
+
+
+@pytest.mark.parametrize(
     ("bf16", "int8", "wanted"),
     [
         (104.0, 109.0, "fp32"),

@@ -34,7 +34,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 import int8_resnet
 
 pytest.importorskip("openvino")
-pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
+pytestmark = [
+    pytest.mark.precision,
+    pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8"),
+]
 
 FEATURES = BoardSpec(
     num_planes=4, height=6, width=5, num_actions=30, policy_layout="cells"

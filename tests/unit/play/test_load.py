@@ -15,6 +15,8 @@ from tengen.inference.openvino_backend import supported_precisions
 from tengen.play.loading import load_player
 from tengen.search import PlayConfig, SearchConfig
 
+pytestmark = pytest.mark.precision
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, publish_run):

@@ -152,14 +152,18 @@ class ExportRole:
         return self._config.agent.play.in_precision(self._config.inference.precision)
 
     def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
+        report: dict[str, Any] = {}
         again = open_inference(self._run, meta.net)
         if again is not None or self._config.inference.has_auto:
-            self._choose(directory, again or self._config.inference, meta.net)
+            asked = again or self._config.inference
+            told = self._choose(directory, asked, meta.net)
+            if told:
+                report["told"] = told
         inference = self._config.inference
         # There is no int8 graph yet, so this is the float model.
         backend = open_backend(directory, inference, 1)
         checked = check_export(directory, backend, self._inputs)
-        report: dict[str, Any] = {"check": checked.record()}
+        report["check"] = checked.record()
         if inference.precision == "int8":
             report |= self._quantise(directory, meta.generation)
         return report
@@ -179,8 +183,8 @@ class ExportRole:
 
     def _choose(
         self, directory: Path, inference: InferenceConfig, net: NetConfig
-    ) -> None:
-        """Completes the run's config by measurement.
+    ) -> str:
+        """Completes the run's config by measurement; returns what was measured.
 
         Args:
             directory: A model.
@@ -211,6 +215,7 @@ class ExportRole:
         )
         (directory / INT8_FILE).unlink(missing_ok=True)
         self._config = record_inference(self._run, choice, inference, net)
+        return choice.summary()
 
     def _quantise(self, directory: Path, generation: int) -> dict[str, Any]:
         """Adds the int8 graph, unless there are few games or it loses too much."""

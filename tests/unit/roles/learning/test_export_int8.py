@@ -23,7 +23,10 @@ from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
 pytest.importorskip("openvino")
-pytestmark = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
+pytestmark = [
+    pytest.mark.precision,
+    pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8"),
+]
 
 NAMES = ("learn", "export", "gate", "selfplay")
 
@@ -136,7 +139,8 @@ def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
     rates = {"fp32": 1.0, "bf16": 2.0, "int8": 3.0}
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     write_config(run, small())
-    rounds(run, 1)
+    (report,) = rounds(run, 1)
+    assert "int8 3 (3.00x)" in report["told"]
     kept = json.loads((run.path / "run.json").read_text())
     assert kept["config"]["inference"]["precision"] == "int8"
     assert kept["measured"]["inference"]["precision"] == "int8"
@@ -144,7 +148,8 @@ def test_what_was_chosen_is_recorded_and_a_resume_keeps_it(run, monkeypatch):
     # The first model was quantised to be timed; it has no games to be checked on.
     assert quantised(run) == []
     rates["int8"] = 0.0
-    rounds(run, 1)
+    (report,) = rounds(run, 1)
+    assert "told" not in report
     assert json.loads((run.path / "run.json").read_text()) == kept
     assert quantised(run) == [1]
 
