@@ -46,10 +46,14 @@ def opened(
 
 
 def answers(backend: Backend, planes: Any, num_rows: int) -> tuple[Any, Any]:
-    """Evaluates all rows in order, ``num_rows`` a batch, in fresh buffers."""
-    rows = np.zeros((num_rows, *planes.shape[1:]), np.float32)
-    policy = np.full((num_rows, NUM_ACTIONS), np.nan, np.float32)
-    value = np.full(num_rows, np.nan, np.float32)
+    """Evaluates all rows in order, ``num_rows`` a batch, in fresh buffers.
+
+    The buffers hold at least as many rows as those of a run.
+    """
+    capacity = max(num_rows, InferenceConfig().batch_rows)
+    rows = np.zeros((capacity, *planes.shape[1:]), np.float32)
+    policy = np.full((capacity, NUM_ACTIONS), np.nan, np.float32)
+    value = np.full(capacity, np.nan, np.float32)
     runner = backend.bind({"planes": rows}, {"policy": policy, "value": value})
     policies, values = [], []
     for start in range(0, len(planes), num_rows):
