@@ -17,7 +17,7 @@ run.
 
 A size's row has the throughput, the share of what the environments alone would make
 (``linear``), each role's load (throughput over what the role alone would let through),
-the limit by name and what to add. Needs simpy (``pip install 'tengen[simulate]'``).
+the limit by name and what to add. Needs simpy (``pip install 'tengen-rl[simulate]'``).
 Prints tables, and with ``--json`` the last line as JSON.
 """
 
@@ -192,7 +192,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         import simpy  # noqa: F401
     except ImportError:
         raise UsageError(
-            "simpy (missing) must be installed; pip install 'tengen[simulate]'"
+            "simpy (missing) must be installed; pip install 'tengen-rl[simulate]'"
         ) from None
     times = read_times(args.times, GAME_PARTS if args.games else ACTOR_PARTS)
     if args.validate:

@@ -117,7 +117,7 @@ def plot(groups: Mapping[str, Sequence[Curve]], x: str, y: str, path: Path) -> N
         import matplotlib
     except ModuleNotFoundError:
         raise UsageError(
-            f"png ({path}) needs the package matplotlib; pip install 'tengen[plots]'"
+            f"png ({path}) needs the package matplotlib; pip install 'tengen-rl[plots]'"
         ) from None
     matplotlib.use("Agg")
     from matplotlib import pyplot

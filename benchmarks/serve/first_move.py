@@ -1,7 +1,7 @@
 """From a wheel to the first move against a player in a browser, step by step.
 
     make wheels
-    python benchmarks/serve/first_move.py dist/tengen-*-cp311-*.whl
+    python benchmarks/serve/first_move.py dist/tengen_rl-*-cp311-*.whl
     python benchmarks/serve/first_move.py WHEEL --find-links FOLDER   wheels on disk
 
 A bare environment, then the three commands that a person types: ``pip install

@@ -28,7 +28,7 @@ FAR = 10**8
 
 
 def needs_mpi() -> None:
-    pytest.importorskip("mpi4py", reason="mpi4py is missing: pip install 'tengen[mpi]'")
+    pytest.importorskip("mpi4py", reason="needs the extra mpi")
     if shutil.which("mpirun") is None:
         pytest.skip("mpirun is missing: apt-get install openmpi-bin")
 

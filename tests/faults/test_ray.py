@@ -36,7 +36,7 @@ FAR = 10**8
 
 
 def needs_ray() -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tengen[ray]'")
+    pytest.importorskip("ray", reason="needs the extra ray")
 
 
 def command(out: Path, launcher: str, games: int, settings: tuple[str, ...] = SETTINGS):
@@ -56,7 +56,7 @@ def test_without_ray_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    line = r"^launch \(ray\) needs a package .*; pip install 'tengen\[ray\]'$"
+    line = r"^launch \(ray\) needs a package .*; .*pip install .*'tengen-rl\[ray\]'$"
     with pytest.raises(UsageError, match=line):
         train("tictactoe", launch="ray", out=tmp_path / "run")
     with pytest.raises(UsageError, match=line):

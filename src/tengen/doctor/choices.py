@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from tengen.distribution import pip_install
 from tengen.doctor.finding import Finding
 from tengen.errors import TengenError
 from tengen.inference.devices import default_devices, has_bfloat16, has_driver
@@ -57,7 +58,7 @@ def _inference(device: str) -> Finding:
         return Finding(
             "torch, fp32 or bf16 as a trial finds faster, for OpenVINO is not here",
             "absent",
-            "pip install openvino",
+            pip_install("openvino"),
         )
     try:
         native = supported_precisions()

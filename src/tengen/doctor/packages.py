@@ -6,16 +6,14 @@ import importlib
 import re
 from importlib import metadata
 
+from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
 from tengen.doctor.finding import Finding
 
 __all__ = ["EXTRAS", "check_extras", "check_required", "package"]
 
-# What tengen imports by itself; all but two have another way, or wait to be needed.
-_REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich", "tensorboard")
-_WITHOUT = {
-    "openvino": "torch computes instead, slower",
-    "tensorboard": "no curves are written",
-}
+# What tengen imports by itself; openvino alone has another way.
+_REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
+_WITHOUT = {"openvino": "torch computes instead, slower"}
 
 EXTRAS = {
     "envs": "environments of Gymnasium",
@@ -31,6 +29,7 @@ EXTRAS = {
     "openspiel": "games of OpenSpiel",
     "ray": "--launch ray",
     "mpi": "--launch mpi",
+    "tensorboard": "the program tensorboard, which shows the curves of runs",
     "wandb": "curves in Weights & Biases",
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
@@ -45,7 +44,7 @@ def check_required() -> dict[str, Finding]:
 
 def package(name: str) -> Finding:
     """Returns whether a package can be imported, and its version."""
-    fix = f"pip install {name}"
+    fix = pip_install(name)
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -54,7 +53,7 @@ def package(name: str) -> Finding:
         return Finding(f"absent: {_WITHOUT[name]}", "absent", fix)
     except Exception as error:  # a library may fail to load in any way it likes
         text = f"not importable ({type(error).__name__}: {error})"
-        return Finding(text, "bad", f"pip install --force-reinstall {name}")
+        return Finding(text, "bad", pip_install("--force-reinstall", name))
     try:
         return Finding(metadata.version(name))
     except metadata.PackageNotFoundError:
@@ -64,7 +63,7 @@ def package(name: str) -> Finding:
 def check_extras() -> dict[str, Finding]:
     """Returns every extra by name, by what pip says is installed; imports nothing."""
     try:
-        requirements = metadata.requires("tengen") or []
+        requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         text = "unknown: tengen itself was not installed by pip"
         return {
@@ -99,4 +98,4 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
             text, "absent", "install tengen again; of a checkout: make setup"
         )
     text = f"no {', '.join(missing)}: {what_for}"
-    return Finding(text, "absent", f"pip install 'tengen[{name}]'")
+    return Finding(text, "absent", pip_install_extra(name))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.distribution import pip_install
 from tengen.envs.copies import (
     MOST_WORDS,
     RAISED,
@@ -44,12 +45,12 @@ def import_gymnasium() -> Any:
     except ImportError as error:
         raise UsageError(
             f"gymnasium (missing) cannot be imported: {error}; "
-            f"pip install 'gymnasium>=1.1'"
+            f"{pip_install('gymnasium>=1.1')}"
         ) from None
     if not hasattr(gymnasium.vector, "AutoresetMode"):
         raise UsageError(
             f"gymnasium ({gymnasium.__version__}) must be 1.1 or later; "
-            f"pip install --upgrade gymnasium"
+            f"{pip_install('--upgrade', 'gymnasium>=1.1')}"
         )
     return gymnasium
 

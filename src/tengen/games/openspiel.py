@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.distribution import pip_install
 from tengen.errors import UsageError, did_you_mean
 from tengen.games.protocol import Planes, PolicyLayout
 
@@ -233,7 +234,7 @@ def _pyspiel() -> Any:
     except ImportError as error:
         raise UsageError(
             f"package (open_spiel) is not installed: {error}; "
-            f"pip install 'open_spiel>=2.0'"
+            f"{pip_install('open_spiel>=2.0')}"
         ) from None
     return pyspiel
 

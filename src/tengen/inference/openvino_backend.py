@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tengen.distribution import pip_install
 from tengen.errors import RunError, UsageError
 from tengen.inference.architecture import answered, read_architecture
 from tengen.inference.backend import NO_STATE, Arrays, FloatArray, check_arrays
@@ -65,7 +66,7 @@ def _core() -> Any:
     except ImportError as error:
         raise UsageError(
             f"inference.backend (openvino) is not installed: {error}; "
-            f"pip install openvino, or set inference.backend=torch"
+            f"{pip_install('openvino')}, or set inference.backend=torch"
         ) from None
     return openvino.Core()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tengen import roles
+from tengen.distribution import pip_install_extra
 from tengen.errors import TengenWarning, UsageError, did_you_mean
 from tengen.launch.budget import Budget
 from tengen.launch.reports.journal import RunJournal
@@ -74,7 +75,7 @@ def run_by(name: str) -> Callable[..., None]:
         except ImportError as error:
             raise UsageError(
                 f"launch ({name}) needs a package that cannot be imported, {error}; "
-                f"pip install 'tengen[{name}]'"
+                f"{pip_install_extra(name)}"
             ) from None
     run: Callable[..., None] = _named(LAUNCHERS[name])
     return run

@@ -16,6 +16,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from tengen.distribution import pip_install
 from tengen.errors import RunError
 from tengen.tensors import Signature
 
@@ -46,7 +47,7 @@ def export_by_torch(
     if importlib.util.find_spec("onnxscript") is None:
         raise RunError(
             f"{reason}, and torch's exporter needs onnxscript; {_ADVICE}, or "
-            f"pip install onnxscript"
+            f"{pip_install('onnxscript')}"
         )
     logger = logging.getLogger("torch.onnx")
     level = logger.level

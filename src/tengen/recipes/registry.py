@@ -10,6 +10,7 @@ from functools import partial
 from tengen import envs, games
 from tengen.agents import Agent
 from tengen.config import from_dict, to_dict
+from tengen.distribution import pip_install
 from tengen.errors import UsageError, did_you_mean
 from tengen.recipes import boards, minigo
 from tengen.recipes.environments import environment
@@ -237,7 +238,7 @@ def _check_known(task: str) -> None:
     if not any("/" not in name for name in environments):
         lister = (
             "environments need gymnasium, which is missing or too old; "
-            "pip install --upgrade gymnasium"
+            f"{pip_install('--upgrade', 'gymnasium>=1.1')}"
         )
     if "/" in task:
         lister = did_you_mean(f"{task.split('/')[0]}/", envs.prefixes(), lister)

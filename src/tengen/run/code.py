@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+from tengen.distribution import DISTRIBUTION, checkout
 from tengen.run.machine import machine_line
 
 __all__ = ["code_text", "source_sha256"]
@@ -21,7 +20,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 def code_text() -> str:
     """Returns this process's block of ``code.txt``, lines of ``name: value``."""
     rows = {
-        "tengen": _version("tengen"),
+        "tengen": _version(DISTRIBUTION),
         "commit": _commit(),
         "source sha256": source_sha256(),
         "python": platform.python_version(),
@@ -52,11 +51,11 @@ def _version(name: str) -> str:
 
 def _commit() -> str:
     """Returns the commit of the checkout that this package came from, if known."""
-    checkout = _checkout()
+    folder = checkout() or _PACKAGE.parent.parent
 
     def git(*arguments: str) -> str:
         # Otherwise git status takes a lock, which a killed process would leave behind.
-        command = ["git", "--no-optional-locks", "-C", str(checkout), *arguments]
+        command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10)
         return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -66,17 +65,7 @@ def _commit() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     # The checkout may have moved on since the package was installed from it.
-    is_same = source_sha256(checkout / "src" / "tengen") == source_sha256()
+    is_same = source_sha256(folder / "src" / "tengen") == source_sha256()
     if not commit:
         return "unknown"
     return commit if is_same and not changes else f"{commit} with changes"
-
-
-def _checkout() -> Path:
-    """Returns the folder that pip installed from, else the one around the sources."""
-    try:
-        record = metadata.distribution("tengen").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        record = None
-    url = urlsplit(json.loads(record)["url"] if record else "")
-    return Path(unquote(url.path)) if url.scheme == "file" else _PACKAGE.parent.parent

@@ -12,6 +12,7 @@ from typing import Any
 
 from tengen.bundled import bundled_names
 from tengen.config import check, check_range
+from tengen.distribution import pip_install_extra
 from tengen.errors import UsageError
 from tengen.games import allow
 from tengen.run import usable_threads
@@ -140,8 +141,8 @@ def check_installed() -> None:
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"package ({missing[0]}) is not installed, and serves the page; pip "
-            "install 'tengen[serve]'"
+            f"package ({missing[0]}) is not installed, and serves the page; "
+            f"{pip_install_extra('serve')}"
         )
 
 

@@ -119,8 +119,8 @@ def test_a_store_gives_back_what_it_took() -> None:
 
 
 def test_the_page_answers(trained: Path) -> None:
-    pytest.importorskip("starlette", reason="tengen[serve] is not installed")
-    pytest.importorskip("uvicorn", reason="tengen[serve] is not installed")
+    pytest.importorskip("starlette", reason="tengen-rl[serve] is not installed")
+    pytest.importorskip("uvicorn", reason="tengen-rl[serve] is not installed")
     words = command("serve", str(trained), "--port", "0")
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.distribution import pip_install, pip_install_extra
 from tengen.doctor import choices, command, machine, packages
 from tengen.doctor.command import doctor
 from tengen.doctor.finding import Finding
@@ -23,7 +24,7 @@ NOT_TOLD = {"docs", "plots", "simulate", "test"}
 def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
     found = {
         "memory": Finding("0.0 GiB", "bad", "give more"),
-        "[ray]": Finding("no ray", "absent", "pip install 'tengen[ray]'"),
+        "[ray]": Finding("no ray", "absent", "pip install 'tengen-rl[ray]'"),
         "core": Finding("there"),
     }
     monkeypatch.setattr(command, "examine", lambda: found)
@@ -32,7 +33,7 @@ def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):
         "BAD memory  0.0 GiB",
         "            fix: give more",
         "--  [ray]   no ray",
-        "            fix: pip install 'tengen[ray]'",
+        "            fix: pip install 'tengen-rl[ray]'",
         "ok  core    there",
     ]
     assert report["exit_code"] == 1
@@ -90,7 +91,7 @@ def test_packages_that_are_absent_or_broken(monkeypatch, tmp_path):
     for name in ("numpy", "openvino"):
         monkeypatch.setitem(sys.modules, name, None)
     assert packages.package("numpy").state == "bad"
-    assert packages.package("numpy").fix == "pip install numpy"
+    assert packages.package("numpy").fix == pip_install("numpy")
     assert packages.package("openvino").state == "absent"
     (tmp_path / "copiedlibrary.py").touch()
     (tmp_path / "brokenlibrary.py").write_text("raise OSError('libGL.so.1')")
@@ -119,7 +120,7 @@ def test_extras_are_those_that_pip_knows(monkeypatch):
     found = packages.check_extras()
     assert found["[serve]"] == Finding("starlette 1, uvicorn 2: tengen serve")
     assert found["[atari]"] == Finding(
-        "no ale-py: Atari games", "absent", "pip install 'tengen[atari]'"
+        "no ale-py: Atari games", "absent", pip_install_extra("atari")
     )
 
 
@@ -144,7 +145,7 @@ def test_no_advice_brings_the_project_that_has_the_name_on_pypi(monkeypatch):
     [
         (True, ("fp32", "bf16", "int8"), "OpenVINO in fp32, bf16, int8, what", ""),
         (True, ("fp32",), "OpenVINO in fp32; the processor computes no bf16 or", ""),
-        (False, (), "torch, fp32 or bf16", "pip install openvino"),
+        (False, (), "torch, fp32 or bf16", pip_install("openvino")),
     ],
 )
 def test_what_inference_computes_by(monkeypatch, has, native, text, fix):

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tengen import envs
+from tengen.distribution import pip_install_extra
 from tengen.envs.suites import atari as suite
 from tengen.envs.suites.atari import AtariEnv
 from tengen.envs.suites.atari_protocols import PROTOCOLS
@@ -222,7 +223,7 @@ def test_names() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite.importlib.util, "find_spec", lambda name: None)
     assert suite.names() == []
-    line = re.escape("missing: ale_py; pip install 'tengen[atari]'")
+    line = re.escape(f"missing: ale_py; {pip_install_extra('atari')}")
     with pytest.raises(UsageError, match=line):
         suite.make("atari/Pong", 1, 0)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tengen import envs
+from tengen.distribution import pip_install
 from tengen.envs.suites import minatar as suite
 from tengen.errors import RunError, UsageError
 from tengen.recipes import make_config
@@ -149,13 +150,13 @@ def test_a_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         envs.make("minatar/Breakout", 1, 0)
     assert str(caught.value) == (
         'environment ("minatar/Breakout") needs a package that is missing: minatar; '
-        "pip install --no-deps minatar==1.0.15"
+        f"{pip_install('--no-deps', 'minatar==1.0.15')}"
     )
 
 
 def test_a_task_of_a_suite_is_told_what_it_lacks() -> None:
     if not suite.names():
-        with pytest.raises(UsageError, match=r"pip install --no-deps minatar==1.0.15"):
+        with pytest.raises(UsageError, match=r"--no-deps minatar==1.0.15"):
             make_config("minatar/Breakout", None, None)
     with pytest.raises(UsageError, match=r'did you mean "minatar/Breakout"\?'):
         make_config("minatar/Brakout", None, None)

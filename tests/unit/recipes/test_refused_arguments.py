@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tengen import cli, envs
+from tengen.distribution import pip_install
 from tengen.envs.suites import gymnasium_ids
 
 
@@ -149,7 +150,7 @@ def test_an_environment_without_gymnasium(refused, monkeypatch, others):
     monkeypatch.setattr(envs, "names", lambda: [*gymnasium_ids.names(), *others])
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
-    assert "pip install --upgrade gymnasium" in line
+    assert pip_install("--upgrade", "gymnasium>=1.1") in line
     assert 'did you mean "connect4"?' in refused("train", "conect4")
 
 

@@ -26,10 +26,10 @@ from scripts.wheels.machine_code import (
     library_problems,
 )
 
-STABLE = "tengen-0.1.0-cp312-abi3-manylinux_2_34_x86_64.whl"
-OWN = "tengen-0.1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl"
+STABLE = "tengen_rl-0.1.0-cp312-abi3-manylinux_2_34_x86_64.whl"
+OWN = "tengen_rl-0.1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl"
 SOURCE = frozenset({*NEEDED, "tengen/errors.py"})
-ABOUT = ("tengen-0.1.0.dist-info/METADATA", "tengen-0.1.0.dist-info/RECORD")
+ABOUT = ("tengen_rl-0.1.0.dist-info/METADATA", "tengen_rl-0.1.0.dist-info/RECORD")
 
 
 @pytest.fixture
@@ -49,11 +49,13 @@ def make_wheel(tmp_path):
 @pytest.fixture
 def make_sdist(tmp_path):
     def make(added=(), without=()):
-        path = tmp_path / "tengen-0.1.0.tar.gz"
+        path = tmp_path / "tengen_rl-0.1.0.tar.gz"
         names = {*SOURCES, *(f"src/{name}" for name in SOURCE), *added} - {*without}
         with tarfile.open(path, "w:gz") as archive:
             for name in names:
-                archive.addfile(tarfile.TarInfo(f"tengen-0.1.0/{name}"), io.BytesIO())
+                archive.addfile(
+                    tarfile.TarInfo(f"tengen_rl-0.1.0/{name}"), io.BytesIO()
+                )
         return path
 
     return make
@@ -66,7 +68,7 @@ def test_wheels_as_they_should_be(make_wheel):
 
 
 def test_a_wrong_tag(make_wheel):
-    name = "tengen-0.1.0-cp312-cp312-linux_x86_64.whl"
+    name = "tengen_rl-0.1.0-cp312-cp312-linux_x86_64.whl"
     found = wheel_problems(make_wheel(name), SOURCE)
     assert "tag (cp312-cp312) must be cp311-cp311 or cp312-abi3" in found
     assert "platform (linux_x86_64) must be one of manylinux" in found

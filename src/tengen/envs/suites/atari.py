@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.distribution import pip_install
 from tengen.envs.copies import (
     MOST_WORDS,
     RAISED,
@@ -189,8 +190,9 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
     except OSError as error:
         raise UsageError(
             f'environment ("{name}") has no ROM that can be used: '
-            f"{one_line(error, MOST_WORDS)}; pip install --force-reinstall "
-            f"ale-py==0.12.1, and unset ALE_ROMS_DIR"
+            f"{one_line(error, MOST_WORDS)}; "
+            f"{pip_install('--force-reinstall', 'ale-py==0.12.1')}, and unset "
+            f"ALE_ROMS_DIR"
         ) from error
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.distribution import pip_install
 from tengen.envs.copies import ActionRange, copy_seeds
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
@@ -185,7 +186,7 @@ def _load(name: str) -> type[Any]:
     if package is None or not package.submodule_search_locations:
         raise UsageError(
             f'environment ("{name}") needs a package that is missing: minatar; '
-            f"pip install --no-deps minatar==1.0.15"
+            f"{pip_install('--no-deps', 'minatar==1.0.15')}"
         )
     # The file of a game is loaded by itself, because it needs only numpy. The package
     # would import a library for windows, and log where that is missing.

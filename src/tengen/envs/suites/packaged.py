@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tengen.distribution import pip_install_extra
 from tengen.envs.env import Env
 from tengen.envs.filmed import FilmedEnv
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
@@ -32,7 +33,7 @@ def missing(name: str, package: str, extra: str) -> UsageError:
     """
     return UsageError(
         f'environment ("{name}") needs a package that is missing: {package}; '
-        f"pip install 'tengen[{extra}]'"
+        f"{pip_install_extra(extra)}"
     )
 
 

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.distribution import pip_install
 from tengen.envs.env import Env
 from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_screen
 from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
@@ -199,6 +200,6 @@ def _path_of(name: str) -> Path:
         if not part.exists():
             raise UsageError(
                 f'environment ("{name}") needs a file that is not there: {part}; '
-                f"pip install --force-reinstall vizdoom"
+                f"{pip_install('--force-reinstall', 'vizdoom')}"
             )
     return path

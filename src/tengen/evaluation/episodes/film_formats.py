@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
+from tengen.distribution import pip_install_extra
 from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
 
@@ -94,7 +95,7 @@ def choose_format() -> FilmFormat:
         return Gif()
     raise UsageError(
         "video (no encoder) needs ffmpeg or Pillow, and neither is found; "
-        "pip install 'tengen[video]'"
+        f"{pip_install_extra('video')}"
     )
 
 
@@ -134,7 +135,12 @@ class Gif:
     """An animated gif, of 256 colours a picture."""
 
     suffix = ".gif"
-    why = "gif, as no ffmpeg that writes mp4 is found; pip install 'tengen[video]'"
+
+    @property
+    def why(self) -> str:
+        """See ``FilmFormat``."""
+        line = pip_install_extra("video")
+        return f"gif, as no ffmpeg that writes mp4 is found; {line}"
 
     def max_pictures(self, picture: Picture) -> int:
         """See ``FilmFormat``."""

@@ -16,7 +16,7 @@ from tengen.config import from_dict
 from tengen.errors import TengenWarning
 from tengen.observe.curves.config import ObserveConfig
 from tengen.observe.curves.points import Point, PointMaker, has_actors
-from tengen.observe.curves.tensorboard_file import TensorBoardFile, has_tensorboard
+from tengen.observe.curves.tensorboard_file import TensorBoardFile
 from tengen.observe.curves.wandb_run import WandbRun, check_wandb
 from tengen.observe.event_tail import EventTail
 from tengen.run import RunDirectory
@@ -43,9 +43,8 @@ class Drawer(Protocol):
 def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
     """Returns the charts of a call's events, as the run's config says.
 
-    If the config names neither program, or the packages are missing, the charts do
-    nothing. If wandb is asked for, blocks until it has begun, or has failed with a
-    warning.
+    If the config names neither program, the charts do nothing. If wandb is asked for,
+    blocks until it has begun, or has failed with a warning.
 
     Args:
         run: The run, whose ``run.json`` is there.
@@ -61,7 +60,7 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
     config = from_dict(ObserveConfig, settings.get("observe", {}), "observe")
     check_wandb(config)
     drawers: dict[str, Drawer] = {}
-    if config.tensorboard and has_tensorboard():
+    if config.tensorboard:
         drawers["tensorboard"] = TensorBoardFile(run.path / "tensorboard")
     if config.wandb:
         try:

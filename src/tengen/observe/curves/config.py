@@ -15,8 +15,7 @@ class ObserveConfig:
     """Which programs get a run's metrics; see ``docs/howto/play/seeing.md``."""
 
     tensorboard: bool = True
-    """Whether TensorBoard files are written to RUN/tensorboard, where the package
-    tensorboard is installed."""
+    """Whether files for TensorBoard are written to RUN/tensorboard."""
     wandb: str = ""
     """Project of Weights & Biases that the run's metrics are sent to, by the package
     wandb. Empty for none."""

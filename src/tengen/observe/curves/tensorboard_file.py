@@ -1,36 +1,33 @@
-"""A run's TensorBoard files, written with the package tensorboard's messages.
+"""A run's TensorBoard files, written without the package tensorboard.
 
-The package's own writer has a thread that ends for good on the first failed write. This
-one keeps records that the disk refused and writes them again, after the last whole
-record.
+The package would bring gRPC and 50 MB for two messages of protocol buffers. Its own
+writer has a thread that ends for good on the first failed write. This one keeps records
+that the disk refused and writes them again, after the last whole record.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
+import ctypes
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tengen.observe.curves.points import Point
 
-__all__ = ["TensorBoardFile", "has_tensorboard"]
+__all__ = ["TensorBoardFile"]
 
 _FLUSH_S = 3.0
 # Kept while the disk is full: some thousand points; then the oldest are lost.
 _MOST_BYTES = 4 << 20
 _PREFIX = "events.out.tfevents."
 
-
-def has_tensorboard() -> bool:
-    """Returns whether the package is installed, without importing it."""
-    from importlib.util import find_spec
-
-    return find_spec("tensorboard") is not None
+# Numbers of fields in tensorboard/compat/proto/event.proto and summary.proto.
+_STEP, _FILE_VERSION, _SUMMARY, _SESSION_LOG = 2, 3, 5, 7
+_SESSION_STATUS, _SESSION_START = 1, 1
 
 
 class TensorBoardFile:
@@ -61,34 +58,18 @@ class TensorBoardFile:
         """Takes a point; writes waiting points at most every three seconds.
 
         If the disk refuses, nothing is raised and a later call tries again.
-
-        Raises:
-            ImportError: The package is missing, or does not fit its dependencies.
         """
-        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
+        step = _number(_STEP, point.step)
         if self._last_step is None:
-            self._keep(Event(wall_time=point.time_s, file_version="brain.Event:2"))
+            self._keep(point, _text(_FILE_VERSION, b"brain.Event:2"))
         if self._last_step is None or point.step < self._last_step:
             # Readers drop their points from this step on: after a kill the learner
             # resumed from a checkpoint.
-            start = SessionLog(status=SessionLog.START)
-            self._keep(
-                Event(wall_time=point.time_s, step=point.step, session_log=start)
-            )
+            start = _number(_SESSION_STATUS, _SESSION_START)
+            self._keep(point, step + _text(_SESSION_LOG, start))
         self._last_step = point.step
-        values = [
-            Summary.Value(tag=tag, simple_value=value)
-            for tag, value in point.values.items()
-        ]
-        self._keep(
-            Event(
-                wall_time=point.time_s,
-                step=point.step,
-                summary=Summary(value=values),
-            )
-        )
+        values = (_value(tag, value) for tag, value in point.values.items())
+        self._keep(point, step + _text(_SUMMARY, b"".join(values)))
         self.tick()
 
     def tick(self) -> None:
@@ -105,12 +86,9 @@ class TensorBoardFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _keep(self, event: Any) -> None:
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
-        buffer = io.BytesIO()
-        RecordWriter(buffer).write(event.SerializeToString())
-        self._records.append(buffer.getvalue())
+    def _keep(self, point: Point, fields: bytes) -> None:
+        wall_time = b"\x09" + struct.pack("<d", point.time_s)
+        self._records.append(_record(wall_time + fields))
         # The first two records give the version and the first step.
         while sum(map(len, self._records)) > _MOST_BYTES and len(self._records) > 3:
             del self._records[2]
@@ -148,3 +126,42 @@ class TensorBoardFile:
         name = f"{_PREFIX}{stamp:010}.{socket.gethostname()}.{os.getpid()}"
         path = self._folder / name
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+
+
+def _record(event: bytes) -> bytes:
+    """Returns a message as a file of TFRecords has it."""
+    length = struct.pack("<Q", len(event))
+    return length + _checksum(length) + event + _checksum(event)
+
+
+def _checksum(data: bytes) -> bytes:
+    from tengen import _core  # what only reads runs needs no core
+
+    crc = _core.crc32c(data)
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return struct.pack("<I", masked)
+
+
+def _value(tag: str, value: float) -> bytes:
+    """Returns one ``value`` of a Summary; what is too large for a float is infinite."""
+    simple_value = b"\x15" + struct.pack("<f", ctypes.c_float(value).value)
+    return _text(1, _text(1, tag.encode()) + simple_value)
+
+
+def _number(field: int, value: int) -> bytes:
+    """Returns a field with an integer."""
+    return _varint(field << 3) + _varint(value)
+
+
+def _text(field: int, value: bytes) -> bytes:
+    """Returns a field with text or a message."""
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    """Returns a non-negative integer, seven bits a byte, the lowest first."""
+    digits = []
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tengen.config import check
+from tengen.distribution import pip_install_extra
 from tengen.observe.curves.config import ObserveConfig
 from tengen.observe.curves.points import Point
 from tengen.run import RunDirectory, publish_file
@@ -30,7 +31,7 @@ def check_wandb(config: ObserveConfig) -> None:
         not config.wandb or is_there,
         "observe.wandb",
         config.wandb,
-        "needs the package wandb; pip install 'tengen[wandb]', or leave it out",
+        f"needs the package wandb; {pip_install_extra('wandb')}, or leave it out",
     )
 
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tengen.config import check
+from tengen.distribution import pip_install_extra
 from tengen.observe.mlperf.benchmark import read_benchmark
 from tengen.observe.mlperf.events import Event, make_events
 from tengen.run import RunDirectory, publish_file
@@ -29,9 +30,8 @@ def check_package() -> None:
         UsageError: It is not installed.
     """
     is_there = _PACKAGE in sys.modules or find_spec(_PACKAGE) is not None
-    rule = (
-        "is not installed, and makes the lines of a log; pip install 'tengen[mlperf]'"
-    )
+    line = pip_install_extra("mlperf")
+    rule = f"is not installed, and makes the lines of a log; {line}"
     check(is_there, "package", _PACKAGE, rule)
 
 

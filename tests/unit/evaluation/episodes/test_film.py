@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tengen import envs, games
+from tengen.distribution import pip_install_extra
 from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Films
@@ -195,7 +196,7 @@ def test_which_format_is_chosen(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert isinstance(choose_format(), Gif)
-    assert choose_format().why.endswith("pip install 'tengen[video]'")
+    assert choose_format().why.endswith(pip_install_extra("video"))
     fake_ffmpeg(tmp_path, BROKEN)
     assert isinstance(choose_format(), Gif)
     program = fake_ffmpeg(tmp_path, FAKE)
