@@ -6,6 +6,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+TESTED := .venv/test-packages
 # What the installed package is made from: a change installs it again.
 SOURCES := $(shell find core src -type f ! -name '*.so' ! -name '*.pyc' ! -name '_core.pyi') \
   CMakeLists.txt pyproject.toml constraints.txt README.md LICENSE
@@ -36,7 +37,7 @@ CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make setup         make .venv and build the core'
+	@echo 'make setup         make .venv and build the core; TORCH=default takes the torch of pip'
 	@echo 'make train         train gomoku/9 for ten minutes; again resumes'
 	@echo 'make test          the default tests'
 	@echo 'make slow-tests    the tests that take longer'
@@ -56,27 +57,33 @@ $(INSTALLED): $(SOURCES) scripts/preflight.py scripts/install.py
 	@$(PYTHON) scripts/preflight.py
 	@$(PYTHON) scripts/install.py
 
+# What tests, checks and pages need besides. A change of the sources alone installs tengen again
+# and leaves these packages; both stamps are up to date afterwards.
+$(TESTED): pyproject.toml constraints.txt | $(INSTALLED)
+	@$(PYTHON) scripts/preflight.py test
+	@$(PYTHON) scripts/install.py test
+
 train: $(INSTALLED)
 	@$(BIN)/tengen train gomoku/9 --minutes 10
 
-test: $(INSTALLED)
+test: $(TESTED)
 	@$(PYTEST) -m 'not slow and not soak'
 
 # Of the files that have some: pytest would take a while to read the others. It exits 5 when no
 # test has the mark.
-slow-tests: $(INSTALLED)
+slow-tests: $(TESTED)
 	@$(PYTEST) -m 'slow and not soak' $$(grep -rl 'mark\.slow' tests --include='test_*.py') \
 	  || test $$? -eq 5
 
 # As if the processor had AVX2 and nothing newer: no AVX-512, VNNI and bf16.
-older-tests: $(INSTALLED)
+older-tests: $(TESTED)
 	@$(BIN)/python scripts/older_processor.py $(PYTEST) -m 'precision and not soak' \
 	  $$(grep -rl 'mark\.precision' tests --include='test_*.py')
 
-soak: $(INSTALLED)
+soak: $(TESTED)
 	@$(BIN)/python -m pytest -m soak || test $$? -eq 5
 
-native-tests: $(INSTALLED)
+native-tests: $(TESTED)
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B $(NATIVE) \
 	  -DTENGEN_PYTHON=OFF -DTENGEN_NATIVE_TESTS=ON -DTENGEN_SANITIZE=$(SANITIZE) \
 	  '-DTENGEN_TESTS_MATCH=$(TESTS)' \
@@ -85,7 +92,7 @@ native-tests: $(INSTALLED)
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
 	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure
 
-fuzz: $(INSTALLED)
+fuzz: $(TESTED)
 	@test -n "$(CLANG)" || { echo 'make: clang++ must be installed, with its libFuzzer' >&2; exit 1; }
 	@$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -S . -B build/fuzz \
 	  -DCMAKE_CXX_COMPILER=$(CLANG) -DTENGEN_PYTHON=OFF -DTENGEN_FUZZ=ON \
@@ -97,7 +104,7 @@ fuzz: $(INSTALLED)
 	@TENGEN_FUZZ_TIMES=$(FUZZ_TIMES) $(PYTEST) tests/fuzz
 
 # The types of the core are generated when it is built.
-lint: $(INSTALLED)
+lint: $(TESTED)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@cp "$$($(BIN)/python -c 'import pathlib, tengen._core as core; print(pathlib.Path(core.__file__).parent / "_core.pyi")')" src/tengen/
@@ -105,16 +112,16 @@ lint: $(INSTALLED)
 	@$(BIN)/mypy benchmarks/*/*.py benchmarks/*/*/*.py
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
-format: $(INSTALLED)
+format: $(TESTED)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(CXX_FILES)
 
 # A link, an anchor or a page that is not there is an error: mkdocs.yml.
-docs: $(INSTALLED)
+docs: $(TESTED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-docs-serve: $(INSTALLED)
+docs-serve: $(TESTED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
 # What it makes is committed, so that nobody else needs Node.

@@ -1,20 +1,41 @@
 """Installs this checkout into .venv, and says in one line why when it cannot.
 
+::
+
+    python scripts/install.py         tengen, and what README's commands need
+    python scripts/install.py test    the packages of the tests, beside it
+
 Runs on the Python that preflight.py accepted, with the standard library alone. pip's
-own configuration is respected and no package index is added.
+own configuration is respected. One index is added, for one package: where no GPU is
+seen and pip is configured for no index, torch comes from PyTorch's index of CPU builds,
+because PyPI's torch needs 2.5 GB more of CUDA. TORCH=default takes pip's own choice.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
+from preflight import has_gpu
+
 ENVIRONMENT = Path(".venv")
 PYTHON = ENVIRONMENT / "bin" / "python"
-STAMP = ENVIRONMENT / "installed"
+PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
+INSTALL = [*PIP, "install", "-c", "constraints.txt"]
+# By the word of the command line: the stamp, and what is installed. tengen itself comes
+# with all that README and the tutorials do; the packages of the tests are those that
+# the tengen in .venv names, so that it is not built again.
+PARTS = {
+    "": (ENVIRONMENT / "installed", ".[envs,serve]"),
+    "test": (ENVIRONMENT / "test-packages", "tengen-rl[test]"),
+}
+CPU_TORCH = "https://download.pytorch.org/whl/cpu"
+OWN_INDEX = re.compile(r"\.(index-url|extra-index-url|find-links|no-index)=")
 
 # What pip prints for each cause, most telling first, and what to do about it.
 CAUSES = (
@@ -46,17 +67,20 @@ CAUSES = (
 )
 
 
-def main() -> int:
-    """Makes the environment and returns pip's exit code."""
+def main(part: str = "") -> int:
+    """Makes the environment, installs a part, and returns the exit code."""
+    stamp, wanted = PARTS[part]
     if not PYTHON.exists():
-        print("setup: making .venv", flush=True)
+        say("making .venv")
         venv.create(ENVIRONMENT, with_pip=True, clear=True)
-    command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-    command += ["-c", "constraints.txt", ".[test]"]
-    print("setup:", " ".join(command[1:]), flush=True)
-    code, output = run(command)
+    if not part:
+        remove_old_name()
+        if wants_cpu_torch():
+            install_cpu_torch()
+    say(" ".join([*INSTALL[1:], wanted]))
+    code, output = run([*INSTALL, wanted])
     if code == 0:
-        STAMP.touch()
+        stamp.touch()
         return 0
     advice = f"pip (exit code {code}) failed; see its words above"
     for words, cause in CAUSES:
@@ -67,10 +91,51 @@ def main() -> int:
     return 1
 
 
+def remove_old_name() -> None:
+    """Removes a tengen of its first name, which would own the same files."""
+    if any(ENVIRONMENT.glob("lib/python*/site-packages/tengen-*.dist-info")):
+        run([*PIP, "uninstall", "--yes", "tengen"])
+
+
+def wants_cpu_torch() -> bool:
+    """Returns whether torch must still come, and should be the CPU build."""
+    (pin,) = re.findall(r"^torch==(\S+)$", Path("constraints.txt").read_text(), re.M)
+    is_there = any(
+        ENVIRONMENT.glob(f"lib/python*/site-packages/torch-{pin}*.dist-info")
+    )
+    if is_there or has_gpu() or os.environ.get("TORCH") == "default":
+        return False
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return False
+    listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True)
+    return listed.returncode == 0 and not OWN_INDEX.search(listed.stdout)
+
+
+def install_cpu_torch() -> None:
+    """Installs torch alone from the index of CPU builds, if that can be reached."""
+    say(f"no GPU is seen, so torch is the CPU build of {CPU_TORCH}")
+    say("make TORCH=default takes the build of pip's own index")
+    source = ["--no-deps", "--index-url", CPU_TORCH, "--retries", "1"]
+    code, _ = run([*INSTALL, *source, "torch"])
+    if code != 0:
+        say("pip's own index gives torch instead; that of PyPI is 2.7 GB with CUDA")
+
+
+def say(text: str) -> None:
+    """Prints one line."""
+    print("setup:", text, flush=True)
+
+
 def run(command: list[str]) -> tuple[int, str]:
     """Runs a command, shows its output as it comes, and returns it too."""
-    # Ninja would start two jobs more than cores, and each takes about a gigabyte.
-    environment = {"CMAKE_BUILD_PARALLEL_LEVEL": str(num_cores()), **os.environ}
+    environment = {
+        # Ninja would start two jobs more than cores, and each takes about a gigabyte.
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(num_cores()),
+        # pip would take half a minute to compile each file of each package; Python
+        # compiles a file when it is first imported.
+        "PIP_NO_COMPILE": "1",
+        **os.environ,
+    }
     output = []
     with subprocess.Popen(
         command,
@@ -98,7 +163,7 @@ def num_cores() -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(*sys.argv[1:2]))
     except KeyboardInterrupt:
         print("setup: interrupted; run the same command to go on", file=sys.stderr)
         sys.exit(130)

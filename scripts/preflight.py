@@ -1,9 +1,11 @@
 """Says what a machine lacks before anything is downloaded or built.
 
-Runs on any Python 3 with the standard library alone, so it uses no newer syntax.
-Prints one line for each thing that is missing and exits 1, or nothing and exits 0.
+``preflight.py`` is for tengen, ``preflight.py test`` for the packages of the tests.
+Runs on any Python 3 with the standard library alone, so it uses no newer syntax. Prints
+one line for each thing that is missing and exits 1, or nothing and exits 0.
 """
 
+import glob
 import os
 import platform
 import shutil
@@ -13,10 +15,11 @@ import sysconfig
 import tempfile
 
 MIN_PYTHON = (3, 11)
-MIN_DISK_GB = 4
 MIN_MEMORY_GB = 2
-# A folder that pip leaves alone when everything is installed already.
-INSTALLED = os.path.join(".venv", "installed")
+# What is installed leaves its stamp, and how many GB must be free before: twice what it
+# takes, as pip keeps downloads and unpacks wheels.
+MIN_DISK_GB = {"installed": 3, "test-packages": 3}
+MIN_DISK_CUDA_GB = 12
 
 # What the core needs from the compiler and its library.
 PROGRAM = """
@@ -92,13 +95,22 @@ def problem_of_compiler():
     )
 
 
-def problem_of_disk():
+def has_gpu():
+    """Returns whether there is a driver of NVIDIA's, for which torch has a build."""
+    return bool(glob.glob("/dev/nvidia*") or shutil.which("nvidia-smi"))
+
+
+def problem_of_disk(stamp):
     """Returns whether the disk is too full for what will be installed, or None."""
     free_gb = shutil.disk_usage(".").free / 1e9
-    if free_gb >= MIN_DISK_GB or os.path.exists(INSTALLED):
+    min_gb = MIN_DISK_GB[stamp]
+    if stamp == "installed" and has_gpu():
+        min_gb = MIN_DISK_CUDA_GB
+    # pip leaves alone what is installed already.
+    if free_gb >= min_gb or os.path.exists(os.path.join(".venv", stamp)):
         return None
     return "disk ({:.1f} GB free in {}) must have {} GB free; free some".format(
-        free_gb, os.getcwd(), MIN_DISK_GB
+        free_gb, os.getcwd(), min_gb
     )
 
 
@@ -126,7 +138,7 @@ def main():
             problem_of_venv(),
             problem_of_headers(),
             problem_of_compiler(),
-            problem_of_disk(),
+            problem_of_disk("test-packages" if "test" in sys.argv else "installed"),
             problem_of_memory(),
         ]
     problems = [problem for problem in found if problem is not None]

@@ -180,10 +180,13 @@ def _packages(path: Path, found: list[Instruction], root: Path) -> Iterator[str]
     names: set[str] = set()
     for source in re.findall(r"\S*packages\S*\.txt", copied):
         for line in (root / source).read_text().split():
-            name = _normal(line)
+            word, _, version = line.partition("==")
+            name = _normal(word)
             if not re.fullmatch(r"[a-z0-9-]+", name):
-                yield f"{source} ({line}) must be a name alone; pin it elsewhere"
-            elif name not in pins:
+                yield f"{source} ({line}) must be a name, or NAME==VERSION; correct it"
+            elif version and name in pins:
+                yield f"{source} ({line}) must be pinned once; see constraints.txt"
+            elif not version and name not in pins:
                 yield f"{source} ({line}) must be pinned in constraints.txt; pin it"
             names.add(name)
     for name in sorted(_wanted(root) - names):

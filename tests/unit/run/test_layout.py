@@ -222,7 +222,7 @@ def test_code_txt_keeps_bytes_of_any_encoding(run):
 
 
 def test_looking_at_the_checkout_takes_no_lock_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.run.code._checkout", lambda: tmp_path)
+    monkeypatch.setattr("tengen.run.code.checkout", lambda: tmp_path)
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for words in (
         ["init", "-q"],
