@@ -26,7 +26,9 @@ from preflight import has_gpu
 ENVIRONMENT = Path(".venv")
 PYTHON = ENVIRONMENT / "bin" / "python"
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
-INSTALL = [*PIP, "install", "-c", "constraints.txt"]
+# pip would compile all files of all packages, half a minute and 180 MB; Python compiles
+# a file when it is first imported. (PIP_NO_COMPILE=1 means the opposite of what it says.)
+INSTALL = [*PIP, "install", "--no-compile", "-c", "constraints.txt"]
 # By the word of the command line: the stamp, and what is installed. tengen itself comes
 # with all that README and the tutorials do; the packages of the tests are those that
 # the tengen in .venv names, so that it is not built again.
@@ -131,9 +133,6 @@ def run(command: list[str]) -> tuple[int, str]:
     environment = {
         # Ninja would start two jobs more than cores, and each takes about a gigabyte.
         "CMAKE_BUILD_PARALLEL_LEVEL": str(num_cores()),
-        # pip would take half a minute to compile each file of each package; Python
-        # compiles a file when it is first imported.
-        "PIP_NO_COMPILE": "1",
         **os.environ,
     }
     output = []
