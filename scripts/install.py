@@ -27,7 +27,7 @@ ENVIRONMENT = Path(".venv")
 PYTHON = ENVIRONMENT / "bin" / "python"
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
 # pip would compile all files of all packages, half a minute and 180 MB; Python compiles
-# a file when it is first imported. (PIP_NO_COMPILE=1 means the opposite of what it says.)
+# a file when it is first imported. PIP_NO_COMPILE=1 means the opposite of what it says.
 INSTALL = [*PIP, "install", "--no-compile", "-c", "constraints.txt"]
 # By the word of the command line: the stamp, and what is installed. tengen itself comes
 # with all that README and the tutorials do; the packages of the tests are those that

@@ -1,0 +1,225 @@
+"""The tutorials, word for word: their files and commands, in order, in a fresh folder.
+
+Commands run an installed copy of tengen that is no checkout's: an environment of its
+own, without PYTHONPATH. What is not as the page says is said in this file alone: how
+budgets are shortened, what stands for ``make`` and the two programs that a person
+types to, and which lines are not run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from tengen.distribution import DISTRIBUTION
+from tests.integration.runs import SMALL, wait_for
+from tests.unit.docs.pages import ROOT, blocks_of
+
+pytestmark = pytest.mark.slow
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+# Budgets of a page, and what they are here.
+BUDGETS = {"--minutes": None, "--frames": "1500", "--episodes": "2", "--games": "2"}
+# What stands in place of the minutes of a run of games: three generations.
+OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
+NOT_RUN = {
+    ". .venv/bin/activate": "the programs of the copy are on PATH already",
+    "pip install -c constraints.txt 'tengen-rl[video]'": "the tests' packages film",
+    "openssl ": "hosts apart are those of tests/faults/test_hosts_apart.py",
+    "tengen train go/9 --games 0 --out runs/go9 ": "as above",
+    "tengen learn runs/go9": "as above",
+    "TENGEN_RUN_TOKEN=": "as above",
+}
+NEEDED = {"atari_r2d2": "ale_py", "own_environment": "gymnasium"}
+NEEDED |= {"own_agent": "gymnasium", "own_network": "gymnasium"}
+# Each in a shell of its own, as the page says.
+ROLES = ("learn", "export", "gate", "selfplay")
+# As the page on a cluster says of its rehearsal.
+REHEARSED = {"/shared/go9": "shared/go9", "go/9": "go/5"}
+
+
+class Place:
+    """A folder with an installed copy of tengen in an environment of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "checkout"
+        self.folder.mkdir()
+        shutil.copy(ROOT / "constraints.txt", self.folder)
+        environment = folder / "environment"
+        venv.create(environment, symlinks=True)
+        self.bin = environment / "bin"
+        (site,) = environment.glob("lib/python*/site-packages")
+        copy_installed(site)
+        python = self.bin / "python"
+        self.write_program("tengen", f'exec {python} -m tengen "$@"')
+        self.write_program("pip", f'exec {python} -m pip "$@"')
+        # Of make setup, what concerns files of Python; tests/unit/test_setup.py has it
+        # install again after a change.
+        install = f"[ ! -d src/tengen ] || cp -r src/tengen/. {site}/tengen"
+        self.write_program("make", f'[ "$*" = setup ] && {{ {install}; }}')
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def write_program(self, name: str, command: str) -> None:
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{command}\n")
+        path.chmod(0o755)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "HOME": str(self.folder),
+            "CUDA_VISIBLE_DEVICES": "",
+            "PIP_NO_INDEX": "1",
+        }
+
+    def run(self, command: str) -> None:
+        """Runs a line of a shell, and fails where it fails."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            input="quit\n",
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+    def start(self, command: str) -> None:
+        """Starts a line of a shell."""
+        started = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.started.append(started)
+
+    def end(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.wait()
+
+
+def copy_installed(site: Path) -> None:
+    """Puts the installed tengen where an installer would, and names its packages."""
+    installed = metadata.distribution(DISTRIBUTION)
+    for file in installed.files or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(str(file.locate()), site / file)
+    # The lowest first: an environment on top of another has an old setuptools.
+    others = [path for path in sys.path[::-1] if Path(path).name == "site-packages"]
+    (site / "others.pth").write_text("".join(f"{path}\n" for path in others))
+
+
+@pytest.fixture
+def place(tmp_path: Path):
+    made = Place(tmp_path)
+    yield made
+    made.end()
+
+
+def shortened(command: str) -> str:
+    """Returns a command with a smaller budget, and nothing else changed."""
+    for old, new in REHEARSED.items():
+        command = command.replace(old, new)
+    words = shlex.split(command)
+    if words[0] != "tengen":
+        return command
+    is_of_games = words[1] == "train" and "--minutes" in words
+    made = "--games" in words and words[words.index("--games") + 1] == "0"
+    for option, value in BUDGETS.items():
+        if option not in words or made:
+            continue
+        place = words.index(option)
+        if value is None:
+            words[place : place + 2] = ["--games", "24"]
+            break
+        words[place + 1] = value
+    if is_of_games and not made:
+        for setting in OF_MINUTES:
+            words += ["--set", setting]
+    return shlex.join(words)
+
+
+def file_of(prose: str) -> str | None:
+    """Returns the file that a page puts its next block into, if it names one."""
+    names = re.findall(r"`([\w/]+\.py)`", prose)
+    return names[-1] if names else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_its_commands_run_as_they_are_printed(page: Path, place: Place) -> None:
+    if page.stem in NEEDED and importlib.util.find_spec(NEEDED[page.stem]) is None:
+        pytest.skip(f"needs the package {NEEDED[page.stem]}")
+    text, end = page.read_text(), 0
+    num_run = 0
+    for block in blocks_of(page):
+        begin = text.index(f"```{block.language}\n{block.text}", end)
+        prose, end = text[end:begin], begin + len(block.text)
+        if block.language == "python":
+            take_python(place, block.text, file_of(prose))
+        elif block.language == "":
+            num_run += run_lines(place, block.text.replace("\\\n", ""))
+    assert num_run >= 2
+
+
+def take_python(place: Place, code: str, name: str | None) -> None:
+    """Writes a block into the file that the page names, or runs it."""
+    if name is None:
+        place.run(f"python -c {shlex.quote(code)}")
+        return
+    (place.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (place.folder / name).write_text(code)
+
+
+def run_lines(place: Place, lines: str) -> int:
+    """Runs the commands of a block, and returns how many there were."""
+    num_run = 0
+    for line in lines.splitlines():
+        if any(line.startswith(one) for one in NOT_RUN) or not line.strip():
+            continue
+        command, words = shortened(line), line.split()
+        if words[0] == "tengen" and words[1] in ROLES:
+            place.start(command)
+        else:
+            place.run(command)
+        num_run += 1
+    if place.started and "tengen gate" in lines:
+        # "Within seconds the gate has published model 0."
+        wait_for(lambda: any(place.folder.glob("shared/go9/models/0*")), 600)
+    return num_run
+
+
+def test_the_copy_is_no_checkouts(place: Place) -> None:
+    code = """
+        import os, sys
+        from importlib import metadata
+        import tengen, tengen._core
+        assert "PYTHONPATH" not in os.environ
+        for path in (tengen.__file__, tengen._core.__file__):
+            assert path.startswith(sys.prefix), path
+        assert str(metadata.distribution("tengen-rl").locate_file("")).startswith(
+            sys.prefix
+        )
+    """
+    place.run(f"python -c {shlex.quote(textwrap.dedent(code))}")
+    for word, reason in NOT_RUN.items():
+        assert any(word in page.read_text() for page in PAGES), word
+        assert reason
+    assert not (place.folder / "src").exists()
+    assert os.environ["PATH"] != place.environment["PATH"]
