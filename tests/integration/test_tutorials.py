@@ -30,9 +30,11 @@ pytestmark = pytest.mark.slow
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 # Budgets of a page, and what they are here.
-BUDGETS = {"--minutes": None, "--frames": "1500", "--episodes": "2", "--games": "2"}
+BUDGETS = {"--minutes": None, "--frames": "8k", "--episodes": "2", "--games": "2"}
 # What stands in place of the minutes of a run of games: three generations.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
+# And so that a replay of few frames is learned from.
+OF_R2D2 = ("store.min_items=16", "store.samples_per_item=1")
 NOT_RUN = {
     ". .venv/bin/activate": "the programs of the copy are on PATH already",
     "pip install -c constraints.txt 'tengen-rl[video]'": "the tests' packages film",
@@ -140,7 +142,8 @@ def shortened(command: str) -> str:
     words = shlex.split(command)
     if words[0] != "tengen":
         return command
-    is_of_games = words[1] == "train" and "--minutes" in words
+    settings = OF_MINUTES if words[1] == "train" and "--minutes" in words else ()
+    settings = OF_R2D2 if "r2d2" in words else settings
     made = "--games" in words and words[words.index("--games") + 1] == "0"
     for option, value in BUDGETS.items():
         if option not in words or made:
@@ -150,9 +153,8 @@ def shortened(command: str) -> str:
             words[place : place + 2] = ["--games", "24"]
             break
         words[place + 1] = value
-    if is_of_games and not made:
-        for setting in OF_MINUTES:
-            words += ["--set", setting]
+    for setting in settings if not made else ():
+        words += ["--set", setting]
     return shlex.join(words)
 
 

@@ -40,7 +40,8 @@ def _device(device: str) -> Finding:
         return Finding(
             "cpu: there is a GPU, and this torch is built without CUDA",
             "absent",
-            "install a torch that is built for CUDA",
+            f"uninstall torch, then {pip_install('torch')}, from an index whose torch "
+            f"has CUDA, such as PyPI",
         )
     if is_driven:
         return Finding(

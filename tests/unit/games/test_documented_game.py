@@ -1,4 +1,4 @@
-"""The example of docs/tutorials/own_game.md, checked and trained by its commands."""
+"""The example of docs/tutorials/own_game.md, checked by its commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tests.integration.runs import SMALL
 
 PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_game.md"
 
@@ -77,19 +75,6 @@ def test_planes_that_hide_something_are_warned_of(folder: Path) -> None:
         "planes share one evaluation; add planes"
     )
     assert sum(report["results"]) == report["num_games"] == 100
-
-
-def test_it_is_trained(folder: Path) -> None:
-    words = [word for word in command("train") if word not in ("--minutes", "10")]
-    settings = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
-    for setting in settings:
-        words += ["--set", setting]
-    done = tengen(folder, *words, "--games", "8", "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    assert report["num_games"] == 8
-    assert report["num_rows"] > 8
-    assert (folder / command("play")[1] / "run.json").exists()
 
 
 @pytest.mark.parametrize(
