@@ -30,8 +30,8 @@ pytestmark = pytest.mark.slow
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 # Budgets of a page, and what they are here.
-BUDGETS = {"--minutes": None, "--frames": "8k", "--episodes": "2", "--games": "2"}
-# What stands in place of the minutes of a run of games: three generations.
+BUDGETS = {"--frames": "8k", "--episodes": "2", "--games": "2"}
+# In place of the minutes of a run of games: three small generations.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
 # And so that a replay of few frames is learned from.
 OF_R2D2 = ("store.min_items=16", "store.samples_per_item=1")
@@ -140,21 +140,19 @@ def shortened(command: str) -> str:
     for old, new in REHEARSED.items():
         command = command.replace(old, new)
     words = shlex.split(command)
-    if words[0] != "tengen":
+    if words[0] != "tengen" or "--games 0" in command:
         return command
-    settings = OF_MINUTES if words[1] == "train" and "--minutes" in words else ()
-    settings = OF_R2D2 if "r2d2" in words else settings
-    made = "--games" in words and words[words.index("--games") + 1] == "0"
-    for option, value in BUDGETS.items():
-        if option not in words or made:
-            continue
-        place = words.index(option)
-        if value is None:
-            words[place : place + 2] = ["--games", "24"]
-            break
-        words[place + 1] = value
-    for setting in settings if not made else ():
-        words += ["--set", setting]
+    settings = OF_R2D2 if "r2d2" in words else ()
+    if "--minutes" in words:
+        place = words.index("--minutes")
+        words[place : place + 2] = ["--games", "24"]
+        settings = OF_MINUTES
+    else:
+        for option in BUDGETS.keys() & set(words):
+            words[words.index(option) + 1] = BUDGETS[option]
+    if words[1] == "train":
+        for setting in settings:
+            words += ["--set", setting]
     return shlex.join(words)
 
 
