@@ -30,6 +30,7 @@ from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.mirror import Mirror
+from tengen.observe.cpu_time import CpuClock
 from tengen.roles import (
     Connect,
     Report,
@@ -188,6 +189,7 @@ class _Child:
         # The role of the present turn, or of the last one.
         self._name = args.roles[0]
         self._shown_s = 0.0
+        self._cpu = CpuClock()
 
     def serve(self) -> int:
         """Takes turns until stopped, and closes the roles; returns the exit code."""
@@ -210,7 +212,7 @@ class _Child:
                 self._check_mirror()
                 write_message(
                     self._to_runner,
-                    {"report": None if report is None else dict(report)},
+                    {"report": None if report is None else self._with_cpu(report)},
                 )
             self._check_mirror()
         except BrokenPipeError:
@@ -233,7 +235,11 @@ class _Child:
         now_s = time.monotonic()
         if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
-            write_message(self._to_runner, {"progress": dict(report)})
+            write_message(self._to_runner, {"progress": self._with_cpu(report)})
+
+    def _with_cpu(self, report: Report) -> dict[str, Any]:
+        """Returns a report with the CPU time since the one before."""
+        return {**report, "cpu_s": round(self._cpu.since_last(), 6)}
 
     def _alive(self, within_s: float, otherwise: str) -> None:
         # The runner's end may be closed, which the role's own thread will notice.

@@ -38,6 +38,7 @@ from tengen.roles import (
     RunConfig,
     StopListener,
     read_spent,
+    record_generation,
     record_spent,
     sealed_generation,
     with_games,
@@ -92,6 +93,7 @@ def run_inline(
     try:
         newest = run.models.latest
         spending = Spending(budget, read_spent(run), num_threads, newest)
+        journal.begin(spending)
         try:
             Turns(config, run, spending, journal, handles, stop).run()
         finally:
@@ -148,6 +150,8 @@ class Turns:
         self._playing_s = 0.0
         self._has_begun = False
         self._games_seen: set[Path] = set()
+        # The roles that are to read the config again.
+        self._changed: set[str] = set()
 
     def run(self) -> None:
         """Takes turns until the budget is spent or the run is stopped."""
@@ -224,11 +228,14 @@ class Turns:
                 f"see {self._run.logs}"
             )
         self._spending.end_turn(report, counts_frames=self._schedule.counts_frames)
+        if "fitted" in report and record_generation(self._run, report["fitted"]):
+            self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
         self._journal.frames_left(self._spending.frames_left())
 
     def _wait_for_games(self) -> None:
         """Returns once the other run has sealed games, or this run is to end."""
         experience = with_games(self._config, self._run).experience
+        self._spending.begin_work()
         start_s = time.monotonic()
         while not self._stop.event.is_set() and not self._is_over():
             found = set(experience_files(experience, "npz"))
@@ -259,15 +266,20 @@ class Turns:
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
             "opponent": self._config.agent.target.opponent,
+            "generation_s": self._spending.generation_s,
+            "is_changed": role in self._changed,
         }
+        self._changed.discard(role)
         report = self._handles[role].turn(
             role, self._on_progress, self._journal.death, details
         )
         if report is not None:
+            self._spending.count(report)
             self._spending.note(report)
             self._journal.report(role, report, time.monotonic() - start_s)
         return report
 
     def _on_progress(self, report: dict[str, Any]) -> None:
+        self._spending.count(report)
         self._spending.note(report)
         self._journal.progress(report)

@@ -2,13 +2,15 @@
 
 To the child: ``{"turn": ROLE, "core_minutes": MINUTES, "core_minutes_in_all": MINUTES |
 null, "remaining": SHARE | null, "asked": SHARE | null, "sealed": N, "follow_models":
-BOOL, "frames_left": N | null, "opponent": PLAYER}`` or ``{"stop": true}``. From the
-child, during a turn ``{"progress": {...}}`` and at its end ``{"report": {...} | null}``
-or ``{"error": MESSAGE, "exit_code": N}``; before it ends itself, to be started again,
-``{"dying": REASON}``. ``{"alive": {"within_s": S, "otherwise": REASON}}`` during a turn
-makes the runner kill the child unless the next such message or the turn's end comes
-within S seconds. When one side closes its end, the other one ends too, so that no
-process is left over.
+BOOL, "frames_left": N | null, "opponent": PLAYER, "generation_s": S | null,
+"is_changed": BOOL}`` or ``{"stop": true}``. From the child, during a turn
+``{"progress": {...}}`` and at its end ``{"report": {...} | null}`` or
+``{"error": MESSAGE, "exit_code": N}``; before it ends itself, to be started again,
+``{"dying": REASON}``. Progress and report have ``cpu_s``, the CPU-seconds of the child
+and its descendants since the message before. ``{"alive": {"within_s": S, "otherwise":
+REASON}}`` during a turn makes the runner kill the child unless the next such message or
+the turn's end comes within S seconds. When one side closes its end, the other one ends
+too, so that no process is left over.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from pathlib import Path
 
 __all__ = ["CpuClock", "tree_cpu_s", "tree_memory_bytes"]
 
-# Reading the table of processes takes some milliseconds, a generation no more than a
-# hundred.
-_LOOK_S = 2.0
+# Reading the table of processes takes some milliseconds, and a turn may take no more.
+_LOOK_S = 5.0
 
 
 class CpuClock:
-    """Reads the CPU time now and then. Used by one thread at a time.
+    """Reads the CPU time of this process and its descendants. Not thread-safe.
+
+    Descendants that still run are looked for every few seconds only.
 
     Args:
         clock: Returns seconds that never go back.
@@ -23,19 +24,24 @@ class CpuClock:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._looked_s = -_LOOK_S
-        self._start_s = tree_cpu_s() or 0.0
+        self._looked_s: float | None = None
+        self._running_s = 0.0
+        self._told_s = 0.0
 
-    def read(self) -> float | None:
-        """Returns the CPU-seconds since this was made; None within 2 s of a call.
+    def since_last(self) -> float:
+        """Returns the CPU-seconds since the last call; at first, since the start.
 
-        Also None if the system has no such figures.
+        Slightly negative where a descendant has ended that was counted as running.
         """
-        if self._clock() - self._looked_s < _LOOK_S:
-            return None
-        self._looked_s = self._clock()
-        now_s = tree_cpu_s()
-        return None if now_s is None else max(0.0, now_s - self._start_s)
+        times = os.times()
+        own_s = sum(times[:4])
+        now_s = self._clock()
+        if self._looked_s is None or now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            self._running_s = max(0.0, (tree_cpu_s() or own_s) - own_s)
+        spent_s = own_s + self._running_s
+        since_s, self._told_s = spent_s - self._told_s, spent_s
+        return since_s
 
 
 def tree_cpu_s(table: Path = Path("/proc"), root: int | None = None) -> float | None:

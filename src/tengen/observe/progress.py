@@ -46,8 +46,7 @@ class Progress:
     elapsed_s: float
     """Seconds of this call."""
     cpu_s: float | None = None
-    """CPU-seconds of this call, of all its processes on this machine; set now and
-    then."""
+    """CPU-seconds of this call, of all its processes; set after each generation."""
     stage: str = ""
     """What happens now: self-play, learning, rating."""
     num_games: int | None = None
@@ -59,9 +58,15 @@ class Progress:
     num_steps: int | None = None
     """Learner steps since the run began."""
     rows_per_s: float | None = None
-    """Rows of experience made a second, last generation."""
+    """Rows of experience made in this call, over ``elapsed_s``."""
     evaluations_per_s: float | None = None
-    """Positions evaluated by the net a second; cache hits do not count."""
+    """Positions evaluated by the net in this call to make experience, over
+    ``elapsed_s``; cache hits do not count."""
+    acting_rows_per_s: float | None = None
+    """Rows made a second while acting, without the time of all else, last generation;
+    where roles work at once, of the last seconds and of all that act."""
+    acting_evaluations_per_s: float | None = None
+    """Positions evaluated a second while acting, as ``acting_rows_per_s``."""
     cache_hit_share: float | None = None
     """Share of the positions asked for that a cache answered, in [0, 1], last
     generation; None without a cache."""

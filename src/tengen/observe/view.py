@@ -67,8 +67,14 @@ def describe(progress: Progress) -> list[tuple[str, str]]:
         ("stage", progress.stage or None),
         ("games", _shown(progress.num_games, "{:,}")),
         ("episodes", _shown(progress.num_episodes, "{:,}")),
-        ("rows/s" if has_games else "frames/s", _shown(progress.rows_per_s, "{:,.0f}")),
-        ("evaluations/s", _shown(progress.evaluations_per_s, "{:,.0f}")),
+        (
+            "rows/s" if has_games else "frames/s",
+            _rate(progress.rows_per_s, progress.acting_rows_per_s),
+        ),
+        (
+            "evaluations/s",
+            _rate(progress.evaluations_per_s, progress.acting_evaluations_per_s),
+        ),
         ("cache hits", _shown(progress.cache_hit_share, "{:.0%}")),
         ("batch fill", _shown(progress.batch_fill, "{:.0%}")),
         ("simulation", _shown(progress.simulation_share, "{:.0%}")),
@@ -179,6 +185,19 @@ class _LiveView:
 
 def _shown(value: float | None, form: str) -> str | None:
     return None if value is None else form.format(value)
+
+
+def _rate(of_call: float | None, acting: float | None) -> str | None:
+    """Returns the rate of the whole call, and the rate while acting."""
+    told = [
+        text
+        for text in (
+            _shown(of_call, "{:,.0f}"),
+            _shown(acting, "({:,.0f} while acting)"),
+        )
+        if text is not None
+    ]
+    return " ".join(told) or None
 
 
 def _waits(progress: Progress) -> str | None:

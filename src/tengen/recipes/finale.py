@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen import games
+from tengen.errors import RunError
 from tengen.evaluation import (
     LadderConfig,
     MatchRecord,
     MatchReport,
     MatchStopped,
+    PlayedGame,
     Tally,
     fixed_player,
     games_jsonl,
@@ -19,10 +22,29 @@ from tengen.evaluation import (
     publish_record,
     stopped_by,
 )
+from tengen.models.load import read_meta
 from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 
-__all__ = ["final_match", "match_line"]
+__all__ = ["final_match", "has_learned", "match_line"]
+
+_FIRST_GAMES = 8
+"""Games after which the length of the match is decided."""
+_MATCH_SHARE = 0.2
+"""Share of a call's minutes that the match may take beyond its first games."""
+
+
+def has_learned(config: RunConfig, run: RunDirectory) -> bool:
+    """Returns whether the newest model has learned anything, in this run or before it.
+
+    Raises:
+        RunError: The model is damaged.
+    """
+    model = run.models.latest()
+    if model is None:
+        return False
+    steps = read_meta(run.models.entry(model), error=RunError).num_steps
+    return steps > 0 or bool(config.learner.initial_model)
 
 
 def final_match(
@@ -32,12 +54,16 @@ def final_match(
     num_threads: int,
     progress: Callable[[dict[str, Any]], None],
     stop: Callable[[], bool],
+    minutes: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
     The result is written to ``RUN/eval/final-<n>.json``, which counts for the model's
     rating, and the games to ``RUN/games/final-<n>.jsonl``. Blocks. Colours alternate,
-    and every pair of games has an opening of its own.
+    and every pair of games has an opening of its own. Where the machine is slow, the
+    match of a call by minutes has fewer games: as many as its first ones say will end
+    within a fifth of the minutes.
 
     Args:
         config: The run's config.
@@ -45,9 +71,12 @@ def final_match(
         num_threads: Threads that play.
         progress: Called with the ``stage``, ten times a second.
         stop: Called ten times a second; True ends the match and nothing is published.
+        minutes: The call's budget; None plays all games, however long they take.
+        clock: Returns seconds that never go back.
 
     Returns:
-        The match; None if the config asks for none, or it was stopped.
+        The match; None if the config asks for none, the model has learned nothing, or
+        it was stopped.
 
     Raises:
         RunError: The disk refuses.
@@ -57,34 +86,49 @@ def final_match(
         return None
     model = run.models.latest()
     opponent = fixed_player(rating.final_opponent)
-    if model is None or opponent is None or stop():
+    if model is None or opponent is None or stop() or not has_learned(config, run):
         return None
     stopped = stopped_by(stop)
     book = run_book(config, run) if rating.book else None
 
-    def watch(tally: Tally) -> None:
-        games_played = f"{tally.num_games} of {rating.final_games} games"
-        progress({"stage": f"rating match, {games_played}"})
-        stopped(tally)
+    player = open_player(
+        f"{run.path}@{model}",
+        num_threads=num_threads,
+        play=play.in_precision(config.inference.precision),
+        task=config.task,
+    )
 
-    try:
-        report = play_match(
+    def played(num_games: int, before: Sequence[PlayedGame] = ()) -> MatchReport:
+        def watch(tally: Tally) -> None:
+            games_played = f"{tally.num_games} of {num_games} games"
+            progress({"stage": f"rating match, {games_played}"})
+            stopped(tally)
+
+        return play_match(
             games.open_game(config.task),
-            open_player(
-                f"{run.path}@{model}",
-                num_threads=num_threads,
-                play=play.in_precision(config.inference.precision),
-                task=config.task,
-            ),
+            player,
             opponent,
-            num_games=rating.final_games,
+            num_games=num_games,
             num_simulations=rating.num_simulations,
             seed=config.seed,
             num_threads=num_threads,
             opening_plies=rating.opening_plies,
             book=book,
+            played=before,
             watch=watch,
         )
+
+    num_games = rating.final_games
+    try:
+        first: tuple[PlayedGame, ...] = ()
+        if minutes is not None and num_games > _FIRST_GAMES:
+            start_s = clock()
+            first = played(_FIRST_GAMES).games
+            each_s = max(1e-9, (clock() - start_s) / _FIRST_GAMES)
+            # Whole pairs, so that both players begin equally often.
+            fitting = 2 * int(60 * minutes * _MATCH_SHARE / each_s / 2)
+            num_games = max(_FIRST_GAMES, min(num_games, fitting))
+        report = played(num_games, first)
     except MatchStopped:
         return None
     tally = report.tally
@@ -109,9 +153,12 @@ def final_match(
 def match_line(report: MatchReport, rating: LadderConfig) -> str:
     """Returns the result as one line of text."""
     tally = report.tally
+    fewer = ""
+    if tally.num_games < rating.final_games:
+        fewer = f"; {rating.final_games} games would take too long on this machine"
     return (
         f"rating match at {rating.num_simulations} simulations against "
         f"{rating.final_opponent}: "
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
-        f"score {tally.score:.0%}, Elo {tally.elo_text}"
+        f"score {tally.score:.0%}, Elo {tally.elo_text}{fewer}"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +33,11 @@ from tengen.observe import (
 from tengen.observe.curves.wandb_run import check_wandb
 from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.roles import needed_roles
-from tengen.recipes.finale import final_match, match_line
+from tengen.recipes.finale import (
+    final_match,
+    has_learned,
+    match_line,
+)
 from tengen.recipes.growth import grows_by_recipe
 from tengen.recipes.registry import make_config, recipe_of
 from tengen.recipes.resolve import (
@@ -50,6 +53,7 @@ from tengen.recipes.resolve import (
 )
 from tengen.roles import (
     RUN_LOCK,
+    SIZES,
     RunConfig,
     StopListener,
     change_config,
@@ -62,9 +66,12 @@ from tengen.roles import (
     config_changes,
     has_calls,
     keep_book,
+    learned_steps,
+    may_fit,
     move_run,
     note_call,
     read_config,
+    unfitted,
     write_config,
 )
 from tengen.run import (
@@ -168,10 +175,12 @@ def train_task(
         if changing is not None:
             locks.enter_context(changing)
         found = None if run.is_new else read_config(run)
-        known = found
+        known = None if found is None else unfitted(run, found)
         # Stages that the user sets are kept.
-        if found is not None and not sets(settings, "agent.stages"):
-            known = grows_by_recipe(run, found, fresh)
+        is_grown = False
+        if known is not None and not sets(settings, "agent.stages"):
+            before, known = known, grows_by_recipe(run, known, fresh)
+            is_grown = known != before
         config = _resolve(run, known, fresh, settings)
         check_budget(config, games, frames)
         config = checked_source(config)
@@ -199,12 +208,20 @@ def train_task(
         # A run that trains already uses its ports; taking its lock below names it.
         if not only_makes and (run.is_new or run.lock_holder("train") is None):
             check_doors(launch, config)
+        sizes = [f"agent.actor.{name}" for name in SIZES]
+        is_set = sets(settings, *sizes, "store.min_rows")
+        generation = may_fit(run, config, is_set=is_set)
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:
             keep_book(run, book, config.agent.book)
-        write_config(run, config, keeps_asked=not sets(settings, "inference"))
-        if known != found:
+        write_config(
+            run,
+            config,
+            keeps_asked=not sets(settings, "inference"),
+            generation=generation,
+        )
+        if is_grown:
             print(
                 f"{run.path} is of an earlier version, and its network grows from now "
                 "on; --set 'agent.stages=[]' keeps the network as it is"
@@ -221,7 +238,13 @@ def train_task(
         models = config.agent.iterations or None
         if minutes is None and games is None and frames is None and models is None:
             minutes = config.minutes
-        budget = Budget(minutes=minutes, games=games, frames=frames, models=models)
+        budget = Budget(
+            minutes=minutes,
+            games=games,
+            frames=frames,
+            models=models,
+            fits_generations=generation is not None,
+        )
         if room:
             print(room)
         if config.agent.iterations and not config.agent.target.opponent:
@@ -266,13 +289,7 @@ def _train(
     num_threads: int,
     launch: str,
 ) -> dict[str, Any]:
-    start_s = time.monotonic()
-
-    def seconds_left() -> float | None:
-        if budget.minutes is None:
-            return None
-        return max(0.0, 60 * budget.minutes - (time.monotonic() - start_s))
-
+    steps_before = learned_steps(run)
     last = read_progress(run)
     charts = open_charts(run)
     events = EventWriter(run, "train", run.new_incarnation("train"), charts)
@@ -285,7 +302,6 @@ def _train(
                 view,
                 events,
                 acting=config.agent.schedule(config).acting,
-                seconds_left=seconds_left,
                 last=last,
                 lighter=lighter_learning(to_dict(config)),
             )
@@ -297,6 +313,7 @@ def _train(
                 num_threads=num_threads,
                 progress=journal.progress,
                 stop=stop.event.is_set,
+                minutes=budget.minutes,
             )
             if match is not None:
                 events.write("match", **match.to_json())
@@ -306,23 +323,39 @@ def _train(
     # A live view draws its panel once more as it closes; print these lines below it.
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating))
-    view.message(_farewell(config, run, reason, journal))
+    unlearned = "" if learned_steps(run) > steps_before else _unlearned(budget, journal)
+    if budget.models is not None and (run.models.latest() or 0) >= budget.models:
+        unlearned = ""  # the run had learned all that it was to learn
+    view.message(_farewell(config, run, reason, journal, unlearned))
     return {
         "out": str(run.path),
         "reason": reason,
-        "exit_code": _exit_code(reason, budget, journal),
+        "exit_code": _exit_code(reason, unlearned),
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
 
 
-def _exit_code(reason: str, budget: Budget, journal: RunJournal) -> int:
-    """Returns the call's: 1 where its budget was too small for an optimizer step."""
+def _exit_code(reason: str, unlearned: str) -> int:
+    """Returns the call's: 1 where its budget ended before an optimizer step."""
     if reason == "interrupted":
         return _INTERRUPTED
-    asked = (budget.minutes, budget.games, budget.frames)
-    has_failed = reason == "budget" and any(asked) and bool(journal.unlearned)
-    return int(has_failed)
+    return int(reason == "budget" and bool(unlearned))
+
+
+def _unlearned(budget: Budget, journal: RunJournal) -> str:
+    """Returns why a call has learned nothing, as far as that is known."""
+    if journal.unlearned:
+        return journal.unlearned
+    asked = {
+        "minutes": budget.minutes,
+        "games": budget.games,
+        "frames": budget.frames,
+    }
+    told = [f"{name} ({n:g})" for name, n in asked.items() if n is not None]
+    if not told:
+        return "no experience came to learn from"
+    return f"{' and '.join(told)} ended before the first optimizer step; give more"
 
 
 def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
@@ -350,11 +383,17 @@ def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
 
 
 def _farewell(
-    config: RunConfig, run: RunDirectory, reason: str, journal: RunJournal
+    config: RunConfig,
+    run: RunDirectory,
+    reason: str,
+    journal: RunJournal,
+    unlearned: str,
 ) -> str:
     lines = []
-    if journal.unlearned:
-        lines.append(f"the learner made no step in this call: {journal.unlearned}")
+    if unlearned:
+        lines.append(
+            f"nothing was learned; the learner made no step in this call: {unlearned}"
+        )
     if journal.mean_return is not None:
         lines.append(
             f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
@@ -367,8 +406,10 @@ def _farewell(
         goes_on = "" if target["has_result"] else "; the same command goes on"
         lines.append(f"{target_line(target)}{goes_on}")
     words = f"{run.path}{task_words(config.task)}"
-    if run.models.latest() is not None and config.agent.rating is not None:
+    # Nobody wants a player with random weights.
+    is_learned = has_learned(config, run)
+    if is_learned and config.agent.rating is not None:
         lines.append(f"play against it: tengen play {words}")
-    elif run.models.latest() is not None:
+    elif is_learned:
         lines.append(f"watch its score: tengen eval {words} --episodes 100")
     return "\n".join(lines) or "nothing was trained yet"

@@ -13,11 +13,15 @@ from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.clock import has_calls, note_call
 from tengen.roles.config import (
     RUN_LOCK,
+    SIZES,
     RunConfig,
     change_config,
     config_changes,
+    may_fit,
     read_config,
+    record_generation,
     stages_schema,
+    unfitted,
     write_config,
 )
 from tengen.roles.config.launch import LaunchConfig, RoleResources
@@ -32,12 +36,13 @@ from tengen.roles.inputs.initial_model import checked_initial_model
 from tengen.roles.inputs.learn_from import checked_source, with_games
 from tengen.roles.inputs.target import checked_target
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
-from tengen.roles.spent import RunSpent, read_spent, record_spent
+from tengen.roles.spent import RunSpent, learned_steps, read_spent, record_spent
 from tengen.roles.stopping import StopListener
 
 __all__ = [
     "ROLES",
     "RUN_LOCK",
+    "SIZES",
     "TOKEN_VARIABLE",
     "TRAIN_WRITER",
     "Connect",
@@ -64,16 +69,20 @@ __all__ = [
     "gpus_named",
     "has_calls",
     "keep_book",
+    "learned_steps",
     "make_role",
+    "may_fit",
     "mirrored",
     "move_run",
     "note_call",
     "read_config",
     "read_spent",
+    "record_generation",
     "record_spent",
     "run_book",
     "sealed_generation",
     "stages_schema",
+    "unfitted",
     "with_devices",
     "with_games",
     "write_config",

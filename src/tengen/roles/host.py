@@ -36,8 +36,9 @@ class RoleHost:
         Args:
             name: The role.
             details: ``sealed``, and perhaps the values of ``Spending.outlook``,
-                ``follow_models``, ``frames_left``, ``saves`` and ``opponent``; see
-                ``RoleContext``.
+                ``generation_s``, ``follow_models``, ``frames_left``, ``saves`` and
+                ``opponent``; see ``RoleContext``. ``is_changed`` makes the role read
+                ``run.json`` again.
 
         Raises:
             UsageError: The role refuses its config or its files, or the task was not
@@ -49,11 +50,14 @@ class RoleHost:
         context.asked = details.get("asked")
         context.core_minutes = details.get("core_minutes")
         context.core_minutes_in_all = details.get("core_minutes_in_all")
+        context.generation_s = details.get("generation_s")
         context.sealed = details["sealed"]
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
         context.opponent = details.get("opponent")
+        if details.get("is_changed", False) and name in self._roles:
+            self._roles.pop(name).close()
         if name not in self._roles:
             # Read here and not earlier, because the export role completes the config
             # once.

@@ -81,6 +81,9 @@ class RoleContext:
     core_minutes_in_all: float | None = None
     """``core_minutes`` and what is left of this call's budget; None if that is not in
     minutes, and then no stage in core-minutes begins."""
+    generation_s: float | None = None
+    """Seconds that a generation of games may take in this call, on the mean; where the
+    machine is too slow for that, generations get smaller. None: they never do."""
     follow_models: bool = False
     """Whether a generation may go on with a model that is published meanwhile. Never
     where roles take turns, so that a seed gives the same run."""

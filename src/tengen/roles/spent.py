@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen.errors import RunError
-from tengen.learners.checkpoint_json import read_extra
+from tengen.learners.checkpoint_json import read_checkpoint_json, read_extra
 from tengen.run import RunDirectory, publish_json, storage_error
 
-__all__ = ["RunSpent", "core_minutes_of", "read_spent", "record_spent"]
+__all__ = [
+    "RunSpent",
+    "core_minutes_of",
+    "learned_steps",
+    "read_spent",
+    "record_spent",
+]
 
 _FILE = "spent.json"
 _MOST_BYTES = 4096
@@ -25,8 +31,9 @@ class RunSpent(NamedTuple):
     """What has been spent on a run."""
 
     core_minutes: float = 0.0
-    """Wall minutes of calls times their cores; for a call that was killed, up to its
-    last checkpoint."""
+    """CPU-minutes of all calls' processes without their start-up; for a call that was
+    killed, up to its last checkpoint. Earlier versions counted wall minutes times
+    cores."""
     num_frames: int = 0
     """Environment steps, or rows of games."""
 
@@ -47,12 +54,25 @@ def read_spent(run: RunDirectory) -> RunSpent:
     return RunSpent(max(told, core_minutes_of(extra)), num_frames)
 
 
+def learned_steps(run: RunDirectory) -> int:
+    """Returns the learner steps that a run has saved; 0 before the first.
+
+    Raises:
+        UsageError: The newest checkpoint has another schema.
+        RunError: It is damaged.
+    """
+    number = run.checkpoints.latest()
+    if number is None:
+        return 0
+    return int(read_checkpoint_json(run.checkpoints.entry(number))["num_steps"])
+
+
 def record_spent(run: RunDirectory, core_minutes: float) -> None:
     """Publishes what was spent on a run until the end of a call.
 
     Args:
         run: The run; the caller holds its ``train`` lock.
-        core_minutes: Core-minutes of all calls.
+        core_minutes: CPU-minutes of all calls.
 
     Raises:
         RunError: The disk refuses.

@@ -84,6 +84,9 @@ class Journal:
         self.num_generations = 0
         self._is_used = threading.Lock()
 
+    def begin(self, spending: Any) -> None:
+        self.spending = spending
+
     def progress(self, report: dict[str, Any]) -> None:
         with self.alone():
             self.stages.append(report["stage"])
@@ -118,6 +121,7 @@ def nothing(fake: Fake) -> None:
 
 
 def until_stopped(fake: Fake) -> dict[str, Any]:
+    fake.tell({"stage": fake.roles[0], "num_steps": 1})
     assert fake.stopped.wait(60)
     return {"num_steps": 3, "stopped": True, "steps_left": 100}
 

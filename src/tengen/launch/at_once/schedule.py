@@ -86,6 +86,7 @@ def run_at_once(
     workers = workers_at_once(config, num_threads)
     # Read first, so that damaged files are refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
+    journal.begin(spending)
     crew = Crew(launcher, config, run, workers)
     if closing is None:
 
@@ -324,6 +325,8 @@ class _AtOnce:
         start_s = time.monotonic()
 
         def on_progress(report: dict[str, Any]) -> None:
+            with self._lock:
+                self._spending.count(report)
             # The leading learner reports what all learners do.
             if worker.is_follower:
                 return
@@ -339,6 +342,11 @@ class _AtOnce:
         try:
             handle = self._crew.handle(worker)
             report = handle.turn(role, on_progress, on_death, details)
+            with self._lock:
+                self._spending.count(report or {})
+                if role == "learn" and not self._schedule.acting:
+                    # Another run plays, and this one waits for its games.
+                    self._spending.begin_work()
             if worker.is_follower:
                 return report
         finally:

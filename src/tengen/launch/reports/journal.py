@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tengen.launch.budget import Spending
 from tengen.launch.reports.players import num_flying
 from tengen.launch.reports.servers import Servers
 from tengen.observe import (
@@ -21,7 +22,6 @@ from tengen.observe import (
     verdict,
     waiting_verdict,
 )
-from tengen.observe.cpu_time import CpuClock
 
 __all__ = ["RunJournal"]
 
@@ -35,7 +35,6 @@ class RunJournal:
         view: Shows progress.
         events: Keeps every report and, after each generation, the progress.
         acting: The role that acts, for the verdict.
-        seconds_left: Returns the seconds left of the budget, None without one.
         last: The progress of the call before, whose counts are continued.
         lighter: The advice of ``observe.lighter_learning``, for the verdict in
             environments.
@@ -47,21 +46,25 @@ class RunJournal:
         events: EventWriter,
         *,
         acting: str,
-        seconds_left: Callable[[], float | None],
         last: Progress | None,
         lighter: str = "",
     ) -> None:
         self._view = view
         self._events = events
         self._acting = acting
-        self._seconds_left = seconds_left
+        self._spending: Spending | None = None
         self._start_s = time.monotonic()
-        self._cpu = CpuClock()
+        # Evaluations of the turn in progress.
+        self._evaluations = 0
         self._state = dataclasses.replace(
             last or Progress(generation=0, elapsed_s=0.0),
             stage="starting",
             verdict="",
             cpu_s=None,
+            rows_per_s=None,
+            evaluations_per_s=None,
+            acting_rows_per_s=None,
+            acting_evaluations_per_s=None,
         )
         self._lighter = lighter
         # The first turn of acting, and the frames left after it.
@@ -81,6 +84,14 @@ class RunJournal:
         # Of this call only; a resumed run first shows its earlier value.
         self.mean_return: float | None = None
 
+    def begin(self, spending: Spending) -> None:
+        """Takes what counts the call's time and experience, before any report.
+
+        Args:
+            spending: The call's; only read.
+        """
+        self._spending = spending
+
     @property
     def progress_now(self) -> Progress:
         """The newest progress."""
@@ -88,7 +99,7 @@ class RunJournal:
 
     @property
     def unlearned(self) -> str:
-        """What the learner lacks, if it has made no step in this call; else ""."""
+        """What the learner lacks, if it reported no step in this call; else ""."""
         if self._has_learned:
             return ""
         if self._in_environments and not self._lacks:
@@ -103,8 +114,10 @@ class RunJournal:
         if "num_games" in report:
             changes["num_games"] = self._num_sealed + num_flying(report)
         if report.get("seconds") and "num_evaluations" in report:
-            rate = report["num_evaluations"] / report["seconds"]
-            changes["evaluations_per_s"] = rate
+            self._evaluations = report["num_evaluations"]
+            changes["acting_evaluations_per_s"] = report.get(
+                "evaluations_per_s", self._evaluations / report["seconds"]
+            )
         if "loss" in report:
             changes["loss"] = report["loss"]
         self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
@@ -221,7 +234,8 @@ class RunJournal:
         else:
             return  # starting processes makes a call's first turns slow
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
-        now = dataclasses.replace(self.progress_now, cpu_s=self._cpu.read())
+        cpu_s = None if self._spending is None else round(self._spending.cpu_s, 2)
+        now = dataclasses.replace(self.progress_now, cpu_s=cpu_s)
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
 
@@ -260,12 +274,13 @@ class RunJournal:
                 "answers": report["answer_wait"],
                 "room": report["room_wait"],
             }
+        # The first turn of a process includes its start, which its own seconds do not.
+        seconds = max(report.get("seconds", seconds), 1e-9)
+        self._evaluations = 0
         changes = {
-            "rows_per_s": report.get(
-                "rows_per_s", report["num_rows"] / max(seconds, 1e-9)
-            ),
-            "evaluations_per_s": report.get(
-                "evaluations_per_s", report["num_evaluations"] / max(seconds, 1e-9)
+            "acting_rows_per_s": report.get("rows_per_s", report["num_rows"] / seconds),
+            "acting_evaluations_per_s": report.get(
+                "evaluations_per_s", report["num_evaluations"] / seconds
             ),
             "cache_hit_share": report.get("cache_hit_share"),
             "simulation_share": self._busy.get("simulation"),
@@ -359,10 +374,16 @@ class RunJournal:
         )
 
     def _stamped(self, state: Progress) -> Progress:
+        elapsed_s = round(time.monotonic() - self._start_s, 2)
+        rates: dict[str, float] = {}
+        if self._spending is not None and elapsed_s > 0.0:
+            done = self._spending.num_evaluations + self._evaluations
+            if self._spending.num_rows:
+                rates["rows_per_s"] = self._spending.num_rows / elapsed_s
+            if done:
+                rates["evaluations_per_s"] = done / elapsed_s
         return dataclasses.replace(
-            state,
-            elapsed_s=round(time.monotonic() - self._start_s, 2),
-            eta_s=self._eta_s(),
+            state, elapsed_s=elapsed_s, eta_s=self._eta_s(), **rates
         )
 
     def _eta_s(self) -> float | None:
@@ -370,7 +391,7 @@ class RunJournal:
 
         The rate of frames is taken to be the mean of this call.
         """
-        ends = [self._seconds_left()]
+        ends = [None if self._spending is None else self._spending.seconds_left]
         if self._frames_first is not None and self._frames_left is not None:
             first_s, first = self._frames_first
             done = first - self._frames_left

@@ -52,12 +52,14 @@ class Players:
             for one in self._flying.values()
             if one.get("seconds") and "num_evaluations" in one
         ]
-        seconds = report.get("seconds", 0.0)
         return {
             **report,
             "num_games": self._num_flying,
             "num_sealed": 0,  # sealed games are left out
-            "num_evaluations": round(sum(rates) * seconds),
+            "num_evaluations": sum(
+                one.get("num_evaluations", 0) for one in self._flying.values()
+            ),
+            "evaluations_per_s": sum(rates),
         }
 
     def report(

@@ -6,7 +6,8 @@ Deep Reinforcement Learning Algorithms", and its documentation.
 
 Differs from CleanRL: a return is the mean of the last hundred episodes, not of each
 one; losses are means over a turn of learning; ``charts/SPS`` counts from the begin of a
-call.
+call. ``charts/evaluations_per_s`` is by the clock too: its evaluations since the point
+before, over the seconds since then, whatever the run did in them.
 """
 
 from __future__ import annotations
@@ -142,6 +143,9 @@ class PointMaker:
         self._step: int | None = None
         self._waiting: dict[str, float] = {}
         self._begun: tuple[float, int] | None = None
+        # Evaluations since the last point that had their rate, and when that was.
+        self._evaluations = 0
+        self._told_s: float | None = None
         self._means = ActorMeans()
 
     def take(self, event: Mapping[str, Any]) -> Point | None:
@@ -154,11 +158,17 @@ class PointMaker:
         role = event.get("role")
         if event.get("kind") != "turn":
             return None
+        if self._told_s is None:
+            turn_s = event.get("turn_s")
+            turn_s = float(turn_s) if is_number(turn_s) else 0.0
+            self._told_s = float(event["time_s"]) - turn_s
         if role == "learn":
             return self._after_learning(event)
         if role in ("actor", "selfplay"):
             means = self._means.take(event) if role == "actor" else {}
             self._waiting.update(_played({**event, **means}))
+            if is_number(event.get("num_evaluations")):
+                self._evaluations += int(event["num_evaluations"])
             return None
         if role == "inference":
             self._waiting.update(_served(event))
@@ -176,6 +186,10 @@ class PointMaker:
         """
         if self._step is None or not self._waiting:
             return None
+        if self._evaluations and self._told_s is not None and time_s > self._told_s:
+            rate = self._evaluations / (time_s - self._told_s)
+            self._waiting["charts/evaluations_per_s"] = rate
+            self._evaluations, self._told_s = 0, time_s
         waiting, self._waiting = self._waiting, {}
         return Point(step=self._step, time_s=time_s, values=waiting)
 
@@ -241,8 +255,6 @@ def _played(event: Mapping[str, Any]) -> dict[str, float]:
     }
     if event.get("num_games") and is_number(event.get("num_plies")):
         told["charts/game_length"] = event["num_plies"] / event["num_games"]
-    if event.get("seconds") and is_number(event.get("num_evaluations")):
-        told["charts/evaluations_per_s"] = event["num_evaluations"] / event["seconds"]
     return {tag: float(value) for tag, value in told.items() if is_number(value)}
 
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from tengen.roles.config.changes import change_config, config_changes
+from tengen.roles.config.generation import (
+    SIZES,
+    may_fit,
+    record_generation,
+    unfitted,
+)
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig, RoleResources
 from tengen.roles.config.run_config import RunConfig
 from tengen.roles.config.run_file import (
@@ -18,15 +24,19 @@ from tengen.roles.config.run_file import (
 __all__ = [
     "MOST_SERVERS",
     "RUN_LOCK",
+    "SIZES",
     "LaunchConfig",
     "RoleResources",
     "RunConfig",
     "change_config",
     "config_changes",
+    "may_fit",
     "newest_inference",
     "open_inference",
     "read_config",
+    "record_generation",
     "record_inference",
     "stages_schema",
+    "unfitted",
     "write_config",
 ]

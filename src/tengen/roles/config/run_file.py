@@ -18,6 +18,7 @@ __all__ = [
     "newest_inference",
     "open_inference",
     "read_config",
+    "record_config",
     "record_inference",
     "stages_schema",
     "write_config",
@@ -31,7 +32,11 @@ RUN_LOCK = "run.json"
 
 
 def write_config(
-    run: RunDirectory, config: RunConfig, *, keeps_asked: bool = True
+    run: RunDirectory,
+    config: RunConfig,
+    *,
+    keeps_asked: bool = True,
+    generation: Mapping[str, Any] | None = None,
 ) -> None:
     """Publishes ``run.json``.
 
@@ -40,6 +45,7 @@ def write_config(
         config: Its config from now on.
         keeps_asked: Whether measured settings may be measured again for another
             network; False where the user set them, even to the same values.
+        generation: What ``may_fit`` returned.
 
     Raises:
         RunError: The disk refuses.
@@ -49,7 +55,26 @@ def write_config(
         record = dict(measured["inference"])
         record.pop("asked", None)
         measured = {**measured, "inference": record}
+    measured = {name: one for name, one in measured.items() if name != "generation"}
+    if generation is not None:
+        measured = {**measured, "generation": dict(generation)}
     _write(run, config, measured, SCHEMA)
+
+
+def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None:
+    """Publishes a changed config, and what it was changed for; stages stay as they are.
+
+    Args:
+        run: The run; the caller holds ``RUN_LOCK``.
+        config: Its config from now on.
+        **measured: What was measured, by what it is about.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    content = run.read_run()
+    measured = {**content.get("measured", {}), **measured}
+    _write(run, config, measured, stages_schema(content))
 
 
 def stages_schema(content: Mapping[str, Any]) -> int:
@@ -93,11 +118,9 @@ def record_inference(
         RunError: The disk refuses.
     """
     with run.lock(RUN_LOCK, wait=True):
-        content = run.read_run()
         config = dataclasses.replace(read_config(run), inference=choice.config)
         record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
-        measured = {**content.get("measured", {}), "inference": record}
-        _write(run, config, measured, stages_schema(content))
+        record_config(run, config, inference=record)
     return config
 
 

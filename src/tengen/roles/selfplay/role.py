@@ -32,6 +32,7 @@ from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs.book import run_book
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
+from tengen.roles.selfplay.fitting import smaller_generations
 from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.resignation import check_resignation
 from tengen.roles.selfplay.threads_play import PlayingThreads, take_counts
@@ -127,6 +128,7 @@ class SelfplayRole:
         generation, recorded, segment = begun
         finished = recorded.indices
         is_over = False
+        num_wanted = self._actor.games_per_generation
         opened = OpenGeneration(
             writer,
             generation,
@@ -151,7 +153,7 @@ class SelfplayRole:
             )
             if self._processes is None:
                 part_games = self._part_games()
-                played, models, is_over = self._threads.play(
+                played, models, is_over, num_wanted = self._threads.play(
                     wanted,
                     opened,
                     part_games,
@@ -165,7 +167,8 @@ class SelfplayRole:
             opened.close()
         stopped = self._context.stop.is_set()
         if not stopped:
-            self._context.write(lambda: self._seal(writer, generation, is_over))
+            num_wanted = 0 if is_over else num_wanted
+            self._context.write(lambda: self._seal(writer, generation, num_wanted))
             if mirror is not None and self._context.is_vouched:
                 # The runner assumes that the games of an ended turn can be learned
                 # from.
@@ -181,6 +184,7 @@ class SelfplayRole:
             **_shown(played),
             **self._cache_hits(played),
             **resignation,
+            **self._fitted(played, num_wanted),
             **({"models": models} if len(models) > 1 else {}),
         }
 
@@ -272,9 +276,34 @@ class SelfplayRole:
         task = self._config.task
         return load_model(entry, task, self._wanted, error=RunError).path
 
-    def _seal(self, writer: ExperienceWriter, generation: int, is_over: bool) -> None:
-        """Seals a generation that is whole on the disk, or over with fewer games."""
-        wanted = 0 if is_over else self._actor.games_per_generation
+    def _fitted(self, played: GenerationReport, num_wanted: int) -> Report:
+        """Makes the next generations fit the time, and reports it; empty as a rule."""
+        context, before = self._context, self._actor
+        if context.generation_s is None or context.stop.is_set():
+            return {}
+        game_s = played.seconds / max(1, played.num_games)
+        self._actor = smaller_generations(
+            before, context.num_threads, context.generation_s, game_s
+        )
+        if self._actor == before:
+            return {}
+        num_games = before.games_per_generation
+        return {
+            "fitted": {
+                "games_per_generation": self._actor.games_per_generation,
+                "num_slots": self._actor.num_slots,
+                "game_s": round(game_s, 4),
+                "generation_s": context.generation_s,
+                # Of the rows that learning waits for, for these games have fewer.
+                "rows_share": min(1.0, num_wanted / num_games),
+            },
+            "told": f"generations have {self._actor.games_per_generation} games and "
+            f"not {num_games}, which would take {game_s * num_games:.0f} s on this "
+            f"machine now; each is to take a tenth of the minutes",
+        }
+
+    def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
+        """Seals a generation that has as many games on the disk as are wanted."""
         num_kept = len(writer.recorded_games(generation).indices)
         if num_kept < wanted:
             raise RunError(

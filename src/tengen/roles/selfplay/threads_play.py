@@ -28,6 +28,7 @@ from tengen.experience.games.core_errors import core_errors
 from tengen.games import Game
 from tengen.inference import Backend, open_backend, search_outputs
 from tengen.roles.role import RoleContext
+from tengen.roles.selfplay.fitting import fewer_games
 from tengen.run import RunDirectory
 
 __all__ = ["PlayingThreads", "take_counts"]
@@ -67,7 +68,7 @@ class PlayingThreads:
         part_games: int = 0,
         *,
         ends_with_model: bool = False,
-    ) -> tuple[GenerationReport, list[int], bool]:
+    ) -> tuple[GenerationReport, list[int], bool, int]:
         """Plays until every game is over or the context stops it.
 
         On a full disk it waits as ``RoleContext.write`` does, and keeps the games in
@@ -83,8 +84,9 @@ class PlayingThreads:
                 only the finished games.
 
         Returns:
-            What was played, the models that played, in order, and whether a newer model
-            ended the generation.
+            What was played, the models that played, in order, whether a newer model
+            ended the generation, and how many games it has: fewer than wanted where
+            they would take too long.
         """
         unfinished = opened.unfinished()
         kept = opened.recorded()
@@ -109,14 +111,16 @@ class PlayingThreads:
             is_over = part.newer is not None and ends_with_model
             if is_over or self._context.stop.is_set() or not part.queue.stopped:
                 played = dataclasses.replace(played, num_gone_on_with=num_begun)
-                return played, models, is_over
+                return played, models, is_over, wanted.config.games_per_generation
             self._context.write(opened.flush)
             unfinished = part.queue.unfinished()
             if 0 < part_games <= opened.num_unsealed:
                 self._context.write(functools.partial(part.keep, unfinished))
                 self._context.write(opened.seal_part)
             kept = opened.recorded()
-            wanted = dataclasses.replace(part.newer or wanted, finished=kept.indices)
+            wanted = dataclasses.replace(
+                part.newer or wanted, config=part.wanted.config, finished=kept.indices
+            )
             if part.newer is not None:
                 models.append(wanted.model)
                 self._context.say(f"goes on with model {wanted.model}")
@@ -129,8 +133,12 @@ class PlayingThreads:
             self._context, num_recovered, part.queue.stop, before, part.num_sealed
         )
 
+        start_s = time.monotonic()
+
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
+            seconds = before.seconds + time.monotonic() - start_s
+            self._fit(part, before.num_games + num_games, seconds)
             if 0 < part.num_games <= num_games:
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
@@ -154,6 +162,19 @@ class PlayingThreads:
             # Finished games wait in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
+
+    def _fit(self, part: _Part, num_finished: int, seconds: float) -> None:
+        """Ends the part if the generation is to have fewer games."""
+        config, limit_s = part.wanted.config, self._context.generation_s
+        if limit_s is None or part.queue.stopped:
+            return
+        num_games = fewer_games(
+            config, self._context.num_threads, limit_s, num_finished, seconds
+        )
+        if num_games is not None:
+            config = dataclasses.replace(config, games_per_generation=num_games)
+            part.wanted = dataclasses.replace(part.wanted, config=config)
+            part.queue.stop()
 
     def _queue(
         self, wanted: GamesOfGeneration, unfinished: list[bytes]

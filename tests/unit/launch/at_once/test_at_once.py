@@ -200,6 +200,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
     learn = {"learn": lambda fake: {"num_steps": 0, "seconds": 1.0}}
     roles = Learning({**learn, **serve, fails: fail})
     journal: Any = SimpleNamespace(
+        begin=lambda spending: None,
         report=lambda *told: None,
         end_generation=lambda shares: None,
         ended_late=lambda name, why: late.append((name, why)),

@@ -175,7 +175,6 @@ def test_status_names_who_waits_instead_of_advice_on_cores(run: RunDirectory) ->
         view,
         EventWriter(run, "train", run.new_incarnation("train")),
         acting="selfplay",
-        seconds_left=lambda: None,
         last=Progress(generation=2, elapsed_s=9.0, verdict="give more cores"),
     )
     line = "learn, export wait for the cluster: where ray status shows no room"

@@ -1,6 +1,7 @@
 import pytest
 
-from tengen.launch import RunJournal
+from tengen.launch import Budget, RunJournal
+from tengen.launch.budget import Spending
 from tengen.launch.reports.servers import Servers
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.events import read_gate
@@ -61,7 +62,6 @@ def journal(run, view):
         view,
         EventWriter(run, "train", run.new_incarnation("train")),
         acting="selfplay",
-        seconds_left=lambda: None,
         last=last,
     )
 
@@ -69,7 +69,7 @@ def journal(run, view):
 def test_a_turn_in_progress_shows_what_it_adds(journal, view):
     journal.progress({"num_games": 6, "num_evaluations": 500, "seconds": 2.0})
     assert view.shown[-1].num_games == 46 + 6
-    assert view.shown[-1].evaluations_per_s == 250.0
+    assert view.shown[-1].acting_evaluations_per_s == 250.0
     assert view.shown[-1].generation == 2
 
 
@@ -86,7 +86,7 @@ def test_totals_are_those_of_the_learners_table(journal, view, run):
     """Whatever was said before: another writer, or a killed call, added games too."""
     journal.report("selfplay", PLAYED, 4.0)
     assert view.shown[-1].num_games == 46 + 24
-    assert view.shown[-1].rows_per_s == 25.0
+    assert view.shown[-1].acting_rows_per_s == 25.0
     assert view.shown[-1].batch_fill == 0.5
     journal.report("learn", LEARNED, 1.0)
     journal.end_generation()
@@ -105,7 +105,6 @@ def acting(run, view):
         view,
         EventWriter(run, "train", run.new_incarnation("train")),
         acting="actor",
-        seconds_left=lambda: None,
         last=Progress(generation=0, elapsed_s=0.0),
         lighter="lower --set a.b",
     )
@@ -211,6 +210,31 @@ def test_frames_say_when_they_end(acting, monkeypatch):
     now[0] += 10.0
     acting.frames_left(800)
     assert acting.progress_now.eta_s == pytest.approx(40.0)
+
+
+def test_a_rate_times_the_elapsed_time_is_the_total(acting, view, monkeypatch):
+    """However short a part of the time the environments were stepped in."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    acting._start_s = now[0]
+    spending = Spending(Budget(frames=1000), clock=lambda: now[0])
+    acting.begin(spending)
+    for _ in range(4):
+        now[0] += 25.0
+        report = {**ACTED, "seconds": 0.5}
+        spending.end_turn(report, counts_frames=True)
+        acting.report("actor", report, 0.5)
+        acting.report("learn", STEPPED, 20.0)
+        acting.end_generation()
+    told = view.generations[-1]
+    assert told.elapsed_s == 100.0
+    assert told.rows_per_s * told.elapsed_s == pytest.approx(4 * 100)
+    assert told.evaluations_per_s * told.elapsed_s == pytest.approx(4 * 400)
+    assert told.acting_rows_per_s == 200.0
+    assert "frames/s 4 (200 while acting)" in plain_line(told)
+    assert "evaluations/s 16 (800 while acting)" in plain_line(told)
+    acting.progress({"num_evaluations": 400, "seconds": 0.5})
+    assert view.shown[-1].evaluations_per_s == pytest.approx(5 * 400 / 100)
 
 
 def test_the_verdict_is_of_the_generation_alone(journal, view):

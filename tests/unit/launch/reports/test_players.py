@@ -115,7 +115,8 @@ def test_what_they_tell_is_told_as_one() -> None:
     told = players.progress(
         "selfplay-1", {"num_games": 4, "num_evaluations": 600, "seconds": 2.0}
     )
-    assert (told["num_games"], told["num_evaluations"]) == (7, 800)  # 400 a second
+    assert (told["num_games"], told["num_evaluations"]) == (7, 700)
+    assert told["evaluations_per_s"] == 400.0  # the sum of both rates
     done = {"num_games": 5, "num_rows": 50, "num_evaluations": 500}
     told = players.report("selfplay-0", 0, done, 5.0)
     assert (told["num_games"], told["num_flying"], told["player"]) == (5, 4, 0)

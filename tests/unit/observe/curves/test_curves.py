@@ -236,13 +236,20 @@ def test_memory_is_that_of_a_process_and_of_what_it_started():
     assert tree_memory_bytes(2**22 + 1) is None
 
 
-def test_processor_time_is_told_now_and_then(monkeypatch):
-    times = iter([100.0, 101.5, 90.0])
-    monkeypatch.setattr("tengen.observe.cpu_time.tree_cpu_s", lambda: next(times))
+def test_processor_time_is_what_was_used_since_the_last_message(monkeypatch):
+    own = [(1.0, 0.5, 0.25, 0.25, 9.0)]
+    tree = [5.0]
+    monkeypatch.setattr("tengen.observe.cpu_time.os.times", lambda: own[0])
+    monkeypatch.setattr("tengen.observe.cpu_time.tree_cpu_s", lambda: tree[0])
     now = [10.0]
     clock = CpuClock(clock=lambda: now[0])
-    assert clock.read() == 1.5
-    now[0] = 11.9
-    assert clock.read() is None
-    now[0] = 12.0
-    assert clock.read() == 0.0  # a child that was not waited for took its time along
+    assert clock.since_last() == 5.0
+    own[0], tree[0] = (2.0, 0.5, 0.25, 0.25, 9.0), 7.0
+    assert clock.since_last() == 1.0  # children that still run are not looked for
+    now[0] += 5.0
+    assert clock.since_last() == 1.0
+    own[0], tree[0] = (2.0, 0.5, 4.25, 0.25, 9.0), 7.0  # it ended, and was waited for
+    now[0] += 5.0
+    assert clock.since_last() == 0.0
+    monkeypatch.setattr("tengen.observe.cpu_time.tree_cpu_s", lambda: None)
+    assert CpuClock().since_last() == 7.0

@@ -105,6 +105,18 @@ def test_speed_is_that_of_the_call():
     assert maker.take(learned(110.0, 6000, 12)).values["charts/SPS"] == 100.0
 
 
+def test_evaluations_are_those_of_all_the_time_that_passed():
+    """Acting takes two of ten seconds: its own rate would be five times as high."""
+    maker = PointMaker(in_environments=True)
+    rates = []
+    for i in range(1, 4):
+        acting = {"kind": "turn", "role": "actor", "turn_s": 2.0, "seconds": 2.0}
+        maker.take({"time_s": 10.0 * i - 8.0, "num_evaluations": 1000, **acting})
+        values = maker.take(learned(10.0 * i, 500 * i, 4 * i)).values
+        rates.append(values["charts/evaluations_per_s"])
+    assert rates == [100.0, 100.0, 100.0]
+
+
 def test_a_return_is_drawn_once_and_none_before_there_is_one():
     maker = PointMaker(in_environments=True)
     maker.take(acted(1.0, None))
@@ -129,14 +141,14 @@ def test_games_stand_at_learner_steps():
     maker = PointMaker(in_environments=False)
     played = {"kind": "turn", "role": "selfplay", "num_games": 4, "num_plies": 100}
     played |= {"num_evaluations": 600, "seconds": 3.0, "cache_hit_share": 0.25}
-    assert maker.take({"time_s": 1.0, **played}) is None
+    assert maker.take({"time_s": 1.0, "turn_s": 3.0, **played}) is None
     table = {"num_games": 24, "num_rows": 900, "window_rows": 800, "window_bytes": 1}
     extra = {"value_loss": 0.5, "validation": {"loss": 3.0, "policy_loss": 2.0}}
     point = maker.take(learned(2.0, 0, 40, table=table, **extra))
     assert point.step == 40
     assert point.values == {
         "charts/game_length": 25.0,
-        "charts/evaluations_per_s": 200.0,
+        "charts/evaluations_per_s": 150.0,  # 600 in the four seconds up to here
         "charts/cache_hit_share": 0.25,
         "charts/games": 24.0,
         "charts/rows": 900.0,

@@ -1,0 +1,80 @@
+"""How many games a generation has where the machine is too slow for the run's number.
+
+A call by minutes makes several generations, or its network learns from the games of
+random networks alone. So a generation may take a part of the minutes
+(``RoleContext.generation_s``). How long it will take is known once the first games have
+ended; a generation that would take too long then ends with fewer games, and the next
+ones begin with fewer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tengen.actors import SelfplayConfig
+
+__all__ = ["fewer_games", "smaller_generations"]
+
+# A generation that takes a little longer stays as it is.
+_SLACK = 1.25
+# With fewer games at once, batches would be too small for the network.
+_MIN_SLOTS = 8
+# The last games of a generation leave slots empty, so each slot plays at least two.
+_GAMES_A_SLOT = 2
+
+
+def fewer_games(
+    actor: SelfplayConfig,
+    num_threads: int,
+    generation_s: float,
+    num_finished: int,
+    seconds: float,
+) -> int | None:
+    """Returns how many games a generation in progress is to have; None: as many as now.
+
+    Games that have begun are not given up.
+
+    Args:
+        actor: How games are played.
+        num_threads: Threads that play.
+        generation_s: Seconds that a generation may take.
+        num_finished: Games that ended in these seconds.
+        seconds: Seconds since it began.
+    """
+    num_games = actor.games_per_generation
+    num_slots = min(num_games, actor.num_slots * num_threads)
+    # All slots begin at once, and nothing is known before most of them have ended a
+    # game.
+    if num_finished < num_slots and seconds < generation_s:
+        return None
+    # Games in progress are half done, on the mean.
+    done = num_finished + num_slots / 2
+    if seconds * num_games / done <= _SLACK * generation_s:
+        return None
+    fitting = int(generation_s * done / seconds)
+    fewer = max(fitting, num_finished + num_slots)
+    return fewer if fewer < num_games else None
+
+
+def smaller_generations(
+    actor: SelfplayConfig, num_threads: int, generation_s: float, game_s: float
+) -> SelfplayConfig:
+    """Returns how the next generations are played, with fewer games where need be.
+
+    Args:
+        actor: How games are played now.
+        num_threads: Threads that play.
+        generation_s: Seconds that a generation may take.
+        game_s: Seconds of a generation over its games.
+    """
+    num_games, num_slots = actor.games_per_generation, actor.num_slots
+    if game_s * num_games <= _SLACK * generation_s:
+        return actor
+    least = min(num_games, _GAMES_A_SLOT * _MIN_SLOTS * num_threads)
+    num_games = max(least, int(generation_s / game_s))
+    fitting_slots = max(_MIN_SLOTS, num_games // (_GAMES_A_SLOT * num_threads))
+    return dataclasses.replace(
+        actor,
+        games_per_generation=num_games,
+        num_slots=min(num_slots, fitting_slots),
+    )
