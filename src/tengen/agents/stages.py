@@ -22,10 +22,10 @@ class History(NamedTuple):
     """The budget that a run has used so far, and its total."""
 
     core_minutes: float = 0.0
-    """Minutes of all calls of ``tengen train`` so far, each times its cores."""
+    """CPU-minutes of all calls of ``tengen train`` so far, without their start-up."""
     in_all: float | None = None
-    """``core_minutes`` plus what is left of this call's budget; None where this call
-    has no budget in minutes."""
+    """``core_minutes`` plus what the minutes that are left of this call will bring, at
+    the cores that it has kept busy; None where this call has no budget in minutes."""
     num_games: int = 0
     """Games that the learner has taken in."""
 
@@ -38,8 +38,8 @@ class NetStage:
     it have begun. The checkpoint records that the stage has begun: a network never
     shrinks, and never grows twice by one stage.
 
-    The point is a number of games, or of core-minutes: wall minutes times cores, over
-    all calls of ``tengen train`` on the run. A call with a budget in games begins no
+    The point is a number of games, or of core-minutes: CPU time of the run's processes
+    over all calls of ``tengen train``. A call with a budget in games begins no
     stage whose point is in core-minutes, so that its result is the same on any machine.
     A role that runs by itself has no budget, so only stages in games begin there.
     """

@@ -11,9 +11,9 @@ from tengen.roles import RunSpent
 
 __all__ = ["Budget", "Spending"]
 
-# Self-play may take so many parts of a call's minutes; with learning, fewer fit. On a
-# quiet machine with two cores the recipes make 18 generations in ten minutes.
-_GENERATIONS = 10
+# So many generations are to fit into a call's minutes. On a quiet machine with two
+# cores the recipes make 18 in ten minutes.
+_GENERATIONS = 8
 # So that shares of a budget that is spent before any work are numbers.
 _LEAST_MINUTES = 1e-9
 
@@ -112,7 +112,7 @@ class Spending:
 
     @property
     def generation_s(self) -> float | None:
-        """Seconds that a generation of games may take; None for any time."""
+        """Seconds to play a generation and learn from it; None for any time."""
         budget = self.budget
         if not budget.fits_generations or budget.minutes is None:
             return None

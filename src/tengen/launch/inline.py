@@ -50,6 +50,7 @@ __all__ = ["Turns", "run_inline"]
 
 
 _POLL_S = 0.5
+_PLAYING_SHARE = 0.5
 
 
 def run_inline(
@@ -266,7 +267,7 @@ class Turns:
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
             "opponent": self._config.agent.target.opponent,
-            "generation_s": self._spending.generation_s,
+            "generation_s": self._generation_s(),
             "is_changed": role in self._changed,
         }
         self._changed.discard(role)
@@ -278,6 +279,15 @@ class Turns:
             self._spending.note(report)
             self._journal.report(role, report, time.monotonic() - start_s)
         return report
+
+    def _generation_s(self) -> float | None:
+        """Returns the seconds that playing a generation may take; None for any time."""
+        whole_s = self._spending.generation_s
+        total_s = self._playing_s + self._learning_s
+        # Before both are known, playing is taken to be half of a generation's time.
+        is_known = self._playing_s > 0.0 and self._learning_s > 0.0
+        share = self._playing_s / total_s if is_known else _PLAYING_SHARE
+        return None if whole_s is None else whole_s * share
 
     def _on_progress(self, report: dict[str, Any]) -> None:
         self._spending.count(report)

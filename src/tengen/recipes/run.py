@@ -116,9 +116,10 @@ def train_task(
             several actors in the run, or with ``launch.listen``; else ``inline``.
         actors: Processes that step environments; None for as many as the run has, one
             in a new run.
-        minutes: Wall time of this call; the recipe's where no budget is given. The
-            minutes of all calls together decide when the network grows. A new run's
-            config is made for this machine's cores.
+        minutes: Wall time of this call from its first turn of work on; the recipe's
+            where no budget is given. The CPU time of all calls together decides when
+            the network grows. A new run's config is made for this machine's cores, and
+            generations get smaller where few of them would fit.
         games: Games of this call, in whole generations. A new run's config is then the
             same on any machine. 0 writes the config and starts nothing, for roles that
             are started one by one.
@@ -133,7 +134,8 @@ def train_task(
         settings: ``a.b=v`` changes of the config.
 
     Returns:
-        ``out``, ``reason`` (why it ended), ``exit_code`` and the last progress.
+        ``out``, ``reason`` (why it ended), ``exit_code`` (1 where the budget ended
+        before the learner made a step) and the last progress.
 
     Raises:
         UsageError: An argument, the config or the directory is refused.

@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes",
         type=float,
-        help="wall time of this call, where no budget is given the recipe's",
+        help="wall time of this call, without its start-up; where no budget is given "
+        "the recipe's",
     )
     parser.add_argument(
         "--games",

@@ -76,14 +76,14 @@ class RoleContext:
     asked: float | None = None
     """Part of that budget that this call adds, in (0, 1]."""
     core_minutes: float | None = None
-    """Core-minutes that all calls have spent on the run so far; None if the role runs
+    """CPU-minutes that all calls have spent on the run so far; None if the role runs
     by itself, because its time does not count."""
     core_minutes_in_all: float | None = None
-    """``core_minutes`` and what is left of this call's budget; None if that is not in
-    minutes, and then no stage in core-minutes begins."""
+    """``core_minutes`` and what the rest of this call's minutes will bring; None if its
+    budget is not in minutes, and then no stage in core-minutes begins."""
     generation_s: float | None = None
-    """Seconds that a generation of games may take in this call, on the mean; where the
-    machine is too slow for that, generations get smaller. None: they never do."""
+    """Seconds that self-play may take for a generation; where the machine is too slow
+    for that, generations get smaller. None: they never do."""
     follow_models: bool = False
     """Whether a generation may go on with a model that is published meanwhile. Never
     where roles take turns, so that a seed gives the same run."""

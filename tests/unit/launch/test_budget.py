@@ -173,7 +173,7 @@ def test_a_message_keeps_no_cpu_time():
 @pytest.mark.parametrize(
     ("budget", "generation_s"),
     [
-        (Budget(minutes=10.0, fits_generations=True), 60.0),
+        (Budget(minutes=10.0, fits_generations=True), 75.0),
         (Budget(minutes=10.0), None),
         (Budget(games=100, fits_generations=True), None),
         # A run by games is the same on any machine.

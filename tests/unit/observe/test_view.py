@@ -12,6 +12,7 @@ FULL = Progress(
     num_games=1234,
     rows_per_s=567.8,
     evaluations_per_s=12345.6,
+    acting_evaluations_per_s=30000.0,
     cache_hit_share=0.417,
     batch_fill=0.93,
     num_steps=400,
@@ -31,7 +32,8 @@ class Terminal(io.StringIO):
 def test_plain_line_has_every_number():
     assert plain_line(FULL) == (
         "generation 3 | stage self-play | games 1,234 | rows/s 568 | "
-        "evaluations/s 12,346 | cache hits 42% | batch fill 93% | steps 400 | "
+        "evaluations/s 12,346 (30,000 while acting) | cache hits 42% | "
+        "batch fill 93% | steps 400 | "
         "loss 1.234 | rating 310 +- 25 | elapsed 1:01 | ETA 1:01:01 | "
         "inference 94% busy: add actors"
     )

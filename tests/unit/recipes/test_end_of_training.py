@@ -1,16 +1,20 @@
-"""What stands on the screen when ``tengen train`` ends."""
+"""What stands on the screen when ``tengen train`` ends, and what it returns."""
 
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import pytest
 
 from tengen.evaluation import MatchReport, Tally
+from tengen.learners.checkpoint_json import write_checkpoint_json
 from tengen.recipes import finale, make_config
 from tengen.recipes import run as training
 from tengen.roles import write_config
 from tengen.run import RunDirectory
+
+CONFIG = make_config("tictactoe", None, None)
 
 
 class Terminal(io.StringIO):
@@ -18,45 +22,141 @@ class Terminal(io.StringIO):
         return True
 
 
+class Matches:
+    """Stands in for ``play_match``: A wins every game, of so many seconds."""
+
+    def __init__(self):
+        self.game_s = 0.0
+        self.now_s = 100.0
+        self.lengths = []
+
+    def __call__(self, *_, num_games, played, watch, **__):
+        self.lengths.append(num_games)
+        watch(Tally(len(played), 0, 0))
+        self.now_s += self.game_s * (num_games - len(played))
+        watch(Tally(num_games, 0, 0))
+        return MatchReport(Tally(num_games, 0, 0), ("a game",) * num_games)
+
+    def clock(self):
+        return self.now_s
+
+
 @pytest.fixture
-def match(monkeypatch):
-    """A closing match that is told of twice, and a run that learns nothing."""
-
-    def play(*_, watch, **__):
-        for num_won in (0, 30):
-            watch(Tally(num_won, 0, 0))
-        return MatchReport(Tally(40, 0, 0), ())
-
-    monkeypatch.setattr(training, "run_by", lambda name: lambda *_, **__: None)
-    monkeypatch.setattr(finale, "play_match", play)
+def matches(monkeypatch):
+    made = Matches()
+    monkeypatch.setattr(finale, "play_match", made)
     monkeypatch.setattr(finale, "open_player", lambda *_, **__: None)
+    monkeypatch.setattr(finale, "games_jsonl", lambda games: b"")
+    return made
 
 
-def test_the_last_lines_stand_below_the_panel(match, tmp_path, monkeypatch):
+def learning(monkeypatch, num_steps):
+    """Makes a call learn so many steps in all, and its model have as many.
+
+    No report says so, as where the budget ends while a report is under way.
+    """
+
+    def train(config, run, budget, journal, stop, *, num_threads):
+        number = (run.checkpoints.latest() or 0) + 1
+        state = {"num_steps": num_steps, "extra": {}}
+        run.checkpoints.publish(
+            number, lambda folder: write_checkpoint_json(folder, state)
+        )
+
+    monkeypatch.setattr(training, "run_by", lambda name: train)
+    meta = SimpleNamespace(num_steps=num_steps)
+    monkeypatch.setattr(finale, "read_meta", lambda *_, **__: meta)
+
+
+def made_run(folder):
+    run = RunDirectory.create_or_resume(folder)
+    write_config(run, CONFIG)
+    run.models.publish(3, lambda folder: None)
+    return run
+
+
+def test_the_last_lines_stand_below_the_panel(matches, tmp_path, monkeypatch):
     stream = Terminal()
     monkeypatch.setattr("sys.stdout", stream)
     monkeypatch.setenv("TERM", "xterm")
-    run = RunDirectory.create_or_resume(tmp_path)
-    write_config(run, make_config("tictactoe", None, None))
-    run.models.publish(3, lambda folder: None)
-    training.train_task("tictactoe", out=tmp_path, minutes=1)
+    made_run(tmp_path)
+    learning(monkeypatch, 12)
+    report = training.train_task("tictactoe", out=tmp_path, minutes=1)
+    assert report["exit_code"] == 0
     *_, result, farewell = stream.getvalue().strip().splitlines()
     assert "rating match at 64 simulations against mcts:1000: 40 won" in result
     assert farewell == f"play against it: tengen play {tmp_path}"
 
 
-def test_the_closing_match_says_how_far_it_is(match, tmp_path):
-    run = RunDirectory.create_or_resume(tmp_path)
-    run.models.publish(3, lambda folder: None)
-    told = []
-    finale.final_match(
-        make_config("tictactoe", None, None),
+def test_a_network_that_learned_nothing_is_neither_rated_nor_offered(
+    matches, tmp_path, monkeypatch, capsys
+):
+    made_run(tmp_path)
+    learning(monkeypatch, 0)
+    report = training.train_task("tictactoe", out=tmp_path, minutes=1)
+    assert report["exit_code"] == 1
+    assert "match" not in report
+    assert not matches.lengths
+    told = capsys.readouterr().out
+    assert "nothing was learned; the learner made no step in this call" in told
+    assert "minutes (1)" in told
+    assert "tengen play" not in told
+
+
+def test_a_call_that_learned_nothing_fails_whatever_was_learned_before(
+    matches, tmp_path, monkeypatch, capsys
+):
+    made_run(tmp_path)
+    learning(monkeypatch, 12)
+    words = {"out": tmp_path, "games": 1}
+    assert training.train_task("tictactoe", **words)["exit_code"] == 0
+    assert "nothing was learned" not in capsys.readouterr().out
+    assert training.train_task("tictactoe", **words)["exit_code"] == 1
+    told = capsys.readouterr().out
+    assert "nothing was learned; the learner made no step in this call" in told
+    assert f"tengen play {tmp_path}" in told  # there is a player, of the first call
+
+
+@pytest.mark.parametrize(
+    ("minutes", "game_s", "lengths"),
+    [
+        (None, 1000.0, [40]),
+        (10.0, 1.0, [8, 40]),
+        # Two minutes of ten.
+        (10.0, 5.0, [8, 24]),
+        (10.0, 5.2, [8, 22]),
+        (1.0, 60.0, [8, 8]),
+        (10.0, 0.0, [8, 40]),
+    ],
+)
+def test_the_closing_match_has_as_many_games_as_fit(
+    matches, tmp_path, monkeypatch, minutes, game_s, lengths
+):
+    run = made_run(tmp_path)
+    learning(monkeypatch, 12)
+    matches.game_s = game_s
+    report = finale.final_match(
+        CONFIG,
         run,
         num_threads=1,
-        progress=told.append,
+        progress=lambda report: None,
         stop=lambda: False,
+        minutes=minutes,
+        clock=matches.clock,
+    )
+    assert matches.lengths == lengths
+    line = finale.match_line(report, CONFIG.agent.rating)
+    assert ("40 games would take too long" in line) == (lengths[-1] < 40)
+
+
+def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):
+    run = made_run(tmp_path)
+    learning(monkeypatch, 12)
+    told = []
+    finale.final_match(
+        CONFIG, run, num_threads=1, progress=told.append, stop=lambda: False
     )
     assert [report["stage"] for report in told] == [
         "rating match, 0 of 40 games",
-        "rating match, 30 of 40 games",
+        "rating match, 40 of 40 games",
     ]

@@ -67,7 +67,8 @@ def unfitted(run: RunDirectory, config: RunConfig) -> RunConfig:
 def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
     """Writes the size of generations that fits this machine into ``run.json``.
 
-    Before the first optimizer step, learning then waits for fewer rows too.
+    Before the first optimizer step, learning then waits for no more rows than the first
+    generation has.
 
     Args:
         run: The run.
@@ -83,7 +84,8 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
         config = read_config(run)
         store = config.store
         if isinstance(store, WindowConfig) and learned_steps(run) == 0:
-            num_rows = max(1, int(store.min_rows * fitted["rows_share"]))
+            num_rows = max(config.learner.batch_size, fitted["num_rows"])
+            num_rows = min(store.min_rows, num_rows)
             store = dataclasses.replace(store, min_rows=num_rows)
         is_changed = store != config.store
         agent = AlphaZero.of(config, "selfplay")

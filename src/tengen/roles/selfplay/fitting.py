@@ -57,7 +57,11 @@ def fewer_games(
 
 
 def smaller_generations(
-    actor: SelfplayConfig, num_threads: int, generation_s: float, game_s: float
+    actor: SelfplayConfig,
+    num_threads: int,
+    generation_s: float,
+    game_s: float,
+    num_played: int,
 ) -> SelfplayConfig:
     """Returns how the next generations are played, with fewer games where need be.
 
@@ -65,13 +69,15 @@ def smaller_generations(
         actor: How games are played now.
         num_threads: Threads that play.
         generation_s: Seconds that a generation may take.
-        game_s: Seconds of a generation over its games.
+        game_s: Seconds of the last generation over its games.
+        num_played: Games that it had, after ``fewer_games``.
     """
     num_games, num_slots = actor.games_per_generation, actor.num_slots
-    if game_s * num_games <= _SLACK * generation_s:
+    is_whole = num_played >= num_games
+    if is_whole and game_s * num_games <= _SLACK * generation_s:
         return actor
     least = min(num_games, _GAMES_A_SLOT * _MIN_SLOTS * num_threads)
-    num_games = max(least, int(generation_s / game_s))
+    num_games = max(least, min(num_played, int(generation_s / max(game_s, 1e-9))))
     fitting_slots = max(_MIN_SLOTS, num_games // (_GAMES_A_SLOT * num_threads))
     return dataclasses.replace(
         actor,

@@ -283,7 +283,7 @@ class SelfplayRole:
             return {}
         game_s = played.seconds / max(1, played.num_games)
         self._actor = smaller_generations(
-            before, context.num_threads, context.generation_s, game_s
+            before, context.num_threads, context.generation_s, game_s, num_wanted
         )
         if self._actor == before:
             return {}
@@ -294,12 +294,11 @@ class SelfplayRole:
                 "num_slots": self._actor.num_slots,
                 "game_s": round(game_s, 4),
                 "generation_s": context.generation_s,
-                # Of the rows that learning waits for, for these games have fewer.
-                "rows_share": min(1.0, num_wanted / num_games),
+                "num_rows": played.num_rows,
             },
             "told": f"generations have {self._actor.games_per_generation} games and "
             f"not {num_games}, which would take {game_s * num_games:.0f} s on this "
-            f"machine now; each is to take a tenth of the minutes",
+            f"machine now, so that several fit into the minutes",
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:

@@ -129,6 +129,9 @@ class PlayingThreads:
         self, part: _Part, num_recovered: int, before: GenerationReport
     ) -> GenerationReport:
         """Plays until a newer model, a full part or a full disk; else as ``play``."""
+        # First, because compiling it is not playing.
+        with core_errors():
+            backend = self._open(part.wanted)
         count = take_counts(
             self._context, num_recovered, part.queue.stop, before, part.num_sealed
         )
@@ -151,7 +154,7 @@ class PlayingThreads:
                 return play_generation(
                     self._game,
                     part.wanted.config,
-                    self._open(part.wanted),
+                    backend,
                     part.queue,
                     part.opened.sink,
                     num_threads=self._context.num_threads,

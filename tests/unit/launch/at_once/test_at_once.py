@@ -162,7 +162,12 @@ def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> N
         run.request_stop()
 
     rated = config("agent.rating.time_share=0.9")
-    _, journal = train(run, {role: until_stopped}, Budget(), rated, stopping)
+
+    def begun(fake: Fake) -> None:
+        fake.tell({"stage": "self-play", "num_games": 0})
+
+    scripts: dict[str, Turn] = {"selfplay": begun, role: until_stopped}
+    _, journal = train(run, scripts, Budget(), rated, stopping)
     assert [report["stopped"] for report in journal.of(role)] == [True]
     others = {name for name, _ in journal.reports} - {role}
     assert not others  # nothing is learned or published after a stop

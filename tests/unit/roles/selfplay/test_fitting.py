@@ -1,0 +1,180 @@
+"""Generations have fewer games where the machine is too slow for the recipe's."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.actors import SelfplayConfig, play_generation
+from tengen.experience import SegmentReader
+from tengen.experience.games.files import experience_files
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.roles import (
+    RoleContext,
+    make_role,
+    may_fit,
+    read_config,
+    record_generation,
+    unfitted,
+    write_config,
+)
+from tengen.roles.selfplay import threads_play
+from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
+from tengen.run import RunDirectory
+from tests.unit.roles.selfplay.test_model_switch import Model
+
+ACTOR = SelfplayConfig(games_per_generation=384, num_slots=32)
+
+
+@pytest.mark.parametrize(
+    ("num_finished", "seconds", "expected"),
+    [
+        (0, 30.0, None),  # nothing is known yet
+        (63, 30.0, None),
+        # 96 of 384 games in ten seconds: 40 in all, and 60 are there.
+        (64, 10.0, None),
+        (64, 18.0, None),  # 72 s are only a little more
+        # 128 s: as many as end within 60.
+        (64, 32.0, 180),
+        (300, 103.0, 364),  # no game that has begun is given up
+        (320, 180.0, None),  # all have begun
+        # Not one game in all the time: those that have begun.
+        (0, 60.0, 64),
+    ],
+)
+def test_a_generation_gets_smaller_once_its_first_games_tell(
+    num_finished: int, seconds: float, expected: int | None
+) -> None:
+    assert fewer_games(ACTOR, 2, 60.0, num_finished, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("game_s", "sizes"),
+    [
+        (0.1, (384, 32)),
+        (0.19, (384, 32)),
+        (0.5, (120, 30)),
+        (1.0, (60, 15)),
+        (60.0, (32, 8)),
+    ],
+)
+def test_the_next_generations_are_as_large_as_fits(
+    game_s: float, sizes: tuple[int, int]
+) -> None:
+    actor = smaller_generations(ACTOR, 2, 60.0, game_s, 384)
+    assert (actor.games_per_generation, actor.num_slots) == sizes
+    few = dataclasses.replace(ACTOR, games_per_generation=20)
+    assert smaller_generations(few, 2, 1e-3, 1.0, 20).games_per_generation == 20
+    # One that was cut short is the measure, however fast its last games were.
+    assert smaller_generations(ACTOR, 2, 60.0, 0.1, 200).games_per_generation == 200
+
+
+def fitting_run(folder: Path, *settings: str, is_set: bool = False) -> RunDirectory:
+    run = RunDirectory(folder)
+    config = override(make_config("tictactoe", None, None), settings)
+    generation = may_fit(run, config, is_set=is_set)
+    run = RunDirectory.create_or_resume(folder)
+    write_config(run, config, generation=generation)
+    return run
+
+
+FITTED = {
+    "games_per_generation": 40,
+    "num_slots": 10,
+    "game_s": 1.0,
+    "generation_s": 40.0,
+    "num_rows": 300,
+}
+
+
+def test_a_run_says_what_was_asked_and_what_fits(tmp_path: Path) -> None:
+    run = fitting_run(tmp_path)
+    before = read_config(run)
+    assert record_generation(run, FITTED)
+    now: Any = read_config(run)
+    assert now.agent.actor.games_per_generation == 40
+    assert now.agent.actor.num_slots == 10
+    assert now.store.min_rows == 300  # learning begins after the first generation
+    told = run.read_run()["measured"]["generation"]
+    assert told == {
+        "asked": {"games_per_generation": 256, "num_slots": 32},
+        "fitted": FITTED,
+    }
+    # The next call begins with what was asked; rows are there by now.
+    again = unfitted(run, now)
+    assert again.agent == before.agent
+    assert again.store == now.store
+    assert may_fit(run, again, is_set=False) == {"asked": told["asked"]}
+
+
+def test_a_size_that_the_user_sets_stays(tmp_path: Path) -> None:
+    name = "agent.actor.games_per_generation"
+    run = fitting_run(tmp_path / "new", f"{name}=100", is_set=True)
+    assert "generation" not in run.read_run()["measured"]
+    assert may_fit(run, read_config(run), is_set=False) is None
+    run = fitting_run(tmp_path / "later")
+    record_generation(run, FITTED)
+    changed = override(unfitted(run, read_config(run)), [f"{name}=100"])
+    write_config(run, changed, generation=may_fit(run, changed, is_set=True))
+    kept: Any = unfitted(run, read_config(run))
+    assert kept.agent.actor.games_per_generation == 100
+    assert may_fit(run, kept, is_set=False) is None
+
+
+@pytest.mark.parametrize("settings", [("agent.iterations=3",), ("agent.learn_from=x",)])
+def test_generations_of_a_benchmark_and_of_others_do_not_fit(
+    tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    config = override(make_config("tictactoe", None, None), settings)
+    assert may_fit(RunDirectory(tmp_path), config, is_set=False) is None
+
+
+@pytest.mark.parametrize(("generation_s", "most"), [(None, 40), (1e-9, 39), (1e9, 40)])
+def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    generation_s: float | None,
+    most: int,
+) -> None:
+    settings = (
+        "agent.actor.games_per_generation=40",
+        "agent.actor.num_slots=3",
+        "agent.actor.full_simulations=8",
+        "agent.actor.cheap_simulations=4",
+    )
+    run = fitting_run(tmp_path, *settings)
+    run.models.publish(1, lambda folder: None)
+    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: Model(1))
+    monkeypatch.setattr(
+        threads_play,
+        "play_generation",
+        lambda *args, **kwargs: play_generation(
+            *args, **kwargs, progress_interval_s=0.001
+        ),
+    )
+    monkeypatch.setattr(
+        "tengen.roles.selfplay.role.SelfplayRole._directory",
+        lambda role, number: Path(str(number)),
+    )
+    context = RoleContext(num_threads=1, generation_s=generation_s)
+    role = make_role("selfplay", read_config(run), run, context)
+    try:
+        report = role.turn()
+    finally:
+        role.close()
+    assert report is not None
+    (sealed,) = experience_files(run.experience, "npz")
+    with SegmentReader(sealed) as segment:
+        indices = segment.game_columns()["game_index"].tolist()
+    assert sorted(indices) == list(range(report["num_games"]))
+    assert 3 <= report["num_games"] <= most
+    if most < 40:
+        assert report["fitted"]["num_rows"] == report["num_rows"]
+        assert report["told"].startswith("generations have 16 games and not 40")
+    else:
+        assert "fitted" not in report
+        assert report["num_games"] == 40
