@@ -1,4 +1,4 @@
-"""The match at the end of ``tengen train``, which measures how strong the agent is."""
+"""The end of ``tengen train``: a match that measures the agent, and the last lines."""
 
 from __future__ import annotations
 
@@ -22,11 +22,20 @@ from tengen.evaluation import (
     publish_record,
     stopped_by,
 )
+from tengen.games import task_words
+from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
+from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 
-__all__ = ["final_match", "has_learned", "match_line"]
+__all__ = [
+    "farewell",
+    "final_match",
+    "has_learned",
+    "match_line",
+    "why_unlearned",
+]
 
 _FIRST_GAMES = 8
 """Games after which the length of the match is decided."""
@@ -162,3 +171,71 @@ def match_line(report: MatchReport, rating: LadderConfig) -> str:
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
         f"score {tally.score:.0%}, Elo {tally.elo_text}{fewer}"
     )
+
+
+def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
+    """Returns why a call has learned nothing, as far as that is known.
+
+    Args:
+        budget: The call's.
+        journal: The call's, which knows what the learner lacked.
+        reason: Why the call ended.
+    """
+    if journal.unlearned:
+        return journal.unlearned
+    if reason != "budget":
+        return f"it was {reason} before the first optimizer step"
+    asked = {
+        "minutes": budget.minutes,
+        "games": budget.games,
+        "frames": budget.frames,
+    }
+    told = [f"{name} ({n:g})" for name, n in asked.items() if n is not None]
+    if not told:
+        return "no experience came to learn from"
+    return f"{' and '.join(told)} ended before the first optimizer step; give more"
+
+
+def farewell(
+    config: RunConfig,
+    run: RunDirectory,
+    reason: str,
+    journal: RunJournal,
+    unlearned: str,
+) -> str:
+    """Returns the last lines of a call, which say what there is now and what to do.
+
+    Args:
+        config: The run's config.
+        run: The run.
+        reason: Why the call ended.
+        journal: The call's.
+        unlearned: Why the call has learned nothing; empty if it has learned.
+
+    Raises:
+        RunError: The newest model is damaged.
+    """
+    lines = []
+    if unlearned:
+        lines.append(
+            f"nothing was learned; the learner made no step in this call: {unlearned}"
+        )
+    if journal.mean_return is not None:
+        lines.append(
+            f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
+        )
+    if reason != "budget":
+        lines.append(
+            f"{reason}; everything is saved, the same command goes on from here"
+        )
+    if (target := read_target(run)) is not None:
+        goes_on = "" if target["has_result"] else "; the same command goes on"
+        lines.append(f"{target_line(target)}{goes_on}")
+    words = f"{run.path}{task_words(config.task)}"
+    # Nobody wants a player with random weights.
+    is_learned = has_learned(config, run)
+    if is_learned and config.agent.rating is not None:
+        lines.append(f"play against it: tengen play {words}")
+    elif is_learned:
+        lines.append(f"watch its score: tengen eval {words} --episodes 100")
+    return "\n".join(lines) or "nothing was trained yet"

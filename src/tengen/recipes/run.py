@@ -31,12 +31,12 @@ from tengen.observe import (
     read_progress,
 )
 from tengen.observe.curves.wandb_run import check_wandb
-from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.roles import needed_roles
 from tengen.recipes.finale import (
+    farewell,
     final_match,
-    has_learned,
     match_line,
+    why_unlearned,
 )
 from tengen.recipes.growth import grows_by_recipe
 from tengen.recipes.registry import make_config, recipe_of
@@ -325,10 +325,14 @@ def _train(
     # A live view draws its panel once more as it closes; print these lines below it.
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating))
-    unlearned = "" if learned_steps(run) > steps_before else _unlearned(budget, journal)
-    if budget.models is not None and (run.models.latest() or 0) >= budget.models:
-        unlearned = ""  # the run had learned all that it was to learn
-    view.message(_farewell(config, run, reason, journal, unlearned))
+    # As saved: the report of the last turn may not have come.
+    is_trained = (
+        budget.models is not None and (run.models.latest() or 0) >= budget.models
+    )
+    unlearned = ""
+    if not is_trained and learned_steps(run) <= steps_before:
+        unlearned = why_unlearned(budget, journal, reason)
+    view.message(farewell(config, run, reason, journal, unlearned))
     return {
         "out": str(run.path),
         "reason": reason,
@@ -343,21 +347,6 @@ def _exit_code(reason: str, unlearned: str) -> int:
     if reason == "interrupted":
         return _INTERRUPTED
     return int(reason == "budget" and bool(unlearned))
-
-
-def _unlearned(budget: Budget, journal: RunJournal) -> str:
-    """Returns why a call has learned nothing, as far as that is known."""
-    if journal.unlearned:
-        return journal.unlearned
-    asked = {
-        "minutes": budget.minutes,
-        "games": budget.games,
-        "frames": budget.frames,
-    }
-    told = [f"{name} ({n:g})" for name, n in asked.items() if n is not None]
-    if not told:
-        return "no experience came to learn from"
-    return f"{' and '.join(told)} ended before the first optimizer step; give more"
 
 
 def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
@@ -382,36 +371,3 @@ def _made(run: RunDirectory, changes: list[str] | None) -> dict[str, Any]:
         "reason": "changed" if changes else "unchanged",
         "changes": changes,
     }
-
-
-def _farewell(
-    config: RunConfig,
-    run: RunDirectory,
-    reason: str,
-    journal: RunJournal,
-    unlearned: str,
-) -> str:
-    lines = []
-    if unlearned:
-        lines.append(
-            f"nothing was learned; the learner made no step in this call: {unlearned}"
-        )
-    if journal.mean_return is not None:
-        lines.append(
-            f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
-        )
-    if reason != "budget":
-        lines.append(
-            f"{reason}; everything is saved, the same command goes on from here"
-        )
-    if (target := read_target(run)) is not None:
-        goes_on = "" if target["has_result"] else "; the same command goes on"
-        lines.append(f"{target_line(target)}{goes_on}")
-    words = f"{run.path}{task_words(config.task)}"
-    # Nobody wants a player with random weights.
-    is_learned = has_learned(config, run)
-    if is_learned and config.agent.rating is not None:
-        lines.append(f"play against it: tengen play {words}")
-    elif is_learned:
-        lines.append(f"watch its score: tengen eval {words} --episodes 100")
-    return "\n".join(lines) or "nothing was trained yet"

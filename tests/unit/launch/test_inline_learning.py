@@ -12,7 +12,13 @@ from tengen.launch.budget import Spending
 from tengen.launch.inline import Turns
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import StopListener
+from tengen.roles import (
+    RoleContext,
+    RoleHost,
+    StopListener,
+    read_config,
+    write_config,
+)
 from tengen.run import RunDirectory
 
 LEARNING = ("shuffle", "learn", "export", "gate")
@@ -89,3 +95,76 @@ def test_a_stop_between_two_epochs_ends_the_loop(tmp_path: Path) -> None:
         handles = dict.fromkeys(LEARNING, process)
         Turns(config, run, Spending(Budget()), journal, handles, stop)._learn()
     assert process.turns == ["learn"]
+
+
+def test_the_learner_reads_what_self_play_made_fit(tmp_path: Path) -> None:
+    """Once: after a generation that was cut short, learning waits for fewer rows."""
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config("tictactoe", None, None)
+    write_config(run, config)
+    fitted = {
+        "games_per_generation": 40,
+        "num_slots": 10,
+        "game_s": 1.0,
+        "generation_s": 2.0,
+        "num_rows": 300,
+    }
+    told: list[tuple[str, Any, Any]] = []
+
+    class Played:
+        def turn(self, role: str, progress: Any, death: Any, details: Any) -> Any:
+            told.append((role, details["generation_s"], details["is_changed"]))
+            if role != "selfplay":
+                return None
+            return {"num_games": 40, "num_rows": 300, "fitted": dict(fitted)}
+
+    journal: Any = NoJournal()
+    journal.frames_left = lambda left: None
+    with StopListener(run) as stop:
+        handles: Any = dict.fromkeys((*LEARNING, "selfplay"), Played())
+        budget = Budget(minutes=8.0, fits_generations=True)
+        turns = Turns(config, run, Spending(budget), journal, handles, stop)
+        turns._play()
+        turns._learn()
+        turns._learn()
+    assert told[0] == ("selfplay", 30.0, False)  # half of an eighth of the minutes
+    changed = [is_changed for role, _, is_changed in told if role == "learn"]
+    assert changed == [True, False]
+    found: Any = read_config(run)
+    assert found.agent.actor.games_per_generation == 40
+    assert found.store.min_rows == 300
+
+
+def test_a_role_that_is_to_read_the_config_again_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    made: list[Any] = []
+
+    class Role:
+        def __init__(self, config: Any) -> None:
+            self.min_rows = config.store.min_rows
+            self.is_closed = False
+
+        def turn(self) -> dict[str, Any]:
+            return {"min_rows": self.min_rows}
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    def make(name: str, config: Any, run: Any, context: Any) -> Role:
+        assert all(role.is_closed for role in made)  # its locks are free
+        made.append(Role(config))
+        return made[-1]
+
+    monkeypatch.setattr("tengen.roles.host.make_role", make)
+    host = RoleHost(run, RoleContext(), None)
+    details = {"sealed": 0}
+    assert host.turn("learn", details) == {"min_rows": 500}
+    changed = override(read_config(run), ("store.min_rows=100",))
+    write_config(run, changed)
+    assert host.turn("learn", details) == {"min_rows": 500}
+    assert host.turn("learn", {**details, "is_changed": True}) == {"min_rows": 100}
+    assert host.turn("learn", details) == {"min_rows": 100}
+    assert len(made) == 2

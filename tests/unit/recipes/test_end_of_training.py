@@ -15,6 +15,7 @@ from tengen.roles import write_config
 from tengen.run import RunDirectory
 
 CONFIG = make_config("tictactoe", None, None)
+GAME = SimpleNamespace(disputed=None)
 
 
 class Terminal(io.StringIO):
@@ -35,7 +36,7 @@ class Matches:
         watch(Tally(len(played), 0, 0))
         self.now_s += self.game_s * (num_games - len(played))
         watch(Tally(num_games, 0, 0))
-        return MatchReport(Tally(num_games, 0, 0), ("a game",) * num_games)
+        return MatchReport(Tally(num_games, 0, 0), (GAME,) * num_games)
 
     def clock(self):
         return self.now_s

@@ -382,9 +382,8 @@ class RunJournal:
                 rates["rows_per_s"] = self._spending.num_rows / elapsed_s
             if done:
                 rates["evaluations_per_s"] = done / elapsed_s
-        return dataclasses.replace(
-            state, elapsed_s=elapsed_s, eta_s=self._eta_s(), **rates
-        )
+        now: dict[str, Any] = {"elapsed_s": elapsed_s, "eta_s": self._eta_s(), **rates}
+        return dataclasses.replace(state, **now)
 
     def _eta_s(self) -> float | None:
         """Returns the seconds until the first of the call's budgets ends.
