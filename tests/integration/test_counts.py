@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tengen import cli
 from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.experience.games.segment import recorded_games
+from tengen.roles import read_spent
 from tengen.run import RunDirectory
 from tests.integration.runs import events, run_command, sealed, train_command
 
@@ -29,6 +31,15 @@ def sealed_counts(out: Path) -> dict[str, int]:
 def reported(output: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(output.splitlines()[-1])
     return report
+
+
+TICKS_S = 0.2
+"""The system counts CPU time in hundredths, in each of some processes."""
+
+
+def cpu_s() -> float:
+    """Returns the CPU-seconds of this process and its ended children, which grow."""
+    return sum(os.times()[:4])
 
 
 def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
@@ -81,9 +92,13 @@ def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
 def test_a_call_whose_budget_is_too_small_to_learn_has_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before_s = cpu_s()
     words = ["train", "CartPole-v1", "--agent", "dqn", "--out", str(tmp_path / "run")]
     assert cli.main([*words, "--frames", "64", "--threads", "1"]) == 1
     assert "the learner made no step in this call" in capsys.readouterr().out
     # What was acted is kept: the same command goes on, and now there is enough.
     assert cli.main([*words, "--frames", "4k", "--threads", "1"]) == 0
     assert "made no step" not in capsys.readouterr().out
+    # What was spent is CPU time that the processes used, and not time that passed.
+    run = RunDirectory(tmp_path / "run")
+    assert 0.0 < 60 * read_spent(run).core_minutes <= cpu_s() - before_s + TICKS_S

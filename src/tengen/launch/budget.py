@@ -252,7 +252,7 @@ class Spending:
             report: A progress report, or the report of a turn.
         """
         self._roles_cpu_s += report.pop("cpu_s", 0.0)
-        is_acting = "num_games" in report or "num_rows" in report
+        is_acting = any(name in report for name in ("num_games", "num_rows", "gate"))
         # A cluster without room may never have any: the minutes go on meanwhile.
         is_waiting = report.get("waiting_s") is not None
         if is_acting or is_waiting or report.get("num_steps"):

@@ -107,6 +107,9 @@ def _sizes(agent: AlphaZero) -> dict[str, int]:
 def _with_sizes(
     config: RunConfig, agent: AlphaZero, sizes: Mapping[str, int]
 ) -> RunConfig:
-    sizes = {name: sizes[name] for name in SIZES}
-    actor = dataclasses.replace(agent.actor, **sizes)
+    actor = dataclasses.replace(
+        agent.actor,
+        games_per_generation=sizes["games_per_generation"],
+        num_slots=sizes["num_slots"],
+    )
     return dataclasses.replace(config, agent=dataclasses.replace(agent, actor=actor))
