@@ -5,9 +5,9 @@ both. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementati
 Deep Reinforcement Learning Algorithms", and its documentation.
 
 Differs from CleanRL: a return is the mean of the last hundred episodes, not of each
-one; losses are means over a turn of learning; ``charts/SPS`` counts from the begin of a
-call. ``charts/evaluations_per_s`` is by the clock too: its evaluations since the point
-before, over the seconds since then, whatever the run did in them.
+one; losses are means over a turn of learning; ``charts/SPS`` counts from the first turn
+of learning of a call. ``charts/evaluations_per_s`` is by the clock too: the evaluations
+since the point before, over the seconds since then, whatever the run did in them.
 """
 
 from __future__ import annotations
