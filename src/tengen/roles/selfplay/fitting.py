@@ -29,6 +29,7 @@ def fewer_games(
     generation_s: float,
     num_finished: int,
     seconds: float,
+    num_recovered: int = 0,
 ) -> int | None:
     """Returns how many games a generation in progress is to have; None: as many as now.
 
@@ -40,8 +41,9 @@ def fewer_games(
         generation_s: Seconds that a generation may take.
         num_finished: Games that ended in these seconds.
         seconds: Seconds since it began.
+        num_recovered: Games that were finished before.
     """
-    num_games = actor.games_per_generation
+    num_games = max(1, actor.games_per_generation - num_recovered)
     num_slots = min(num_games, actor.num_slots * num_threads)
     # All slots begin at once, and nothing is known before most of them have ended a
     # game.
@@ -53,7 +55,7 @@ def fewer_games(
         return None
     fitting = int(generation_s * done / seconds)
     fewer = max(fitting, num_finished + num_slots)
-    return fewer if fewer < num_games else None
+    return num_recovered + fewer if fewer < num_games else None
 
 
 def smaller_generations(

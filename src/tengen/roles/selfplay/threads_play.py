@@ -141,7 +141,8 @@ class PlayingThreads:
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
             seconds = before.seconds + time.monotonic() - start_s
-            self._fit(part, before.num_games + num_games, seconds)
+            num_finished = before.num_games + num_games
+            self._fit(part, num_finished, seconds, num_recovered)
             if 0 < part.num_games <= num_games:
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
@@ -166,13 +167,20 @@ class PlayingThreads:
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
 
-    def _fit(self, part: _Part, num_finished: int, seconds: float) -> None:
+    def _fit(
+        self, part: _Part, num_finished: int, seconds: float, num_recovered: int
+    ) -> None:
         """Ends the part if the generation is to have fewer games."""
         config, limit_s = part.wanted.config, self._context.generation_s
         if limit_s is None or part.queue.stopped:
             return
         num_games = fewer_games(
-            config, self._context.num_threads, limit_s, num_finished, seconds
+            config,
+            self._context.num_threads,
+            limit_s,
+            num_finished,
+            seconds,
+            num_recovered,
         )
         if num_games is not None:
             config = dataclasses.replace(config, games_per_generation=num_games)

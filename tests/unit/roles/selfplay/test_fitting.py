@@ -52,6 +52,11 @@ def test_a_generation_gets_smaller_once_its_first_games_tell(
     assert fewer_games(ACTOR, 2, 60.0, num_finished, seconds) == expected
 
 
+def test_games_of_an_earlier_process_are_kept_and_take_no_time() -> None:
+    assert fewer_games(ACTOR, 2, 60.0, 64, 32.0, 100) == 100 + 180
+    assert fewer_games(ACTOR, 2, 60.0, 64, 32.0, 200) is None  # 184 games in 61 s
+
+
 @pytest.mark.parametrize(
     ("game_s", "sizes"),
     [
