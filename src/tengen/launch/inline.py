@@ -201,7 +201,6 @@ class Turns:
         table = {} if report is None else report.get("table", {})
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
-            self._journal.frames_left(self._spending.frames_left())
 
     def _learn_rest(self, report: dict[str, Any] | None) -> None:
         """Takes turns until the whole generation is learned from, as in one turn.
@@ -231,7 +230,6 @@ class Turns:
         self._spending.end_turn(report, counts_frames=self._schedule.counts_frames)
         if "fitted" in report and record_generation(self._run, report["fitted"]):
             self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
-        self._journal.frames_left(self._spending.frames_left())
 
     def _wait_for_games(self) -> None:
         """Returns once the other run has sealed games, or this run is to end."""

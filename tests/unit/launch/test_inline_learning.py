@@ -119,7 +119,6 @@ def test_the_learner_reads_what_self_play_made_fit(tmp_path: Path) -> None:
             return {"num_games": 40, "num_rows": 300, "fitted": dict(fitted)}
 
     journal: Any = NoJournal()
-    journal.frames_left = lambda left: None
     with StopListener(run) as stop:
         handles: Any = dict.fromkeys((*LEARNING, "selfplay"), Played())
         budget = Budget(minutes=8.0, fits_generations=True)

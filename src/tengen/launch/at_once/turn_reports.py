@@ -131,7 +131,6 @@ class TurnReports:
             told = self._players.report(worker.name, worker.index, report, seconds)
             report = dict(told)
             if schedule.serving:
-                self._journal.frames_left(self._spending.frames_left())
                 report = self._actors.report(worker.name, worker.index, report)
         if role == schedule.rating:
             self._rated_s += seconds

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.launch.budget import Spending
+from tengen.launch.reports.clock import CallClock
 from tengen.launch.reports.players import num_flying
 from tengen.launch.reports.servers import Servers
 from tengen.observe import (
@@ -38,6 +39,7 @@ class RunJournal:
         last: The progress of the call before, whose counts are continued.
         lighter: The advice of ``observe.lighter_learning``, for the verdict in
             environments.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -48,14 +50,12 @@ class RunJournal:
         acting: str,
         last: Progress | None,
         lighter: str = "",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._view = view
         self._events = events
         self._acting = acting
-        self._spending: Spending | None = None
-        self._start_s = time.monotonic()
-        # Evaluations of the turn in progress.
-        self._evaluations = 0
+        self._clock = CallClock(clock)
         self._state = dataclasses.replace(
             last or Progress(generation=0, elapsed_s=0.0),
             stage="starting",
@@ -67,9 +67,6 @@ class RunJournal:
             acting_evaluations_per_s=None,
         )
         self._lighter = lighter
-        # The first turn of acting, and the frames left after it.
-        self._frames_first: tuple[float, int] | None = None
-        self._frames_left: int | None = None
         self._spans: dict[str, float] = {}
         self._servers = Servers()
         self._busy: dict[str, float] = {}
@@ -90,12 +87,12 @@ class RunJournal:
         Args:
             spending: The call's; only read.
         """
-        self._spending = spending
+        self._clock.begin(spending)
 
     @property
     def progress_now(self) -> Progress:
         """The newest progress."""
-        return self._stamped(self._state)
+        return self._clock.stamped(self._state)
 
     @property
     def unlearned(self) -> str:
@@ -113,14 +110,13 @@ class RunJournal:
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
             changes["num_games"] = self._num_sealed + num_flying(report)
-        if report.get("seconds") and "num_evaluations" in report:
-            self._evaluations = report["num_evaluations"]
-            changes["acting_evaluations_per_s"] = report.get(
-                "evaluations_per_s", self._evaluations / report["seconds"]
-            )
+        if (rate := self._clock.rate_in_turn(report)) is not None:
+            changes["acting_evaluations_per_s"] = rate
         if "loss" in report:
             changes["loss"] = report["loss"]
-        self._view.update(self._stamped(dataclasses.replace(self._state, **changes)))
+        self._view.update(
+            self._clock.stamped(dataclasses.replace(self._state, **changes))
+        )
 
     def death(self, role: str, how: str) -> None:
         """Shows and logs that a role's process died and is started again.
@@ -192,12 +188,6 @@ class RunJournal:
         self._state = dataclasses.replace(self._state, **changes)
         self._view.update(self.progress_now)
 
-    def frames_left(self, num_frames: int | None) -> None:
-        """Takes what is left of a budget in frames after a turn of acting."""
-        self._frames_left = num_frames
-        if num_frames is not None and self._frames_first is None:
-            self._frames_first = time.monotonic(), num_frames
-
     def waited(self, seconds: float) -> None:
         """Takes the seconds spent waiting for new games of another run."""
         self._spans[_WAIT] = self._spans.get(_WAIT, 0.0) + seconds
@@ -234,8 +224,7 @@ class RunJournal:
         else:
             return  # starting processes makes a call's first turns slow
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
-        cpu_s = None if self._spending is None else round(self._spending.cpu_s, 2)
-        now = dataclasses.replace(self.progress_now, cpu_s=cpu_s)
+        now = dataclasses.replace(self.progress_now, cpu_s=self._clock.cpu_s)
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
 
@@ -276,7 +265,7 @@ class RunJournal:
             }
         # The first turn of a process includes its start, which its own seconds do not.
         seconds = max(report.get("seconds", seconds), 1e-9)
-        self._evaluations = 0
+        self._clock.end_turn()
         changes = {
             "acting_rows_per_s": report.get("rows_per_s", report["num_rows"] / seconds),
             "acting_evaluations_per_s": report.get(
@@ -372,29 +361,3 @@ class RunJournal:
             ),
             self._lighter,
         )
-
-    def _stamped(self, state: Progress) -> Progress:
-        elapsed_s = round(time.monotonic() - self._start_s, 2)
-        rates: dict[str, float] = {}
-        if self._spending is not None and elapsed_s > 0.0:
-            done = self._spending.num_evaluations + self._evaluations
-            if self._spending.num_rows:
-                rates["rows_per_s"] = self._spending.num_rows / elapsed_s
-            if done:
-                rates["evaluations_per_s"] = done / elapsed_s
-        now: dict[str, Any] = {"elapsed_s": elapsed_s, "eta_s": self._eta_s(), **rates}
-        return dataclasses.replace(state, **now)
-
-    def _eta_s(self) -> float | None:
-        """Returns the seconds until the first of the call's budgets ends.
-
-        The rate of frames is taken to be the mean of this call.
-        """
-        ends = [None if self._spending is None else self._spending.seconds_left]
-        if self._frames_first is not None and self._frames_left is not None:
-            first_s, first = self._frames_first
-            done = first - self._frames_left
-            if done > 0:
-                each_s = (time.monotonic() - first_s) / done
-                ends.append(self._frames_left * each_s)
-        return min((end for end in ends if end is not None), default=None)

@@ -209,7 +209,6 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
         report=lambda *told: None,
         end_generation=lambda shares: None,
         ended_late=lambda name, why: late.append((name, why)),
-        frames_left=lambda left: None,
     )
     late: list[tuple[str, str]] = []
     with StopListener(run) as stop:

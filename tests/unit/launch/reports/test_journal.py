@@ -110,6 +110,22 @@ def acting(run, view):
     )
 
 
+@pytest.fixture
+def timed(run, view):
+    """The same of a call by 1,000 frames, what it counts, and its clock's seconds."""
+    now = [100.0]
+    journal = RunJournal(
+        view,
+        EventWriter(run, "train", run.new_incarnation("train")),
+        acting="actor",
+        last=None,
+        clock=lambda: now[0],
+    )
+    spending = Spending(Budget(frames=1000), clock=lambda: now[0])
+    journal.begin(spending)
+    return journal, spending, now
+
+
 ACTED = {name: value for name, value in PLAYED.items() if name != "num_games"} | {
     "simulation_busy": 0.25,
     "answer_wait": 0.4,
@@ -200,25 +216,20 @@ def test_where_roles_take_turns_they_wait_for_each_other(acting, view):
     assert now.batch_fill == 0.5
 
 
-def test_frames_say_when_they_end(acting, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    acting.frames_left(None)
-    assert acting.progress_now.eta_s is None
-    acting.frames_left(1000)
-    assert acting.progress_now.eta_s is None
+def test_frames_say_when_they_end(timed):
+    journal, spending, now = timed
+    assert journal.progress_now.eta_s is None
+    now[0] += 30.0  # processes start
+    spending.begin_work()
+    assert journal.progress_now.eta_s is None
     now[0] += 10.0
-    acting.frames_left(800)
-    assert acting.progress_now.eta_s == pytest.approx(40.0)
+    spending.end_turn({"num_rows": 200}, counts_frames=True)
+    assert journal.progress_now.eta_s == pytest.approx(40.0)
 
 
-def test_a_rate_times_the_elapsed_time_is_the_total(acting, view, monkeypatch):
+def test_a_rate_times_the_elapsed_time_is_the_total(timed, view):
     """However short a part of the time the environments were stepped in."""
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    acting._start_s = now[0]
-    spending = Spending(Budget(frames=1000), clock=lambda: now[0])
-    acting.begin(spending)
+    acting, spending, now = timed
     for _ in range(4):
         now[0] += 25.0
         report = {**ACTED, "seconds": 0.5}
