@@ -137,6 +137,61 @@ inline float to_player(float value_to_first, int player) {
   return player == 0 ? value_to_first : -value_to_first;
 }
 
+// The value sum of a node without proofs, from the evaluations below it.
+template <class Memory>
+double evaluated_sum(const BasicTree<Memory>& tree, Arena::Offset offset) {
+  const auto& node = tree.node(offset);
+  const Edges edges = tree.edges(node);
+  double total = node.value_to_play;
+  for (int i = 0; i < node.num_edges; ++i) {
+    total += value_for(node, tree.node(edges.child[i]), evaluated_sum(tree, edges.child[i]));
+  }
+  return total;
+}
+
+// A request that leaves all but the first two actions out at the root.
+inline SearchRequest request_of_two_actions(int num_simulations, int num_actions) {
+  SearchRequest request = request_of(num_simulations);
+  for (int action = 2; action < num_actions; ++action) request.left_out.push_back({0, action, 1});
+  return request;
+}
+
+// Makes a search believe that each of the root's moves has `count` visits of this value besides.
+template <class Memory>
+void add_old_visits(const BasicTree<Memory>& searched, uint32_t count, double value) {
+  auto& tree = const_cast<BasicTree<Memory>&>(searched);
+  auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  for (int i = 0; i < root.num_edges; ++i) {
+    auto& child = tree.node(edges.child[i]);
+    const double sum = count * value;
+    child.visits += count;
+    child.value_sum += value_for(root, child, sum);
+    edges.visits[i] += static_cast<float>(count);
+    edges.value_sum[i] += static_cast<float>(sum);
+    if constexpr (BasicTree<Memory>::kShared) edges.exact_sum[i] += sum;
+    root.visits += count;
+    root.value_sum += sum;
+  }
+}
+
+// After add_old_visits() and a search without proofs: no visit was forgotten by any node, and edges
+// of the root are as near as a float can be.
+template <class Memory>
+void check_old_visits(const BasicTree<Memory>& tree, uint32_t count, double value) {
+  const auto& root = tree.node(tree.root());
+  const Edges edges = tree.edges(root);
+  double total = root.value_to_play;
+  for (int i = 0; i < root.num_edges; ++i) {
+    const auto& child = tree.node(edges.child[i]);
+    const double sum = count * value + value_for(root, child, evaluated_sum(tree, edges.child[i]));
+    TENGEN_CHECK(std::abs(value_for(root, child, child.value_sum) - sum) < 1e-6);
+    TENGEN_CHECK(std::abs(edges.value_sum[i] - sum) <= 0x1p-24 * std::abs(sum));
+    total += sum;
+  }
+  TENGEN_CHECK(std::abs(root.value_sum - total) < 1e-6 && root.visits > 2 * count + 2000);
+}
+
 // Every proof in the tree is the game's exact value, counts add up, and values change sign where
 // the player does. `tolerance`: of sums that were added up in another order at node and edge.
 template <class Memory>
@@ -159,7 +214,8 @@ void check_node(const RandomGame& game, const BasicTree<Memory>& tree, Arena::Of
     const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
     const float value = sign * proof_value(child.proof);
     if (child.proof == Proof::kUnknown) {
-      TENGEN_CHECK(std::abs(edges.value_sum[i] - sign * child.value_sum) <= tolerance);
+      const float sum = sign * static_cast<float>(child.value_sum);
+      TENGEN_CHECK(std::abs(edges.value_sum[i] - sum) <= tolerance);
     } else {
       TENGEN_CHECK(edges.value_sum[i] == (value < 0.0f ? -std::numeric_limits<float>::infinity()
                                                        : value * edges.visits[i]));

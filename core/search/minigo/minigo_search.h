@@ -69,11 +69,13 @@ class MinigoSearch {
     check_request(game_, root, request);
     check(request.left_out.empty(), "request.left_out", request.left_out.size(),
           "must be empty for policy minigo; use puct");
+    if (kept_) check_num_simulations(static_cast<int>(root_visits()) + request.num_simulations);
     root_state_ = root;
     request_ = request;
     symmetry_seed_ = symmetry_seed;
     num_simulations_ = 0;
     num_leaves_ = num_answered_ = 0;
+    num_descents_ = 0;
     if (!kept_) {
       tree_.clear();
       tree_.set_root(tree_.add_node(game_.to_play(root)));
@@ -195,6 +197,7 @@ class MinigoSearch {
   struct Step {
     Arena::Offset node;
     int edge;
+    bool operator==(const Step&) const = default;
   };
   struct Leaf {
     State state{};
@@ -256,16 +259,15 @@ class MinigoSearch {
     } while (tree_.node(current).num_legal > 0);
     if (tree_.node(current).proof != Proof::kUnknown) {
       ++num_simulations_;
-      return back_up(path, current, proof_value(tree_.node(current).proof));
-    }
-    for (const Step& step : path) tree_.edges(tree_.node(step.node)).value_sum[step.edge] -= 1.0f;
-    if (is_among_leaves(current)) {
+      back_up(path, current, proof_value(tree_.node(current).proof));
+    } else if (is_among_leaves(current)) {
       descent.leaf = kNoLeaf;
       ++num_descents_;
-      return;
+    } else {
+      leaf.node = current;
+      wait_for_leaf();
     }
-    leaf.node = current;
-    wait_for_leaf();
+    write_sums(path);
   }
 
   // The edge to descend, made if it is new.
@@ -324,27 +326,43 @@ class MinigoSearch {
   void back_up_batch() {
     for (size_t i = 0; i < num_descents_; ++i) {
       const Descent& descent = descents_[i];
-      for (const Step& step : descent.path) {
-        tree_.edges(tree_.node(step.node)).value_sum[step.edge] += 1.0f;
-      }
       if (descent.leaf == kNoLeaf) continue;
       const Arena::Offset node = leaves_[static_cast<size_t>(descent.leaf)].node;
       back_up(descent.path, node, tree_.node(node).value_to_play);
     }
+    const size_t num_descents = std::exchange(num_descents_, 0);
+    for (size_t i = 0; i < num_descents; ++i) write_sums(descents_[i].path);
   }
 
-  // Adds a visit worth `value` to the side to play at `leaf` to it and to all of the path.
+  // Adds a visit worth `value` to the side to play at `leaf` to it and to all of the path; the sums
+  // of the edges are left to write_sums().
   void back_up(const std::vector<Step>& path, Arena::Offset leaf, float value) {
     Node* child = &tree_.node(leaf);
     add_visit(*child, value);
     for (size_t i = path.size(); i-- > 0;) {
       Node& node = tree_.node(path[i].node);
       if (child->to_play != node.to_play) value = -value;
-      const Edges edges = tree_.edges(node);
-      edges.visits[path[i].edge] += 1.0f;
-      edges.value_sum[path[i].edge] += value;
+      tree_.edges(node).visits[path[i].edge] += 1.0f;
       add_visit(node, value);
       child = &node;
+    }
+  }
+
+  // The sum of an edge is its child's less a virtual loss for each descent that waits. An edge that
+  // was added to and taken from in floats would forget the small values of millions of visits.
+  void write_sums(const std::vector<Step>& path) {
+    for (size_t depth = 0; depth < path.size(); ++depth) {
+      const Step& step = path[depth];
+      double num_losses = 0.0;
+      for (size_t i = 0; i < num_descents_; ++i) {
+        const std::vector<Step>& other = descents_[i].path;
+        num_losses += depth < other.size() && other[depth] == step;
+      }
+      const Node& node = tree_.node(step.node);
+      const Edges edges = tree_.edges(node);
+      const Node& child = tree_.node(edges.child[step.edge]);
+      edges.value_sum[step.edge] =
+          static_cast<float>(value_for(node, child, child.value_sum) - num_losses);
     }
   }
 

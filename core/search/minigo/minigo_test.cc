@@ -236,8 +236,8 @@ float check_node(const RandomGame& game, const Tree& tree, Arena::Offset offset,
     RandomGame::State next = state;
     game.apply(next, tree.actions(node)[edges.legal_index[i]]);
     const Node& child = tree.node(edges.child[i]);
-    const float sign = child.to_play == node.to_play ? 1.0f : -1.0f;
-    TENGEN_CHECK(std::abs(edges.value_sum[i] - sign * child.value_sum) < 1e-3f);
+    const double sum = value_for(node, child, child.value_sum);
+    TENGEN_CHECK(edges.value_sum[i] == static_cast<float>(sum));
     TENGEN_CHECK(edges.visits[i] == static_cast<float>(child.visits));
     total += check_node(game, tree, edges.child[i], next);
   }

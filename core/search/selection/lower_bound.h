@@ -14,17 +14,20 @@
 
 namespace tengen {
 
-// Of a mean value. A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are not
-// taken for certain.
-inline double standard_error(double mean, double mean_square, double visits) {
+// Of a node's mean value. A variance of 1 weighs in as 1 / visits^2 visits, so that few visits are
+// not taken for certain.
+inline double standard_error(const Node& node) {
+  const double visits = node.visits;
+  const double mean = node.mean_value();
   const double variance =
-      std::max(0.0, mean_square - mean * mean) + 1.0 / (visits * visits * visits + 1.0);
+      std::max(0.0, node.mean_square() - mean * mean) + 1.0 / (visits * visits * visits + 1.0);
   return std::sqrt(variance / visits);
 }
 
-// Mean value of the parent's player less `stdevs` standard errors of it.
-inline double lower_bound(double mean, double mean_square, double visits, double stdevs) {
-  return mean - stdevs * standard_error(mean, mean_square, visits);
+// Mean value of a move to `child`, for the side to play at `node`, less `stdevs` standard errors of
+// it.
+inline double lower_bound(const Node& node, const Node& child, double stdevs) {
+  return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }
 
 // The root's edge with the highest bound among those with 3/20 of the most visits (KataGo's 0.15),
@@ -42,11 +45,10 @@ int best_by_lower_bound(const BasicTree<Memory>& tree, float stdevs) {
   double best_bound = 0.0;
   for (int i = 0; i < root.num_edges; ++i) {
     if (!std::isfinite(edges.value_sum[i]) || 20.0f * edges.visits[i] < 3.0f * most) continue;
-    const double mean = static_cast<double>(edges.value_sum[i]) / edges.visits[i];
     const Node& child = tree.node(edges.child[i]);
     const double bound = child.proof != Proof::kUnknown
-                             ? mean
-                             : lower_bound(mean, child.mean_square(), child.visits, stdevs);
+                             ? static_cast<double>(edges.value_sum[i]) / edges.visits[i]
+                             : lower_bound(root, child, stdevs);
     if (best < 0 || bound > best_bound) {
       best = i;
       best_bound = bound;
@@ -64,8 +66,7 @@ void add_standard_errors(const BasicTree<Memory>& tree, SearchResult& result) {
     ActionResult& action = result.actions[edges.legal_index[i]];
     const Node& child = tree.node(edges.child[i]);
     if (action.visits == 0 || child.proof != Proof::kUnknown) continue;
-    action.standard_error = static_cast<float>(
-        standard_error(action.utility_to_play, child.mean_square(), child.visits));
+    action.standard_error = static_cast<float>(standard_error(child));
   }
 }
 

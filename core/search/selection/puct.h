@@ -73,7 +73,8 @@ class Puct {
     }
     if (node.next_prior < 0.0f) return index;
     const float reduction = is_root ? settings_.root_fpu_reduction : settings_.fpu_reduction;
-    const float fpu = node.mean_value() - reduction * std::sqrt(node.visited_prior);
+    const float fpu =
+        static_cast<float>(node.mean_value()) - reduction * std::sqrt(node.visited_prior);
     return fpu + scale * node.next_prior > best ? kNewEdge : index;
   }
 
@@ -89,7 +90,7 @@ class Puct {
   // One value has no spread: its node's is the prior.
   [[gnu::noinline]] float stdev_factor(const Node& node) const {
     if (node.visits <= 1) return 1.0f;
-    const double square = static_cast<double>(node.mean_value()) * node.mean_value();
+    const double square = node.mean_value() * node.mean_value();
     const double visits = node.visits;
     const double mean_square = std::max(square, node.mean_square());
     const double second_moment =

@@ -334,7 +334,7 @@ class Search {
       edges.visits[edge] += 1.0f;
       const Proof proof = proof_for(node, *child);
       if (proof == Proof::kUnknown) {
-        edges.value_sum[edge] += visit.value;
+        edges.value_sum[edge] = static_cast<float>(value_for(node, *child, child->value_sum));
       } else {
         edges.value_sum[edge] =
             settled_sum(node, *child, proof, settled<kScores>(*child).value, edges.visits[edge]);

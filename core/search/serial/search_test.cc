@@ -128,6 +128,26 @@ void check_big_board() {
   }
 }
 
+// What a search adds to moves of very many visits is not lost in the sums.
+void check_many_visits() {
+  const Gomoku game(9);
+  const auto state = game.initial_state();
+  for (const double value : {0.7, -0.7}) {
+    Search<Gomoku> search(game, SearchSettings());
+    run(search, game, state, request_of_two_actions(20, game.num_actions()));
+    constexpr uint32_t kCount = 8'000'000;  // a float sum would grow in steps of 0.5
+    add_old_visits(search.tree(), kCount, value);
+    search.extend(2020);
+    std::vector<float> logits;
+    while (search.advance()) {
+      float leaf_value;
+      evaluate(game, search.leaf(), nullptr, logits, &leaf_value);
+      search.accept(logits.data(), nullptr, leaf_value);
+    }
+    check_old_visits(search.tree(), kCount, value);
+  }
+}
+
 void check_transform() {
   const TicTacToe game;
   const auto state = game.initial_state();
@@ -181,6 +201,7 @@ int main() {
   }
   check_kept_squares();
   check_big_board();
+  check_many_visits();
   check_transform();
   check_misuse();
   return 0;

@@ -306,7 +306,8 @@ class Descent {
     edges.visits[edge] += 1.0f;
     const Proof proof = proof_seen_from(node, child);
     if (proof == Proof::kUnknown) {
-      edges.value_sum[edge] += value;
+      edges.exact_sum[edge] += value;
+      edges.value_sum[edge] = static_cast<float>(edges.exact_sum[edge]);
       return;
     }
     const Proof own = child.to_play == node.to_play ? proof : opposite(proof);

@@ -57,20 +57,19 @@ int check_counts(const SharedTree& tree, Arena::Offset offset) {
   return num_expanded;
 }
 
-// In a tree without proofs every value sum is that of the evaluations below. Returns it.
-double check_values(const SharedTree& tree, Arena::Offset offset) {
+// In a tree without proofs every value sum is that of the evaluations below.
+void check_values(const SharedTree& tree, Arena::Offset offset) {
   const SharedNode& node = tree.node(offset);
   TENGEN_CHECK(node.proof == Proof::kUnknown);
+  TENGEN_CHECK(std::abs(node.value_sum - evaluated_sum(tree, offset)) < 1e-9);
   const Edges edges = tree.edges(node);
-  double total = node.value_to_play;
   for (int i = 0; i < node.num_edges; ++i) {
-    const double below = check_values(tree, edges.child[i]);
-    const bool same = tree.node(edges.child[i]).to_play == node.to_play;
-    total += same ? below : -below;
-    TENGEN_CHECK(std::abs(edges.value_sum[i] - (same ? below : -below)) < 1e-3);
+    const SharedNode& child = tree.node(edges.child[i]);
+    const double sum = value_for(node, child, child.value_sum);
+    TENGEN_CHECK(std::abs(edges.exact_sum[i] - sum) < 1e-9);
+    TENGEN_CHECK(edges.value_sum[i] == static_cast<float>(edges.exact_sum[i]));
+    check_values(tree, edges.child[i]);
   }
-  TENGEN_CHECK(std::abs(node.value_sum - total) < 1e-3);
-  return total;
 }
 
 // Every simulation of the budget is made once, and every position is evaluated once.
@@ -237,6 +236,20 @@ void check_news() {
   TENGEN_CHECK(!search.descents(1)[0].advance() && !search.wait(1, search.news()));
 }
 
+// As check_many_visits() of a search by one thread.
+void check_many_visits() {
+  const Gomoku game(9);
+  constexpr uint32_t kCount = 8'000'000;
+  SharedSearch<Gomoku> search(game, SearchSettings(), 2, 2);
+  run(search, game, game.initial_state(), 2, request_of_two_actions(20, game.num_actions()));
+  add_old_visits(search.tree(), kCount, 0.7);
+  search.extend(2020);
+  std::thread other([&] { work(search, game, 1); });
+  work(search, game, 0);
+  other.join();
+  check_old_visits(search.tree(), kCount, 0.7);
+}
+
 // Another thread ends a search that would take hours; what was found so far can be read.
 void check_stop() {
   const Gomoku game(9);
@@ -333,6 +346,7 @@ int main() {
   check_spread();
   check_blocked();
   check_news();
+  check_many_visits();
   check_stop();
   check_misuse();
   return 0;

@@ -54,7 +54,7 @@ float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::No
 inline float settled_sum(const Node& node, const Node& child, Proof proof, float value,
                          float visits) {
   if (proof == Proof::kLoss) return -std::numeric_limits<float>::infinity();
-  return (child.to_play == node.to_play ? value : 0.0f - value) * visits;  // no minus zero
+  return static_cast<float>(value_for(node, child, value)) * visits;
 }
 
 }  // namespace tengen

@@ -15,7 +15,7 @@ void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
   const Edges edges = tree.edges(root);
   const auto mean_score = [&](const Node& node) {
     const NodeScore& score = tree.score_of(node);
-    return node.proof == Proof::kUnknown ? score.score_sum / static_cast<float>(node.visits)
+    return node.proof == Proof::kUnknown ? static_cast<float>(score.score_sum / node.visits)
                                          : score.score_to_play;
   };
   for (int i = 0; i < root.num_edges; ++i) {
@@ -25,11 +25,11 @@ void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
     const float sign = child.to_play == root.to_play ? 1.0f : -1.0f;
     a.score_to_play = sign * mean_score(child);
     if (a.proof != Proof::kUnknown) continue;
-    a.value_to_play = sign * tree.score_of(child).win_loss_sum / static_cast<float>(child.visits);
+    a.value_to_play = sign * static_cast<float>(tree.score_of(child).win_loss_sum / child.visits);
   }
   result.root_score_to_play = mean_score(root);
   if (root.proof == Proof::kUnknown) {
-    result.root_value_to_play = tree.score_of(root).win_loss_sum / static_cast<float>(root.visits);
+    result.root_value_to_play = static_cast<float>(tree.score_of(root).win_loss_sum / root.visits);
   }
   result.network_value_to_play = tree.score_of(root).win_loss_to_play;
 }
@@ -61,8 +61,8 @@ void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
         a.proof == Proof::kLoss ? a.value_to_play : edges.value_sum[i] / edges.visits[i];
   }
   result.proof = root.proof;
-  result.root_value_to_play =
-      root.proof == Proof::kUnknown ? root.mean_value() : proof_value(root.proof);
+  result.root_value_to_play = root.proof == Proof::kUnknown ? static_cast<float>(root.mean_value())
+                                                            : proof_value(root.proof);
   result.network_value_to_play = root.value_to_play;
   result.has_scores = tree.keeps_scores();
   if (result.has_scores) read_scores(tree, result);

@@ -30,9 +30,9 @@ struct Node {
   Arena::Offset legal = Arena::kNull;  // float prior[num_legal], then uint16_t action[num_legal]
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
   uint32_t visits = 0;                 // own evaluation and every descent through it
-  float value_sum = 0.0f;              // of the side to play
-  float value_square_sum = 0.0f;       // of the same values, where the search keeps it
   float value_to_play = 0.0f;          // the evaluator's
+  double value_sum = 0.0;              // of the side to play
+  double value_square_sum = 0.0;       // of the same values, where the search keeps it
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
   float next_prior = -1.0f;            // the largest prior without an edge; -1 where none is left
   uint16_t next_index = 0;             // its place among the legal actions
@@ -42,9 +42,14 @@ struct Node {
   Proof proof = Proof::kUnknown;
   uint8_t to_play = 0;
 
-  float mean_value() const { return value_sum / static_cast<float>(visits); }
-  double mean_square() const { return static_cast<double>(value_square_sum) / visits; }
+  double mean_value() const { return value_sum / visits; }
+  double mean_square() const { return value_square_sum / visits; }
 };
+
+// A value of `child`, for its side to play, as the side to play at `node` sees it; no minus zero.
+inline double value_for(const Node& node, const Node& child, double value) {
+  return child.to_play == node.to_play ? value : 0.0 - value;
+}
 
 // What a visit adds to a node, of its side to play.
 struct Visit {
@@ -57,8 +62,8 @@ struct Visit {
 
 // The parts of a node's values in a tree that keeps scores, behind the node. Of the side to play.
 struct NodeScore {
-  float win_loss_sum = 0.0f;
-  float score_sum = 0.0f;         // points
+  double win_loss_sum = 0.0;
+  double score_sum = 0.0;         // points
   float win_loss_to_play = 0.0f;  // the evaluator's
   float score_to_play = 0.0f;     // the evaluator's, or where the node is proven of that line
 };
@@ -72,11 +77,16 @@ struct SharedNode : Node {
 
 // The columns of a node's edge block. Values are of the side to play at the node. The value sum of
 // an edge that is proven lost is minus infinity, so that selection avoids it.
+//
+// `value_sum` is a float for the kernels, rounded from a double at each visit: added up in floats,
+// a million visits would lose the third digit. A tree of one thread has the double in the child. In
+// a shared tree the child may be ahead of the edge, so that the edge has one of its own.
 struct Edges {
   float* prior;
   float* visits;
   float* value_sum;
-  float* in_flight;  // descents on their way through the edge; null in a tree of one thread
+  float* in_flight;   // descents on their way through the edge; null in a tree of one thread
+  double* exact_sum;  // likewise; without meaning once the child is proven
   Arena::Offset* child;
   uint16_t* legal_index;
 };
@@ -127,7 +137,7 @@ class BasicTree {
   void add_visit(Node& n, const Visit& visit, bool keeps_squares) {
     n.visits += 1;
     n.value_sum += visit.value;
-    if (keeps_squares) n.value_square_sum += visit.value * visit.value;
+    if (keeps_squares) n.value_square_sum += static_cast<double>(visit.value) * visit.value;
     if constexpr (kScores) {
       NodeScore& score = score_of(n);
       score.win_loss_sum += visit.win_loss;
@@ -175,7 +185,10 @@ class BasicTree {
     e.prior[index] = prior;
     e.visits[index] = 0.0f;
     e.value_sum[index] = 0.0f;
-    if constexpr (kShared) e.in_flight[index] = 0.0f;
+    if constexpr (kShared) {
+      e.in_flight[index] = 0.0f;
+      e.exact_sum[index] = 0.0;
+    }
     e.child[index] = Arena::kNull;
     e.legal_index[index] = static_cast<uint16_t>(legal_index);
     n.visited_prior += prior;
@@ -211,8 +224,9 @@ class BasicTree {
   static constexpr size_t kScorePlace = (sizeof(Node) + 7) / 8 * 8;
   static constexpr float kVisited = -1.0f;  // below every prior
   static constexpr int kFloatColumns = kShared ? 4 : 3;
-  static constexpr size_t kEdgeBytes =
-      kFloatColumns * sizeof(float) + sizeof(Arena::Offset) + sizeof(uint16_t);
+  static constexpr size_t kEdgeBytes = kFloatColumns * sizeof(float) +
+                                       (kShared ? sizeof(double) : 0) + sizeof(Arena::Offset) +
+                                       sizeof(uint16_t);
   static constexpr size_t kLegalBytes = sizeof(float) + sizeof(uint16_t);
 
   // Of a block of `count` items that begins with columns of floats. In a shared tree a kernel's
@@ -239,11 +253,18 @@ class BasicTree {
   }
 
   static Edges columns(float* block, int capacity) {
-    auto* child = reinterpret_cast<Arena::Offset*>(block + kFloatColumns * capacity);
+    float* after = block + kFloatColumns * capacity;
+    double* exact_sum = nullptr;
+    if constexpr (kShared) {  // four columns of floats end where a double may begin
+      exact_sum = reinterpret_cast<double*>(after);
+      after += 2 * capacity;
+    }
+    auto* child = reinterpret_cast<Arena::Offset*>(after);
     return {block,
             block + capacity,
             block + 2 * capacity,
             kShared ? block + 3 * capacity : nullptr,
+            exact_sum,
             child,
             reinterpret_cast<uint16_t*>(child + capacity)};
   }
@@ -273,7 +294,10 @@ class BasicTree {
     std::memcpy(to.prior, from.prior, n * sizeof(float));
     std::memcpy(to.visits, from.visits, n * sizeof(float));
     std::memcpy(to.value_sum, from.value_sum, n * sizeof(float));
-    if constexpr (kShared) std::memcpy(to.in_flight, from.in_flight, n * sizeof(float));
+    if constexpr (kShared) {
+      std::memcpy(to.in_flight, from.in_flight, n * sizeof(float));
+      std::memcpy(to.exact_sum, from.exact_sum, n * sizeof(double));
+    }
     std::memcpy(to.child, from.child, n * sizeof(Arena::Offset));
     std::memcpy(to.legal_index, from.legal_index, n * sizeof(uint16_t));
   }

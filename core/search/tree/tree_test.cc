@@ -1,10 +1,13 @@
 #include "search/tree/tree.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/rng.h"
 #include "base/testing.h"
+#include "search/check_request.h"
+#include "search/selection/lower_bound.h"
 
 using namespace tengen;
 
@@ -155,10 +158,47 @@ void check_adopt(Rng& rng) {
   TENGEN_CHECK(adopted.root() == Arena::kNull);
 }
 
+// As many visits as a search may make: mean, variance, standard error, lower bound and the parts of
+// a score are those of exact arithmetic. Values are whole numbers of 2^-24, of a small spread.
+void check_many_visits() {
+  Tree tree;
+  tree.clear(true);
+  const Arena::Offset parent = tree.add_node(0);
+  const Arena::Offset offset = tree.add_node(1);
+  Node& node = tree.node(offset);
+  Rng rng(3, 0, 0, 0, Purpose::kTest);
+  const int64_t middle = 11'744'051;  // 0.7
+  int64_t from_middle = 0;
+  int64_t square_from_middle = 0;
+  for (int i = 0; i < kMaxSimulations; ++i) {
+    const int64_t away = static_cast<int64_t>(rng.below(1 << 15)) - (1 << 14);  // 0.001 at most
+    const auto value = static_cast<float>(middle + away) * 0x1p-24f;
+    from_middle += away;
+    square_from_middle += away * away;
+    tree.add_visit(node, {value, value, 300.0f * value}, true);
+  }
+  const double count = kMaxSimulations;
+  const double mean_away = static_cast<double>(from_middle) / count;
+  const double mean = (static_cast<double>(middle) + mean_away) * 0x1p-24;
+  const double variance =
+      (static_cast<double>(square_from_middle) / count - mean_away * mean_away) * 0x1p-48;
+  TENGEN_CHECK(std::abs(node.mean_value() - mean) < 1e-12);
+  const double found = node.mean_square() - node.mean_value() * node.mean_value();
+  TENGEN_CHECK(std::abs(found - variance) < 1e-3 * variance);
+  const double error = std::sqrt(variance / count);
+  TENGEN_CHECK(std::abs(standard_error(node) - error) < 1e-3 * error);
+  const double bound = lower_bound(tree.node(parent), node, 5.0);
+  TENGEN_CHECK(std::abs(bound - (-mean - 5.0 * error)) < 1e-2 * error);
+  const NodeScore& score = tree.score_of(node);
+  TENGEN_CHECK(std::abs(score.win_loss_sum / count - mean) < 1e-12);
+  TENGEN_CHECK(std::abs(score.score_sum / count - 300.0 * mean) < 1e-5);  // each was rounded
+}
+
 }  // namespace
 
 int main() {
   check_arena();
+  check_many_visits();
   Rng rng(2, 0, 0, 0, Purpose::kTest);
   for (const int num_legal : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 225, 362}) {
     check_edges(num_legal, rng);
