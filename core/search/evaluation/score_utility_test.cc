@@ -152,7 +152,7 @@ void check_kept_scores() {
     TENGEN_CHECK(a.actions[i].visits == b.actions[i].visits);
     TENGEN_CHECK(std::abs(a.actions[i].value_to_play - b.actions[i].value_to_play) < 1e-5f);
   }
-  static_assert(sizeof(Node) == 44 && sizeof(NodeScore) == 16);
+  static_assert(sizeof(Node) == 56 && sizeof(NodeScore) == 24);
   TENGEN_CHECK(plain.tree().used_bytes() < keeping.tree().used_bytes());
 }
 

@@ -1,16 +1,21 @@
-"""Reading games of Go from SGF."""
+"""Reading games of Go from SGF.
+
+What does not change the position never makes a file unreadable: it is kept, or passed
+over and, where that may matter, noted.
+"""
 
 from __future__ import annotations
 
-import codecs
+import dataclasses
 import re
 
 from tengen._core import CoreError, GoRules, handicap_points
+from tengen.errors import UsageError
 from tengen.games.go_rules import read_go_rules
 from tengen.games.go_turns import GoTurns
+from tengen.games.sgf.charset import parse_bytes
 from tengen.games.sgf.record import GoRecord, replay
 from tengen.games.sgf.tree import (
-    MAX_CHARACTERS,
     Node,
     parse_tree,
     plain_text,
@@ -22,64 +27,65 @@ __all__ = ["read_sgf"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MAX_SIZE = 19
 _MAX_KOMI = 361
-_MAX_HUNDREDTHS = 1000
+# Whole numbers from here on are hundredths, on any board and whoever wrote them.
+_MIN_HUNDREDTHS = 275
+# Chinese counting halves komi: up to so much it is stones.
 _MAX_STONES = 4
-_SETUP = ("AB", "AW", "AE")
+_STONES = ("AB", "AW", "AE")
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
-# What a charset must leave as it is, so that names of properties and brackets are seen.
-_ASCII = (
-    "".join(map(chr, range(32, 92)))
-    + "\\x41\\u0041"
-    + "".join(map(chr, range(93, 127)))
-)
-_CHARSET = re.compile(rb"\bCA\s*\[([^\]]*)\]")
+_PASSES = ("", "tt", "pass")
 
 
 def read_sgf(
     text: str | bytes, *, main_line: bool = False, num_moves: int | None = None
 ) -> GoRecord:
-    """Returns the game of an SGF text.
+    """Returns the first game of an SGF text.
 
     A board of 19x19 and a komi of 7.5 are meant where nothing is said. Rules that no
-    name of a game can say (territory scoring) become the usual ones: moves are checked
-    by them, and the result is kept as it stands.
+    name of a game can say (territory scoring) become the usual ones, with the simple
+    rule of ko if a move needs it, and the result is kept as it stands.
 
-    What servers write otherwise: a side that moves twice in a row was passed to, two
-    passes before another stone are none,
-    ``HA`` without ``AB`` and Black's move means the fixed points, and a komi of
-    hundredths (375), of stones by Chinese counting (3.75) and with a comma is points.
+    What servers and editors write otherwise is read as they mean it; the table is in
+    docs/reference/sgf.md.
 
     Args:
-        text: One game; bytes in the charset that it names, else UTF-8 or Latin-1.
+        text: SGF; bytes in the charset that it names, else in the one that its texts
+            look like.
         main_line: Whether a game with variations is read, along its first ones.
         num_moves: How many ``B`` and ``W`` are read, from the first, at least 0; all
             where it is None. The result stays that of the whole game.
 
     Raises:
         UsageError: It is no SGF, no game of Go on a board of 2 to 19, has variations,
-            stones set after the start, or a move that is not legal. One line, which
-            says what and what to do.
+            stones set after the first move, or a move that is not legal. One line,
+            which says what and what to do.
     """
     if isinstance(text, bytes):
-        text = _decoded(text)
-    nodes, has_variations = parse_tree(text.removeprefix("\ufeff"))
-    if has_variations and not main_line:
+        tree = parse_bytes(text)
+    else:
+        tree = parse_tree(text.removeprefix("\ufeff"))
+    if tree.has_variations and not main_line:
         rule = "must be one line of play; ask for the main line"
         raise refuse("text", "variations", rule)
-    root = _with_game_info(nodes)
-    rules = _rules(root)
-    black, white = _stones(root, rules)
+    notes = ["more games follow; this is the first"] if tree.is_collection else []
+    num_start, num_read = _parts(tree.nodes, num_moves)
+    root = _with_game_info(tree.nodes, num_start)
+    nodes = tree.nodes[:num_read]
+    rules = GoRules(*_board(root))
+    said_rules = _set_rules(root, rules, notes)
+    black, white = _stones(tree.nodes[:num_start], rules)
+    opens = next((name for node in tree.nodes for name in "BW" if name in node), None)
+    _check_later(nodes[num_start:], opens)
     moves, colours, comments = _moves(nodes, rules)
-    if not black and not (colours and colours[0] == 0):
-        black = _handicap(root, rules)
-    _check_handicap(root, black, colours)
-    first = _first_player(root, colours, black, white)
-    moves, said = _with_passes(
-        moves[:num_moves], colours[:num_moves], comments[:num_moves], first, rules
-    )
+    handicap = _handicap(root, notes)
+    if not black and opens != "B" and handicap > 1:
+        black = _fixed_stones(rules, handicap)
+    elif handicap > 1 and black and handicap != len(black):
+        notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
+    first = _first_player(root, opens, black, white)
+    moves, said = _with_passes(moves, colours, comments, first, rules)
     if black and not white and first == 1 and _is_standard(rules, black):
         rules.handicap, black = len(black), []
-    _set_plies(root, rules)
     record = GoRecord(
         game=rules.name,
         moves=tuple(moves),
@@ -91,31 +97,48 @@ def read_sgf(
         white=_line(root, "PW"),
         comment=_comment(root) if not _has_move(root) else "",
         comments=tuple(said) if any(said) else (),
+        notes=tuple(notes),
     )
-    replay(record)
+    return _replayable(record, None if said_rules else rules)
+
+
+def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
+    """Returns a game whose moves are legal, by the simple rule of ko if need be.
+
+    Args:
+        record: The game.
+        unsaid: The usual rules, if the file says none that are known; else None.
+
+    Raises:
+        UsageError: A stone or a move is not legal.
+    """
+    try:
+        replay(record)
+    except UsageError:
+        if unsaid is None:
+            raise
+        unsaid.ko = "simple"
+        other = dataclasses.replace(record, game=unsaid.name)
+        try:
+            replay(other)
+        except UsageError:
+            pass
+        else:
+            return other
+        raise
     return record
 
 
-def _decoded(text: bytes) -> str:
-    if len(text) > 4 * MAX_CHARACTERS:
-        rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
-        raise refuse("text", f"{len(text)} bytes", rule)
-    text = text.removeprefix(codecs.BOM_UTF8)
-    named = _CHARSET.search(text)
-    name = named[1].decode("latin-1").strip() if named else ""
-    try:
-        plain = text.decode()
-    except UnicodeDecodeError:
-        plain = ""
-    try:
-        if name and _ASCII.encode().decode(name) == _ASCII:
-            said = text.decode(name, errors="replace")
-            # Where an editor made UTF-8 of a file that says otherwise, brackets go.
-            if not plain or said.count("]") == plain.count("]"):
-                return said
-    except (LookupError, ValueError):
-        pass  # no charset, or none that this one text can be in
-    return plain or text.decode("latin-1")
+def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
+    """Returns how many nodes lead to the first move, its own included, and to the last.
+
+    The last is that of ``num_moves``; all nodes are read where it is None.
+    """
+    places = [place for place, node in enumerate(nodes, 1) if _has_move(node)]
+    num_start = places[0] if places else len(nodes)
+    if num_moves is None or num_moves >= len(places):
+        return num_start, len(nodes)
+    return num_start, places[num_moves - 1] if num_moves > 0 else 0
 
 
 def _one(node: Node, name: str) -> str | None:
@@ -123,65 +146,88 @@ def _one(node: Node, name: str) -> str | None:
     values = node.get(name)
     if values is None:
         return None
-    if len(values) > 1:
+    if len({value.strip() for value in values}) > 1:
         raise refuse(name, "several values", "must have one value; keep one")
     return values[0]
 
 
 def _line(node: Node, name: str) -> str:
-    return plain_text(_one(node, name) or "", keep_lines=False).strip(" ")
+    """Returns the first value of a text."""
+    return plain_text(node.get(name, [""])[0], keep_lines=False).strip(" ")
 
 
 def _comment(node: Node) -> str:
-    return plain_text(_one(node, "C") or "", keep_lines=True)
+    texts = (plain_text(value, keep_lines=True) for value in node.get("C", ()))
+    return "\n".join(filter(None, texts))
 
 
 def _has_move(node: Node) -> bool:
     return "B" in node or "W" in node
 
 
-def _whole(node: Node, name: str, default: int) -> int:
-    text = _line(node, name)
-    if not text:
-        return default
-    if not re.fullmatch("[0-9]{1,6}", text):
-        raise refuse(name, text, "must be a whole number; correct it")
-    return int(text)
-
-
-def _rules(root: Node) -> GoRules:
-    """Returns the rules that the root says, but for handicap and plies."""
-    if _whole(root, "GM", 1) != 1:
-        raise refuse("GM", _line(root, "GM"), "must be 1, Go; only Go is read")
-    if not 1 <= _whole(root, "FF", 4) <= 4:
-        raise refuse("FF", _line(root, "FF"), "must be 4 or less; write FF[4]")
-    size = _line(root, "SZ") or "19"
-    match = re.fullmatch(r"([0-9]{1,3})(?:\s*:\s*([0-9]{1,3}))?", size)
+def _board(root: Node) -> tuple[int, int]:
+    """Returns height and width."""
+    game = (_one(root, "GM") or "1").strip()
+    if re.fullmatch("0{0,5}1", game) is None:
+        raise refuse("GM", game, "must be 1, Go; only Go is read")
+    size = (_one(root, "SZ") or "").strip() or "19"
+    match = re.fullmatch(r"([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", size)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
         raise refuse("SZ", size, f"must be 2 to {_MAX_SIZE}; no other board is played")
-    rules = GoRules(height, width)
-    if komi := _line(root, "KM"):
-        rules.komi = _komi(komi)
+    return height, width
+
+
+def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
+    """Sets what the root says but for the handicap; returns whether of ko, too."""
+    if text := (_one(root, "KM") or "").strip():
+        is_fox = "foxwq" in _line(root, "AP").lower()
+        komi = _komi(text, is_fox, rules.height * rules.width)
+        if komi is None:
+            notes.append(f"KM ({text[:40]}) is no komi; {rules.komi:g} is taken")
+        else:
+            rules.komi = komi
+    plies = _line(root, "PLIES")
+    if re.fullmatch("0*[1-9][0-9]{0,5}", plies):
+        rules.max_plies = int(plies)
     said = read_go_rules(_line(root, "RU"))
     if said is not None:
         rules.ko, rules.may_suicide = said
-    return rules
+    return said is not None
 
 
-def _komi(text: str) -> float:
-    """Returns points, which servers also write in hundredths and in stones."""
-    if re.fullmatch(r"[+-]?[0-9]{1,6}([.,][0-9]{0,6})?", text):
-        komi = float(text.replace(",", "."))
-        if _MAX_KOMI < komi < _MAX_HUNDREDTHS:
-            komi /= 100
-        # A quarter is none of points: 3.75 stones of White's are 7.5 points.
-        if 4 * komi % 2 == 1 and abs(komi) <= _MAX_STONES:
+def _komi(text: str, is_fox: bool, area: int) -> float | None:
+    """Returns points, which servers also write in hundredths and in stones.
+
+    Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375:
+    the hundredths of stones, but for the first. Nobody else means such numbers
+    otherwise. A number with a decimal point is points up to the largest komi there is,
+    a whole one up to the area of the board.
+
+    Args:
+        text: As it stands in ``KM``.
+        is_fox: Whether Fox wrote it.
+        area: Points of the board.
+
+    Returns:
+        None where it is no number of whole or half points, or too large.
+    """
+    if not re.fullmatch(r"[+-]?[0-9]{1,6}([.,][0-9]{0,6})?", text):
+        return None
+    komi = float(text.replace(",", "."))
+    is_whole = text.lstrip("+-").isdecimal()
+    most = area if is_whole else _MAX_KOMI
+    size = abs(komi)
+    from_here = 50 if is_fox else _MIN_HUNDREDTHS
+    is_hundredths = size > most or (is_whole and size >= from_here)
+    if is_hundredths and size >= 50 and size % 25 == 0:
+        komi /= 100
+        if 1 <= abs(komi) <= _MAX_STONES:
             komi *= 2
-        if 2 * komi == int(2 * komi) and abs(komi) <= _MAX_KOMI:
-            return komi
-    rule = f"must be whole or half points up to {_MAX_KOMI}; correct it"
-    raise refuse("KM", text, rule)
+    elif 4 * komi % 2 == 1 and size <= _MAX_STONES:
+        komi *= 2  # a quarter is none of points
+    is_komi = 2 * komi == int(2 * komi) and abs(komi) <= most
+    return komi if is_komi else None
 
 
 def _point(text: str, rules: GoRules, name: str) -> int:
@@ -194,58 +240,64 @@ def _point(text: str, rules: GoRules, name: str) -> int:
     raise refuse(name, text, f"{rule}; correct it")
 
 
-def _points(node: Node, name: str, rules: GoRules) -> list[int]:
-    """Returns the points of a list, rectangles filled, in increasing order."""
-    points: list[int] = []
-    for value in node.get(name, ()):
-        if not value.strip() and len(node[name]) == 1:
-            break  # AB[] is an empty list
+def _points(node: Node, name: str, rules: GoRules) -> set[int]:
+    """Returns the points of a list, rectangles filled."""
+    points: set[int] = set()
+    for value in dict.fromkeys(node.get(name, ())):
+        if not value.strip():
+            continue  # AB[] is an empty list
         first, _, last = value.partition(":")
-        top, left = divmod(_point(first, rules, name), rules.width)
-        bottom, right = divmod(_point(last or first, rules, name), rules.width)
-        if bottom < top or right < left:
-            rule = "must name its upper left corner first; correct it"
-            raise refuse(name, value, rule)
-        points += [
+        rows, columns = zip(
+            divmod(_point(first, rules, name), rules.width),
+            divmod(_point(last or first, rules, name), rules.width),
+            strict=True,
+        )
+        points.update(
             row * rules.width + column
-            for row in range(top, bottom + 1)
-            for column in range(left, right + 1)
-        ]
-        if len(points) > rules.height * rules.width:
+            for row in range(min(rows), max(rows) + 1)
+            for column in range(min(columns), max(columns) + 1)
+        )
+        if len(points) == rules.height * rules.width:
             break
-    if len(set(points)) < len(points):
-        raise refuse(name, "a point twice", "must name a point once; correct it")
-    return sorted(points)
+    return points
 
 
-def _stones(root: Node, rules: GoRules) -> tuple[list[int], list[int]]:
-    black, white, empty = (_points(root, name, rules) for name in _SETUP)
-    for a, b in ((black, white), (black, empty), (white, empty)):
-        if set(a) & set(b):
+def _stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
+    """Returns the stones that stand before the first move; the last node to say wins.
+
+    Args:
+        start: The nodes up to the first move.
+        rules: With the board.
+    """
+    stones: tuple[set[int], set[int]] = (set(), set())
+    for node in start:
+        black, white, empty = (_points(node, name, rules) for name in _STONES)
+        if black & white or black & empty or white & empty:
             rule = "must not name a point of one another; correct them"
             raise refuse("AB, AW and AE", "a point twice", rule)
-    return black, white
+        for own, colour in zip(stones, (black, white), strict=True):
+            own -= black | white | empty
+            own |= colour
+    return sorted(stones[0]), sorted(stones[1])
 
 
-def _handicap(root: Node, rules: GoRules) -> list[int]:
-    """Returns the fixed points of as many stones as ``HA`` counts."""
-    handicap = _whole(root, "HA", 0)
-    if handicap < 2:
-        return []
+def _handicap(root: Node, notes: list[str]) -> int:
+    """Returns what ``HA`` counts, 0 where it counts nothing."""
+    text = _line(root, "HA")
+    if match := re.match("[0-9]{1,3}(?![0-9])", text):
+        return int(match[0])
+    if text:
+        notes.append(f"HA ({text[:40]}) is no number")
+    return 0
+
+
+def _fixed_stones(rules: GoRules, handicap: int) -> list[int]:
+    """Returns the stones that nobody wrote, for White moves first."""
     try:
         return sorted(handicap_points(rules.height, rules.width, handicap))
     except CoreError as error:
         rule = "must be a handicap that the board has points for; write AB"
         raise refuse("HA", handicap, rule) from error
-
-
-def _check_handicap(root: Node, black: list[int], colours: list[int]) -> None:
-    handicap = _whole(root, "HA", 0)
-    # Some write them as Black's first moves.
-    num_first = colours.index(1) if 1 in colours else len(colours)
-    if handicap > 1 and handicap != (len(black) or num_first):
-        rule = f"must be the number of AB's stones, {len(black)}; correct one"
-        raise refuse("HA", handicap, rule)
 
 
 def _is_standard(rules: GoRules, black: list[int]) -> bool:
@@ -256,25 +308,44 @@ def _is_standard(rules: GoRules, black: list[int]) -> bool:
     return sorted(points) == black
 
 
-def _with_game_info(nodes: list[Node]) -> Node:
+def _with_game_info(nodes: list[Node], num_start: int) -> Node:
     """Returns the root with what a later node may say of the whole game.
 
     What changes the board or the game there is refused.
     """
     root = dict(nodes[0])
     for node in nodes[1:]:
-        for name in (*_SETUP, "PL"):
-            if name in node:
-                rule = "must stand in the root, where a game begins"
-                raise refuse(name, node[name][0], f"{rule}; keep the moves before")
         for name in ("GM", "SZ"):
-            if name in node and node[name] != root.get(name):
+            if name in node and set(node[name]) != set(root.get(name, ())):
                 rule = "must stand in the root alone; correct it"
                 raise refuse(name, node[name][0], rule)
         for name in _GAME_INFO:
             if name in node:
                 root.setdefault(name, node[name])
+    for node in nodes[:num_start]:
+        if "PL" in node:
+            root["PL"] = node["PL"]
     return root
+
+
+def _check_later(nodes: list[Node], last: str | None) -> None:
+    """Raises UsageError where nodes change more than moves do.
+
+    Args:
+        nodes: Those after the first move.
+        last: Who made it.
+    """
+    to_play = ""  # as the last PL says that no move follows
+    for node in nodes:
+        for name in _STONES:
+            if any(value.strip() for value in node.get(name, ())):
+                rule = "must stand before the first move, where a game begins"
+                raise refuse(name, node[name][0], f"{rule}; keep the moves before")
+        to_play = _line(node, "PL")[:1].upper() or ("" if _has_move(node) else to_play)
+        last = next((name for name in "BW" if name in node), last)
+    if to_play and to_play == last:
+        rule = "must be the side whose turn it is; keep the moves before"
+        raise refuse("PL", to_play, rule)
 
 
 def _moves(
@@ -294,7 +365,7 @@ def _moves(
             continue
         name = "B" if "B" in node else "W"
         text = (_one(node, name) or "").strip()
-        is_pass = text in ("", "tt")
+        is_pass = text.lower() in _PASSES
         moves.append(num_points if is_pass else _point(text, rules, name))
         colours.append("BW".index(name))
         comments.append([_comment(node)])
@@ -302,16 +373,17 @@ def _moves(
 
 
 def _first_player(
-    root: Node, colours: list[int], black: list[int], white: list[int]
+    root: Node, opens: str | None, black: list[int], white: list[int]
 ) -> int:
+    """Returns who has the first move: whoever makes it, else whom ``PL`` names."""
+    if opens is not None:
+        return "BW".index(opens)
     said = _line(root, "PL")
-    if said:
-        if said.upper() not in ("B", "W", "BLACK", "WHITE"):
-            raise refuse("PL", said, "must be B or W; correct it")
-        return "BW".index(said[0].upper())
-    if colours:
-        return colours[0]
-    return int(bool(black) and not white)
+    if not said:
+        return int(bool(black) and not white)
+    if said.upper() not in ("B", "W", "BLACK", "WHITE"):
+        raise refuse("PL", said, "must be B or W; correct it")
+    return "BW".index(said[0].upper())
 
 
 def _with_passes(
@@ -322,9 +394,6 @@ def _with_passes(
     rules: GoRules,
 ) -> tuple[list[int], list[str]]:
     """Returns actions and comments, with the passes that nobody wrote."""
-    if colours and colours[0] != first:
-        what = f"{'BW'[colours[0]]} as move 1"
-        raise refuse("move", what, "must be of the side that PL says; correct one")
     turns = GoTurns(first, rules.height * rules.width)
     said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
@@ -338,10 +407,3 @@ def _with_passes(
         said += [[] for _ in range(place - len(said))]
         said.append(last)
     return turns.actions, ["\n".join(filter(None, texts)) for texts in said]
-
-
-def _set_plies(root: Node, rules: GoRules) -> None:
-    plies = _whole(root, "PLIES", rules.max_plies)
-    if plies < 1:
-        raise refuse("PLIES", plies, "must be at least 1; correct it")
-    rules.max_plies = plies

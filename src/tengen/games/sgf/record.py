@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tengen._core import CoreError
 from tengen.errors import UsageError
@@ -39,6 +39,8 @@ class GoRecord:
     """Of the whole game."""
     comments: tuple[str, ...] = ()
     """One a move; empty where no move has one."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What was passed over as the game was read, a line each; not of the game."""
 
 
 def setup_moves(record: GoRecord) -> list[int]:

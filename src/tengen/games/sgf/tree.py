@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tengen.errors import UsageError
 
-__all__ = ["MAX_CHARACTERS", "Node", "parse_tree", "plain_text", "refuse"]
+__all__ = ["MAX_CHARACTERS", "Node", "Tree", "parse_tree", "plain_text", "refuse"]
 
 MAX_CHARACTERS = 1 << 20
 """The longest text that is read."""
@@ -26,7 +26,20 @@ _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
 
 Node = dict[str, list[str]]
-"""Property names and their values, escapes still in them."""
+"""Property names and their values, escapes still in them. A property that stands
+several times in a node has the values of all of them."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What is read of a text."""
+
+    nodes: list[Node]
+    """Of the main line of the first game."""
+    has_variations: bool
+    """Whether that game has any."""
+    is_collection: bool
+    """Whether another game follows."""
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
@@ -45,17 +58,22 @@ class _Level:
     num_nodes: int = 0
 
 
-def parse_tree(text: str) -> tuple[list[Node], bool]:
-    """Returns the nodes of the main line, and whether there are variations.
+def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
+    """Reads the first game of a text.
 
     The main line is the first child wherever there are several. Text around the game,
     as that of a letter, is passed over.
 
+    Args:
+        text: What is read.
+        most: The characters that it may have.
+
     Raises:
-        UsageError: The text is not one game tree, or it is too long or too deep.
+        UsageError: The text has no game tree, or a broken one, or one too deep, or it
+            is too long.
     """
-    if len(text) > MAX_CHARACTERS:
-        rule = f"must be at most {MAX_CHARACTERS} characters; keep games apart"
+    if len(text) > most:
+        rule = f"must be at most {most} characters; keep games apart"
         raise refuse("text", f"{len(text)} characters", rule)
     nodes: list[Node] = []
     levels: list[_Level] = []
@@ -90,10 +108,7 @@ def parse_tree(text: str) -> tuple[list[Node], bool]:
             raise refuse("text", "the end", _WHOLE)
         else:
             raise _unexpected(text, place, "( or ; or )")
-    if another := _BEGINNING.search(text, place):
-        rule = "must be one game; keep the first"
-        raise refuse("text", text[another.start() :], rule)
-    return nodes, has_variations
+    return Tree(nodes, has_variations, _BEGINNING.search(text, place) is not None)
 
 
 def plain_text(value: str, *, keep_lines: bool) -> str:
@@ -120,9 +135,7 @@ def _parse_node(text: str, place: int) -> tuple[Node, int]:
             place = _skip(text, value.end())
         if not values:
             raise _unexpected(text, place, f"[, a value of {match[0]}")
-        if name in node:
-            raise refuse(name, match[0], "must stand once in a node; join its values")
-        node[name] = values
+        node.setdefault(name, []).extend(values)
     return node, place
 
 

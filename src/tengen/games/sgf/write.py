@@ -12,6 +12,7 @@ __all__ = ["write_sgf"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MOVES_A_LINE = 10
+_LARGE_KOMI = 50
 
 
 def write_sgf(record: GoRecord) -> str:
@@ -32,7 +33,7 @@ def write_sgf(record: GoRecord) -> str:
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
     lines = [
-        f"(;FF[4]CA[UTF-8]GM[1]SZ[{size}]KM[{rules.komi:g}]RU[{rules_as_text(rules)}]"
+        f"(;FF[4]CA[UTF-8]GM[1]SZ[{size}]KM[{_komi(rules)}]RU[{rules_as_text(rules)}]"
     ]
     if rules.max_plies != usual.max_plies:
         lines.append(f"PLIES[{rules.max_plies}]")
@@ -56,6 +57,13 @@ def write_sgf(record: GoRecord) -> str:
     lines += [f"{name}[{text}]" for name, text in said if text]
     lines.append(_moves(record, rules))
     return "\n".join(line for line in lines if line) + ")\n"
+
+
+def _komi(rules: GoRules) -> str:
+    """Returns points, with a decimal point where a whole number means hundredths."""
+    text = f"{rules.komi:g}"
+    is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
+    return f"{text}.0" if is_large and "." not in text else text
 
 
 def _moves(record: GoRecord, rules: GoRules) -> str:
