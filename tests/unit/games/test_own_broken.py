@@ -119,6 +119,64 @@ def test_a_match_names_the_method(method, wrong, message):
     checked(message, refused)
 
 
+def test_chance_in_apply_breaks_the_protocol():
+    class Dice(TicTacToe):
+        """Now and then a stone lands on the next free cell instead."""
+
+        num_thrown = 0
+
+        def apply(self, state, action):
+            Dice.num_thrown += 1
+            if Dice.num_thrown % 7 == 0:
+                action = self.legal_actions(state)[0]
+            return super().apply(state, action)
+
+    with pytest.raises(UsageError) as refused:
+        check_own_game(Dice(), num_games=20)
+    checked("must lead to the same position each time", refused)
+    checked("Dice.apply (action ", refused)
+
+
+def test_chance_that_shows_later_breaks_the_protocol():
+    class Board(tuple):
+        winner = None
+
+    class Hidden(TicTacToe):
+        """The first move draws who wins; nothing shows it before the end."""
+
+        num_symmetries = 1
+        num_drawn = 0
+
+        def apply(self, state, action):
+            board = Board(super().apply(state, action))
+            board.winner = getattr(state, "winner", None)
+            if board.winner is None:
+                Hidden.num_drawn += 1
+                board.winner = (1, -1) if Hidden.num_drawn % 3 else (-1, 1)
+            return board
+
+        def returns(self, state):
+            return state.winner
+
+    with pytest.raises(UsageError) as refused:
+        check_own_game(Hidden(), num_games=20)
+    checked("Hidden.apply (action ", refused)
+
+
+def test_chance_in_the_initial_state_breaks_the_protocol():
+    class Shuffled(TicTacToe):
+        num_begun = 0
+
+        def initial_state(self):
+            Shuffled.num_begun += 1
+            state = super().initial_state()
+            return state if Shuffled.num_begun % 5 else self.apply(state, 4)
+
+    with pytest.raises(UsageError) as refused:
+        check_own_game(Shuffled(), num_games=20)
+    checked("Shuffled.initial_state (called twice) must lead to the same", refused)
+
+
 def test_a_game_without_end_is_named():
     class Endless(TicTacToe):
         max_plies = 9

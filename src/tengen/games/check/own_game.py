@@ -119,6 +119,9 @@ class _Check:
         self._game.ply = 0
         state = self._game.call("initial_state")
         turned = self._game.call("initial_state")
+        twin = self._game.call("initial_state")
+        for other in (turned, twin):
+            self._same_again("initial_state", "called twice", state, other)
         while True:
             self._same_under_symmetry(state, turned, symmetry)
             if self._game.terminal(state):
@@ -135,6 +138,11 @@ class _Check:
                     "must not change the state that it is given",
                     "return a changed copy",
                 )
+            again = self._game.call("apply", state, action)
+            self._same_again("apply", f"action {action}", child, again)
+            # What was drawn and did not show at once shows later in the same game.
+            twin = self._game.call("apply", twin, action)
+            self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
                 turned_action = self._game.call("transform_action", action, symmetry)
                 turned = self._game.call("apply", turned, turned_action)
@@ -143,6 +151,28 @@ class _Check:
             state = child
             self._game.ply += 1
         self.facts.finish(self._game.ply, self._game.returns(state)[0])
+
+    def _same_again(self, method: str, label: str, first: Any, second: Any) -> None:
+        """Checks that what was made twice is one position."""
+        if self._snapshot(first) != self._snapshot(second):
+            self._game.fail(
+                method,
+                label,
+                "must lead to the same position each time",
+                "draw nothing at random: a search makes each move once",
+            )
+
+    def _snapshot(self, state: Any) -> tuple[Any, ...]:
+        """Returns what a position shows, asked twice."""
+        snapshot = self._game.snapshot(state)
+        if snapshot != self._game.snapshot(state):
+            self._game.fail(
+                "observation",
+                "asked twice",
+                "must depend on the state only, as all methods must",
+                "keep nothing in the game between calls",
+            )
+        return snapshot
 
     def _layout_fits(self, planes: Planes) -> None:
         layout = self._game.attribute("policy_layout", "flat")
@@ -201,14 +231,7 @@ class _Check:
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
         """Checks a position, and that its transformed twin is its transform."""
-        snapshot = self._game.snapshot(state)
-        if snapshot != self._game.snapshot(state):
-            self._game.fail(
-                "observation",
-                "asked twice",
-                "must depend on the state only, as all methods must",
-                "keep nothing in the game between calls",
-            )
+        snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
             self.facts.see(self._game.ply, player, legal, planes)

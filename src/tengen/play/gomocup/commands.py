@@ -23,17 +23,21 @@ __all__ = ["COMMANDS"]
 
 _OWNERS: dict[str, Owner] = {"1": OWN, "2": OTHER}
 _FIELD = re.compile(r"(.*),\s*([0-9]+)\s*")
+_SIDES = re.compile(r"([^\s,]+)(?:\s*[\s,]\s*([^\s,]+))?")
 
 
 def _start(engine: Engine, command: Command) -> str:
-    return _begin_match(engine, command.text, command.text)
+    """Some managers send both sides, as of RECTSTART."""
+    sides = _SIDES.fullmatch(command.text)
+    width, height = sides.groups() if sides else (command.text, None)
+    return _begin_match(engine, width, height or width)
 
 
 def _rectstart(engine: Engine, command: Command) -> str:
-    width, comma, height = command.text.partition(",")
-    if not comma:
+    sides = _SIDES.fullmatch(command.text)
+    if sides is None or sides[2] is None:
         raise GomocupError(f"RECTSTART ({command.text[:40]}) must be WIDTH,HEIGHT")
-    return _begin_match(engine, width.strip(), height.strip())
+    return _begin_match(engine, sides[1], sides[2])
 
 
 def _begin_match(engine: Engine, width: str, height: str) -> str:
@@ -78,9 +82,19 @@ def _takeback(engine: Engine, command: Command) -> str:
 
 def _board(engine: Engine, command: Command) -> str | None:
     begun_s = time.monotonic()
+    stones = _stones_until_done(engine)
+    engine.check_limits()
+    return engine.move(stones, begun_s)
+
+
+def _yxboard(engine: Engine, command: Command) -> None:
+    """As BOARD of the protocol's other dialect, Yixin's: nobody moves."""
+    engine.stones = _stones_until_done(engine)
+
+
+def _stones_until_done(engine: Engine) -> Stones:
     lines = _lines_until_done(engine)
     engine.board()
-    engine.check_limits()
     stones = Stones()
     for line in lines:
         found = _FIELD.fullmatch(line)
@@ -90,7 +104,7 @@ def _board(engine: Engine, command: Command) -> str | None:
                 f"stone ({line[:40]}) must be X,Y,1 of the own side or X,Y,2"
             )
         stones = stones.with_stone(owner, _cell(engine, found[1]), engine.rules.size)
-    return engine.move(stones, begun_s)
+    return stones
 
 
 def _swap2board(engine: Engine, command: Command) -> str | None:
@@ -126,6 +140,8 @@ def _done(engine: Engine, command: Command) -> str:
 def _lines_until_done(engine: Engine) -> list[str]:
     """Returns what comes before DONE, at most a line more than there are cells.
 
+    INFO may come at any time, and is no line of them.
+
     Raises:
         GomocupError: Another command or the end of the input comes first; that is
             left.
@@ -135,7 +151,7 @@ def _lines_until_done(engine: Engine) -> list[str]:
         line, _ = engine.lines.peek(wait=True)
         command = None if line is None else parse_line(line)
         if line is None or (
-            command is not None and command.name in COMMANDS and command.name != "DONE"
+            command is not None and command.name in COMMANDS.keys() - {"DONE", "INFO"}
         ):
             engine.is_over = command is not None and command.name == "END"
             raise GomocupError("the stones must end by DONE")
@@ -144,7 +160,9 @@ def _lines_until_done(engine: Engine) -> list[str]:
             continue
         if command.name == "DONE":
             return lines
-        if len(lines) <= engine.rules.size**2:
+        if command.name == "INFO":
+            _info(engine, command)
+        elif len(lines) <= engine.rules.size**2:
             lines.append(f"{command.name} {command.text}".strip())
 
 
@@ -163,6 +181,7 @@ COMMANDS: dict[str, Handler] = {
     "BEGIN": _begin,
     "TURN": _turn,
     "BOARD": _board,
+    "YXBOARD": _yxboard,
     "SWAP2BOARD": _swap2board,
     "DONE": _done,
     "TAKEBACK": _takeback,

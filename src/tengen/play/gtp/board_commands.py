@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,7 +22,13 @@ from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.position import Position, Start
 from tengen.play.gtp.protocol import Command, GtpError
 
-__all__ = ["BOARD_COMMANDS", "read_player", "read_whole", "words_of"]
+__all__ = [
+    "BOARD_COMMANDS",
+    "read_number",
+    "read_player",
+    "read_whole",
+    "words_of",
+]
 
 _PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _MAX_KOMI = 361
@@ -48,6 +55,22 @@ def read_whole(word: str, error: str = "syntax error") -> int:
     if not (word.isascii() and word.isdecimal() and len(word) < 10):
         raise GtpError(error)
     return int(word)
+
+
+def read_number(word: str) -> float:
+    """Returns a number, which may be infinite.
+
+    Raises:
+        GtpError: The word is none.
+    """
+    try:
+        # Python's own forms, as 1_000, are not of the protocol.
+        number = float(word) if word.isascii() and "_" not in word else math.nan
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise GtpError("syntax error")
+    return number
 
 
 def words_of(command: Command, count: int) -> tuple[str, ...]:
@@ -99,10 +122,7 @@ def _clear_board(engine: Engine, command: Command) -> str:
 
 
 def _komi(engine: Engine, command: Command) -> str:
-    try:
-        komi = float(words_of(command, 1)[0])
-    except ValueError:
-        raise GtpError("syntax error") from None
+    komi = read_number(words_of(command, 1)[0]) + 0.0  # -0 is 0
     if not math.isfinite(komi) or abs(komi) > _MAX_KOMI or 2 * komi != int(2 * komi):
         raise GtpError("unacceptable komi")
     start = dataclasses.replace(engine.position.start, komi=komi)
@@ -207,19 +227,34 @@ def _set_free_handicap(engine: Engine, command: Command) -> str:
 
 
 def _loadsgf(engine: Engine, command: Command) -> str:
-    words = words_of(command, 1)
-    # "12" loads the position before the twelfth move of the file.
-    num_moves = max(read_whole(words[1]) - 1, 0) if len(words) > 1 else None
+    words_of(command, 1)
     try:
-        with Path(words[0]).open("rb") as file:
+        path, num_moves = _file_and_moves(command)
+        with path.open("rb") as file:
             text = file.read(_MAX_FILE_BYTES)
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
+    for note in record.notes:
+        print(f"tengen: loadsgf: {note}", file=sys.stderr)
     rules = _core.parse_go_name(record.game)
     played = _rules_on(engine, rules.height, rules.width)
     engine.position = _loaded(engine, played, record)
     return ""
+
+
+def _file_and_moves(command: Command) -> tuple[Path, int | None]:
+    """Returns which file, and how many of its moves; None for all.
+
+    "12" behind the name is the position before the twelfth move, unless a file has a
+    name with a blank and that number at its end.
+    """
+    whole = Path(command.text)
+    *name, last = command.text.rsplit(maxsplit=1)
+    is_number = last.isascii() and last.isdecimal() and len(last) < 10
+    if not name or not is_number or whole.is_file():
+        return whole, None
+    return Path(name[0]), max(int(last) - 1, 0)
 
 
 def _loaded(engine: Engine, played: _core.GoRules, record: GoRecord) -> Position:
@@ -250,7 +285,7 @@ def _printsgf(engine: Engine, command: Command) -> str:
     if not command.words:
         return text
     try:
-        Path(command.words[0]).write_text(text, encoding="utf-8")
+        Path(command.text).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise GtpError(f"cannot write file: {error}") from None
     return ""

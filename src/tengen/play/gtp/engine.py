@@ -23,7 +23,7 @@ from tengen.play.gtp.protocol import (
 )
 from tengen.play.gtp.resigning import Resigning
 from tengen.play.player import Player
-from tengen.play.session.clock import Clock, TimeSettings
+from tengen.play.session.clock import Clock
 from tengen.play.session.lines import LineReader
 from tengen.play.session.searches import (
     USUAL_SIMULATIONS,
@@ -94,7 +94,7 @@ class Engine:
         self._moved_to: Position | None = None
         self._handlers: dict[str, Handler] = {}
         self.is_over = False
-        self.clock = Clock(TimeSettings())
+        self.clock = Clock()
         rules.max_plies = MAX_PLIES
         self.position = self.placed(Start(rules.name, rules.komi))
         self.search(self.position, Limits(2 * threads), time.monotonic())

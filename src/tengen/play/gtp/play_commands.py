@@ -48,7 +48,9 @@ def _version(engine: Engine, command: Command) -> str:
 
 
 def _known_command(engine: Engine, command: Command) -> str:
-    return "true" if _first(command) in engine.command_names else "false"
+    """Never fails: no word is the name of no command."""
+    name = command.words[0] if command.words else ""
+    return "true" if name in engine.command_names else "false"
 
 
 def _list_commands(engine: Engine, command: Command) -> str:

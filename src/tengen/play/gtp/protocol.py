@@ -6,7 +6,7 @@ Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 2 an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
     "INTERRUPT",
@@ -37,11 +37,8 @@ class Command:
     """The command; empty where the line is a number alone."""
     words: tuple[str, ...]
     """What follows."""
-
-    @property
-    def text(self) -> str:
-        """What follows, in one."""
-        return " ".join(self.words)
+    text: str = field(default="", compare=False)
+    """The same as it stands in the line, blanks in it included."""
 
 
 def parse_line(line: bytes) -> Command | None:
@@ -55,7 +52,9 @@ def parse_line(line: bytes) -> Command | None:
         return None
     has_id = re.fullmatch("[0-9]{1,18}", words[0]) is not None
     number = words.pop(0) if has_id else ""
-    return Command(number, words[0] if words else "", tuple(words[1:]))
+    parts = text.split(maxsplit=1 + has_id)
+    rest = parts[1 + has_id].rstrip() if len(parts) > 1 + has_id else ""
+    return Command(number, words[0] if words else "", tuple(words[1:]), rest)
 
 
 def first_line(command: Command, *, ok: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tengen.play.gtp.board_commands import read_player, read_whole
+from tengen.play.gtp.board_commands import read_number, read_player, read_whole
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.protocol import Command, GtpError
 from tengen.play.session.clock import Clock, TimeSettings
@@ -23,23 +23,13 @@ _KGS_KINDS = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
 _KATA_KINDS = {**_KGS_KINDS, "fischer": 2, "fischer-capped": 4}
 
 
-def _number(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        raise GtpError("syntax error") from None
-    if math.isnan(number):
-        raise GtpError("syntax error")
-    return number
-
-
 def _seconds(word: str) -> float:
-    return min(max(_number(word), 0.0), _MAX_TIME_S)
+    return min(max(read_number(word), 0.0), _MAX_TIME_S)
 
 
 def _limit(word: str) -> float:
     """Returns a limit in seconds, where less than none is no limit."""
-    return math.inf if _number(word) < 0 else _seconds(word)
+    return math.inf if read_number(word) < 0 else _seconds(word)
 
 
 def _canadian(main_s: float, period_s: float, count: int) -> TimeSettings:

@@ -60,11 +60,13 @@ class Clock:
     """The clocks of both sides, each of which runs only while it is told to.
 
     Args:
-        settings: What both have.
+        settings: What both have; None where nobody has said, so that what is left is
+            all that is known.
     """
 
-    def __init__(self, settings: TimeSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: TimeSettings | None = None) -> None:
+        self._is_said = settings is not None
+        self._settings = settings = settings or TimeSettings()
         left = _Left(settings.main_s, settings.period_s, settings.count)
         self._left = [left, left]
 
@@ -81,6 +83,10 @@ class Clock:
             seconds: Of the main time where ``count`` is 0, else of the running period.
             count: Moves left in it, or periods.
         """
+        if not (self._is_said or self.is_running) and seconds > 0:
+            # Main time alone, or one period: the overtime that is not known is none.
+            self._settings = TimeSettings("canadian")
+            self.set_left(1 - player, seconds, count)
         left = self._left[player]
         if self._settings.kind == "fischer" or (
             count == 0 and self._settings.kind == "absolute"

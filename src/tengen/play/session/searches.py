@@ -21,7 +21,7 @@ _MAX_TREE_BYTES = 1 << 30
 # The longest variation that is told of a move.
 _MAX_VARIATION = 15
 # What one simulation adds to a tree.
-_NODE_BYTES = 160
+_NODE_BYTES = 200
 _LEGAL_BYTES = 6
 
 

@@ -74,6 +74,40 @@ def test_what_cannot_be_is_one_error(ask, lines, answer):
     assert sum(line.startswith(("ERROR", "UNKNOWN")) for line in answers) == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["START 6 6", "START 6,6", "START  6 , 6", "RECTSTART 6 6", "RECTSTART 6, 6"],
+)
+def test_both_sides_of_a_board_may_be_sent(ask, line):
+    assert ask(line, "RESTART") == ["OK", "OK"]
+    assert ask(line.replace("6", "7", 1))[0].startswith("ERROR size (7,6) must be 6")
+
+
+def test_info_inside_a_board_is_no_line_of_it(ask):
+    plain = ask("START 6", "BOARD", "1,1,1", "2,2,2", "DONE")
+    said = ["1,1,1", "INFO time_left 100000", "2,2,2", "info rule 0", "INFO", "DONE"]
+    assert ask("START 6", "BOARD", *said) == plain
+    # What it says counts for the move.
+    answers = ask("START 6", "BOARD", "INFO rule 4", "DONE")
+    assert answers[1].startswith("ERROR rule (4) is for renju")
+    assert len(answers) == 2
+    assert ask("START 6", "SWAP2BOARD", "INFO folder x", "DONE")[1].count(",") == 3
+
+
+def test_yxboard_sets_a_board_without_a_move(ask):
+    stones = ["1,1,1", "2,2,2"]
+    moved = ask("START 6", "BOARD", *stones, "DONE")
+    set_up = ["START 6", "YXBOARD", *stones, "DONE"]
+    assert ask(*set_up) == ["OK"]
+    assert ask(*set_up, "BEGIN") == moved
+    answers = ask("START 6", "yxboard", *stones, "1,1,2", "DONE", "TAKEBACK 1,1")
+    assert answers[1] == "ERROR cell (1,1) must be empty"
+    assert answers[2].startswith("ERROR cell (1,1) must have a stone")
+    assert ask("YXBOARD", "DONE") == [
+        "ERROR board (none) is needed first; START 6 " + "makes one"
+    ]
+
+
 def test_a_taken_cell_leaves_the_board_as_it_was(ask):
     cell = ask("START 6", "BEGIN")[1]
     again = ask("START 6", "BEGIN", f"TURN {cell}", "TURN 9,9", "TURN 0,0")

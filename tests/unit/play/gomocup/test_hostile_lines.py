@@ -32,7 +32,7 @@ stones = st.builds("{},{}".format, cells, st.integers(0, 4)) | cells | words
 boards = st.builds(
     lambda name, lines: "\n".join([name, *lines, "DONE"]),
     st.sampled_from(["BOARD", "SWAP2BOARD", "board x"]),
-    st.lists(stones, max_size=8),
+    st.lists(stones | infos, max_size=8),
 )
 single = st.builds("{} {}".format, names, words) | words | infos
 asked = (
@@ -43,7 +43,7 @@ asked = (
 
 
 COMMANDS_SENT = {b"START", b"RECTSTART", b"RESTART", b"BEGIN", b"TURN", b"TAKEBACK"}
-COMMANDS_SENT |= {b"INFO", b"ABOUT", b"END", b"DONE", b"BOARD", b"SWAP2BOARD"}
+COMMANDS_SENT |= {b"ABOUT", b"END", b"DONE", b"BOARD", b"SWAP2BOARD", b"YXBOARD"}
 BOARDS = {b"BOARD", b"SWAP2BOARD"}
 
 
@@ -59,7 +59,7 @@ def is_plain(chunk):
     said = names(chunk)
     if said and said[0] in BOARDS:
         return said[-1] == b"DONE" and not COMMANDS_SENT & set(said[1:-1])
-    return not {b"END", *BOARDS} & set(said)
+    return not {b"END", b"YXBOARD", *BOARDS} & set(said)
 
 
 def num_answers(chunk):

@@ -40,7 +40,7 @@ def test_komi_that_cannot_be(ask):
         "? unacceptable komi",
         "? syntax error",
         "? syntax error",
-        "? unacceptable komi",
+        "? syntax error",
         "? unacceptable komi",
         "= 7.5",
     ]
@@ -308,9 +308,44 @@ def test_files_as_servers_write_them(ask, tmp_path):
     file.write_text("(;GM[1]SZ[9]HA[2];B[bb];B[dd];W[cc];B[cb])")
     answers = ask(f"loadsgf {file} 4", "printsgf", task="go/9")
     assert read_sgf(answers[1].removeprefix("= ")).moves == (10, 81, 30, 20)
-    file.write_text("(;GM[1]SZ[9]KM[x];W[ee])")
+    file.write_text("(;GM[1]SZ[x]KM[0];W[ee])")
     refused = ask(f"loadsgf {file}", task="go/9")[0]
-    assert refused.startswith("? cannot load file: SGF KM (x) must be")
+    assert refused.startswith("? cannot load file: SGF SZ (x) must be")
+
+
+@pytest.mark.parametrize("name", ["a game.sgf", "a  b.sgf", "game 7", "7"])
+def test_a_path_with_a_blank(ask, tmp_path, name):
+    file = tmp_path / name
+    played = ask("play b C3", "play w B2", f"printsgf {file}")
+    assert played == ["=", "=", "="]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    answers = ask(f"loadsgf {file}", "printsgf", f"loadsgf {file} 2", "printsgf")
+    assert read_sgf(answers[1].removeprefix("= ")).moves == (12, 16)
+    assert read_sgf(answers[3].removeprefix("= ")).moves == (12,)
+
+
+def test_what_was_passed_over_in_a_file_is_said(ask, tmp_path, capfd):
+    file = tmp_path / "games.sgf"
+    file.write_text("(;SZ[5]KM[x];B[aa])(;SZ[5];B[bb])")
+    assert ask(f"loadsgf {file}") == ["="]
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
+        "tengen: loadsgf: more games follow; this is the first",
+        "tengen: loadsgf: KM (x) is no komi; 7.5 is taken",
+    ]
+
+
+@pytest.mark.parametrize("komi", ["-0", "-0.0", "0", "-0e5"])
+def test_komi_has_no_minus_zero(ask, komi):
+    answers = ask(f"komi {komi}", "get_komi", "printsgf", "showboard")
+    assert answers[:2] == ["=", "= 0"]
+    assert "KM[0]" in answers[2]
+    assert answers[3].startswith("= go/5/komi=0,")
+
+
+@pytest.mark.parametrize("komi", ["1_0", "\uff15", "nan", "0x5", "5,5", "five"])
+def test_komi_that_is_no_number(ask, komi):
+    assert ask(f"komi {komi}") == ["? syntax error"]
 
 
 def test_a_file_of_a_smaller_board(ask, tmp_path):

@@ -45,6 +45,32 @@ def test_a_clock_limits_a_search(converse):
     assert answers[1].startswith("= ")
 
 
+@pytest.mark.parametrize("left", ["time_left b 5 0", "time_left b 5 3"])
+def test_time_that_is_left_counts_before_any_settings(converse, left):
+    conversation = converse(simulations=None)
+    clock = conversation.engine.clock
+    assert clock.budget_s(0, 0, 25) is None
+    assert conversation.ask(left) == ["="]
+    for player in (0, 1):  # until the other side's is told
+        assert 0 < clock.budget_s(player, 0, 25) < 5
+    # Settings that say that there is no limit are believed.
+    again = converse(simulations=None)
+    assert again.ask("time_settings 0 1 0", left) == ["=", "="]
+    assert again.engine.clock.budget_s(0, 0, 25) is None
+
+
+def test_no_time_left_is_no_clock_where_nobody_spoke_of_one(converse):
+    conversation = converse(simulations=None)
+    assert conversation.ask("time_left b 0 0") == ["="]
+    assert conversation.engine.clock.budget_s(0, 0, 25) is None
+    later = converse(simulations=None)
+    assert later.ask("time_left b 9 0", "time_left w 20 2", "time_left b 0 0") == (
+        ["="] * 3
+    )
+    assert later.engine.clock.budget_s(0, 0, 25) == 0
+    assert 5 < later.engine.clock.budget_s(1, 0, 25) < 10
+
+
 @pytest.mark.parametrize(
     ("said", "kind", "numbers"),
     [
