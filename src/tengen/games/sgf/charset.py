@@ -2,16 +2,20 @@
 
 In Shift-JIS, GBK and Big5 the second byte of a character may be the one that is ``]``
 or a backslash in ASCII. Files seldom name their charset, and some name one that is too
-small. So a byte that may be either is told by what follows it: a bracket that closes a
-value is followed by another value, a property, a node or the end of a variation.
+small. So a file is read several ways, and the way that finds the most properties is the
+right one. One way needs no charset, and bears characters that were cut in half: a byte
+that may be either is told by what follows it. A bracket that closes a value is followed
+by another value, a property, a node or the end of a variation.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 from collections.abc import Iterable
 
+from tengen.errors import UsageError
 from tengen.games.sgf.tree import MAX_CHARACTERS, Tree, parse_tree, refuse
 
 __all__ = ["parse_bytes"]
@@ -62,6 +66,7 @@ _AFTER = (
 # Second bytes of characters: a bracket that closes nothing, a backslash before one that
 # closes a value.
 _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
+_MASKED_READING = "masked"
 _SECOND_PLACE = 0xE000  # private use, so that nobody writes it
 _MASKED = re.compile("[\ue05c\ue05d]")
 _SWALLOWED = re.compile(r";[\s\0]*[BW][\s\0]*\[[a-z]{0,2}\Z")
@@ -84,10 +89,41 @@ def parse_bytes(text: bytes) -> Tree:
     whole = _whole(text, named)
     if whole is not None:
         return parse_tree(whole.removeprefix("\ufeff"))
-    masked = _SECOND.sub(
-        lambda second: chr(_SECOND_PLACE + ord(second[0])), text.decode("latin-1")
-    )
-    tree = parse_tree(masked, 2 * MAX_CHARACTERS)  # most have two bytes each
+    plain = text.decode("latin-1")
+    masked = _SECOND.sub(lambda second: chr(_SECOND_PLACE + ord(second[0])), plain)
+    readings = {_MASKED_READING: masked}
+    for charset in _likely(plain, named):
+        with contextlib.suppress(UnicodeDecodeError):
+            readings[charset] = text.decode(charset)
+    best, tree = _fullest(readings)
+    if best == _MASKED_READING:
+        _decode(tree, named)
+    return tree
+
+
+def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
+    """Returns the reading that has the most properties, of equal ones the first.
+
+    One that takes a bracket for a letter, or a letter for a bracket, loses some.
+
+    Raises:
+        UsageError: As ``parse_tree`` of the first, where all are broken.
+    """
+    trees: dict[str, Tree] = {}
+    errors: list[UsageError] = []
+    for name, text in readings.items():
+        try:
+            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # two bytes each
+        except UsageError as error:
+            errors.append(error)
+    if not trees:
+        raise errors[0]
+    name = max(trees, key=lambda name: sum(map(len, trees[name].nodes)))
+    return name, trees[name]
+
+
+def _decode(tree: Tree, named: str) -> None:
+    """Makes texts of the values of a masked reading."""
     texts = [
         value
         for node in tree.nodes
@@ -103,7 +139,16 @@ def parse_bytes(text: bytes) -> Tree:
     for node in tree.nodes:
         for name, values in node.items():
             node[name] = [_decoded(value, charset) for value in values]
-    return tree
+
+
+def _likely(text: str, named: str) -> list[str]:
+    """Returns the charsets that a whole file may be in, of bytes as Latin-1 has them.
+
+    That of its name, else the likeliest two.
+    """
+    if named not in ("", "utf-8"):
+        return [named]
+    return _guess(text)[:2] if _RUN.search(text) else []
 
 
 def _named(text: bytes) -> str:

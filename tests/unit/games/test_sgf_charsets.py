@@ -1,0 +1,171 @@
+"""SGF in any charset: no byte of a text is read as syntax, so that no move is lost."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tengen.errors import UsageError
+from tengen.games.sgf import read_sgf
+
+# Names in which the second byte of a character is ] or a backslash, by charset.
+NAMES = {
+    "cp932": ("\u5165", "\u8868", "\u30bd\u30f3", "\u80fd\u529b \u521d\u6bb5"),
+    "gb18030": ("\u8046\u536b\u5e73", "\u603d\u4e96", "\u603e", "\u7e7a\u7e7b"),
+    "big5hkscs": ("\u8a31\u529f\u84cb", "\u529f", "\u84cb", "\u9673\u8a31"),
+    "cp949": ("\uc774\ucc3d\ud638", "\ub618\ubc29\uac01\ud558", "\uc870\ud6c8\ud604"),
+    "euc_jp": ("\u3042\u3044", "\u30bd\u30f3", "\u8868"),
+}
+CODED = [(charset, name) for charset, names in NAMES.items() for name in names]
+FORM = "(;{ca}GM[1]FF[3]SZ[9]PB[{}]PW[{}]C[{}];B[ee]C[{}];W[cc];B[gg])"
+MOVES = (40, 20, 60)
+
+
+def test_the_names_have_bytes_that_look_like_syntax():
+    seconds = {
+        charset: set(b"".join(name.encode(charset) for name in names))
+        for charset, names in NAMES.items()
+    }
+    for charset in ("cp932", "gb18030", "big5hkscs"):
+        assert seconds[charset] & set(b"]\\")
+
+
+def test_a_shift_jis_name_without_ca_swallows_no_move():
+    text = b"(;GM[1]FF[3]SZ[9]PB[\x93\xfd]PW[\x95\x5c];B[ee];W[cc];B[gg])"
+    assert read_sgf(text).moves == MOVES
+    # The first of its bytes that are no character of Shift-JIS put right.
+    record = read_sgf(text.replace(b"\xfd", b"\xfc"))
+    assert record.moves == MOVES
+    assert (record.black, record.white) == ("\u5165", "\u8868")
+
+
+@pytest.mark.parametrize(("charset", "name"), CODED)
+@pytest.mark.parametrize("ca", ["", "CA[UTF-8]", "CA[nonsense]"])
+def test_a_charset_that_nobody_names(charset, name, ca):
+    text = FORM.format(name, "x", name, f"({name})", ca=ca).encode(charset)
+    record = read_sgf(text)
+    assert record.moves == MOVES
+    assert record.white == "x"
+
+
+@pytest.mark.parametrize(("charset", "name"), CODED)
+def test_a_charset_that_is_named_too_narrowly(charset, name):
+    narrow = {"cp932": "Shift_JIS", "gb18030": "GB2312", "big5hkscs": "Big5"}
+    said = narrow.get(charset, {"cp949": "EUC-KR"}.get(charset, charset))
+    text = FORM.format(name, name, name, f"({name})", ca=f"CA[{said}]").encode(charset)
+    record = read_sgf(text)
+    assert record.moves == MOVES
+    assert record.black == record.white == record.comment == name
+    assert record.comments == (f"({name})", "", "")
+
+
+@pytest.mark.parametrize(
+    ("charset", "name"),
+    [
+        ("cp932", "\u8d99\u6cbb\u52f2\u3055\u3093"),
+        ("gb18030", "\u53e4\u529b\u4e5d\u6bb5\u8046\u536b\u5e73"),
+        ("cp949", "\uc774\ucc3d\ud638\uc870\ud6c8\ud604"),
+        ("big5hkscs", "\u5f35\u6829\u8a31\u529f"),
+        ("euc_jp", "\u3042\u306e\u4eba\u3068\u5bfe\u5c40\u3059\u308b"),
+    ],
+)
+def test_names_without_a_charset_are_those_of_the_likeliest(charset, name):
+    assert read_sgf(f"(;SZ[9]PB[{name}])".encode(charset)).black == name
+
+
+@pytest.mark.parametrize("mark", [True, False])
+@pytest.mark.parametrize(
+    "charset", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-8"]
+)
+def test_unicode_of_any_width_is_read(charset, mark):
+    if charset.startswith("utf-32") and not mark:
+        return  # nobody writes it
+    text = ("\ufeff" if mark else "") + FORM.format("\u8868", "y", "c", "", ca="")
+    record = read_sgf(text.encode(charset))
+    assert record.moves == MOVES
+    assert (record.black, record.white) == ("\u8868", "y")
+
+
+def test_iso_2022_jp_is_read():
+    text = FORM.format("\u8868\u6c0f", "y", "c", "", ca="CA[ISO-2022-JP]")
+    assert b"\x1b$" in text.encode("iso2022_jp")
+    record = read_sgf(text.encode("iso2022_jp"))
+    assert record.moves == MOVES
+    assert record.black == "\u8868\u6c0f"
+
+
+@pytest.mark.parametrize("name", ["Andr\u00e9", "\u00e9", "R\u00e9my \u00d8", "\u20ac"])
+@pytest.mark.parametrize("ca", ["", "CA[ISO-8859-1]", "CA[windows-1252]", "CA[UTF-8]"])
+def test_latin_names_end_where_they_end(name, ca):
+    text = FORM.format(name, name, f"tr\u00e8s ({name})", name, ca=ca)
+    record = read_sgf(text.encode("cp1252"))
+    assert record.moves == MOVES
+    assert record.white == name
+    # Behind the game a letter goes on.
+    assert read_sgf(f"(;SZ[9];B[aa]C[{name}])\n-- \nbye".encode("cp1252")).moves == (0,)
+
+
+@pytest.mark.parametrize(("charset", "name"), CODED)
+def test_a_name_that_a_server_has_cut_swallows_no_move(charset, name):
+    whole = name.encode(charset)
+    for length in range(1, len(whole)):
+        for ca in ("", f"CA[{charset}]"):
+            form = FORM.format("@", "x", "c", "", ca=ca).encode()
+            try:
+                record = read_sgf(form.replace(b"@", whole[:length]))
+            except UsageError:
+                # Half of the last character is a backslash before the bracket.
+                assert whole[:length].endswith(b"\\")
+                continue
+            assert record.moves == MOVES
+            assert record.white == "x"
+
+
+def test_what_may_be_either_is_refused_and_not_guessed():
+    text = b"(;SZ[9]PB[\xe9] junk;B[ee];W[cc])"
+    with pytest.raises(UsageError) as caught:
+        read_sgf(text)
+    assert "must be in the charset that CA names" in str(caught.value)
+
+
+TEXTS = st.text(
+    st.sampled_from("\u8868\u30bd\u80fd\u4e88\u6642a1 .,:;()B[W"), max_size=12
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from(["cp932", "gb18030", "big5hkscs", "utf-8", "utf-16"]),
+    st.booleans(),
+    st.lists(TEXTS, min_size=4, max_size=4),
+)
+def test_whatever_is_said_in_a_charset_that_is_named_moves_stay(charset, named, texts):
+    texts = [text for text in texts if _can(text, charset)]
+    texts = [text + "c" for text in texts] + ["c"] * (4 - len(texts))
+    form = FORM.format(*texts, ca=f"CA[{charset}]" if named else "")
+    try:
+        moves = read_sgf(form.encode(charset)).moves
+    except UsageError:
+        return  # what may be either is refused
+    assert moves == MOVES
+
+
+def _can(text, charset):
+    try:
+        text.encode(charset)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def test_every_second_byte_of_a_charset_is_part_of_its_character():
+    for charset, lead in itertools.product(("cp932", "gb18030", "big5hkscs"), range(4)):
+        first = (0x83, 0x8A, 0x95, 0xFA)[lead]
+        for second in b"[\\]":
+            try:
+                name = bytes([first, second]).decode(charset)
+            except UnicodeDecodeError:
+                continue
+            text = FORM.format(name, name, name, name, ca="").encode(charset)
+            assert read_sgf(text).moves == MOVES

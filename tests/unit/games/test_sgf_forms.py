@@ -1,0 +1,169 @@
+"""The forms of SGF that servers and editors write; docs/reference/sgf.md lists them.
+
+Each sample is made up, in the form of its program.
+"""
+
+import pytest
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.games.sgf import read_sgf, write_sgf
+
+FORMS = {
+    "KGS": (
+        "(;GM[1]FF[4]CA[UTF-8]AP[CGoban:3]ST[2]\nRU[Japanese]SZ[9]KM[0.50]TM[600]"
+        "OT[5x30 byo-yomi]\nPW[w]PB[b]WR[2k]BR[5k]DT[2020-01-01]PC[The KGS Go Server]"
+        "RE[W+Resign]\n;B[ee]BL[590.1]\n;W[cc]WL[598]OW[5]\n;B[gg]BL[580]CR[gg]\n)"
+    ),
+    "OGS": (
+        "(;FF[4]\nCA[UTF-8]\nGM[1]\nDT[2020-01-01]\nPC[OGS: https://example.org/1]\n"
+        "GN[a game]\nPB[b]\nPW[w]\nBR[5k]\nWR[2k]\nTM[259200]OT[86400 fischer]\n"
+        "RE[W+R]\nSZ[9]\nKM[0.5]\nRU[Japanese]\n;B[ee]\n(;W[cc]\n(;B[gg]\n)))"
+    ),
+    "Fox": (
+        "(;GM[1]FF[4]\nSZ[9]\nGN[]\nDT[2020-01-01]\nPB[b]\nPW[w]\nBR[5k]\nWR[2k]\n"
+        "KM[50]HA[0]RU[Japanese]AP[foxwq]RN[3]RE[W+R]TM[60]TC[3]TT[20]\n"
+        ";B[ee];W[cc];B[gg])"
+    ),
+    "IGS": (
+        "(;\nGM[1]FF[3]\nRU[Japanese]SZ[9]HA[0]KM[0.5]\nPW[w]\nPB[b]\nGN[w-b]\n"
+        "DT[2020-01-01]\nPC[IGS-PandaNet]RE[W+Resign]\nCoPyright[free]\n"
+        ";B[ee]BL[590];W[cc]WL[600];B[gg]BL[580]\n)\n"
+    ),
+    "Tygem": (
+        "(;GM[1]FF[3]SZ[9]HA[0]KM[0.5]PB[b]PW[w]RE[White wins by resignation]"
+        "US[tygem];B[ee];W[cc];B[gg];)"
+    ),
+    "Sabaki": (
+        "(;GM[1]FF[4]CA[UTF-8]AP[Sabaki:0.52.2]KM[0.5]SZ[9]DT[2020-01-01]PB[b]PW[w]\n"
+        ";B[ee];W[cc];B[gg]SBKV[51.2];)"
+    ),
+    "GoGui": (
+        "(;FF[4]CA[UTF-8]AP[GoGui:1.5.1]SZ[9]KM[0.5]RU[Chinese]DT[2020-01-01]\n"
+        "PB[b]PW[w]HA[0]\n;B[ee];W[cc];B[gg]\n)"
+    ),
+    "CGoban 1": (
+        "(;\nGaMe[1]FileFormat[3]\nVieW[]\nSiZe[9]\nKoMi[0.5]\nPlayerBlack[b]\n"
+        "PlayerWhite[w]\nAPplication[CGoban:1]\n;\nBlack[ee]\n;\nWhite[cc]\n;\n"
+        "Black[gg]\n)"
+    ),
+    "MultiGo": (
+        "(;AP[MultiGo:4.4.4]SZ[9]AB[]AW[]MULTIGOGM[1]KM[0.5]PB[b]PW[w]\n"
+        ";B[ee]N[one];W[cc];B[gg])"
+    ),
+    "Drago": (
+        "(;FF[4]GM[1]CA[UTF-8]AP[Drago:4.22]ST[2]SZ[9]KM[0.5]PB[b]PW[w]LB[aa:1]"
+        "LB[bb:2];B[ee]LB[cc:a][dd:b]LB[ff:c];W[cc];B[gg])"
+    ),
+    "GNU Go": (
+        "(;GM[1]FF[4]\nSZ[9]\nGN[GNU Go 3.8 Random Seed 1 level 10]\nDT[2020-01-01]\n"
+        "KM[0.5]HA[0]RU[Japanese]AP[GNU Go:3.8]\nPB[b]PW[w]\n"
+        ";B[ee]C[load and analyze mode];W[cc];B[gg])"
+    ),
+    "KataGo": (
+        "(;FF[4]GM[1]SZ[9]HA[0]KM[0.5]PB[b]PW[w]RU[koSIMPLEscoreAREAtaxNONEsui0]"
+        "RE[W+R]C[startTurnIdx=0];B[ee]C[0.5 0.5 0.0 0.1];W[cc];B[gg])"
+    ),
+    "Leela Zero": (
+        "(;GM[1]FF[4]RU[Chinese]DT[2020-01-01]SZ[9]KM[0.5]PB[b]PW[w]\n"
+        ";B[ee];W[cc];B[gg]\n\n)"
+    ),
+}
+
+
+@pytest.mark.parametrize("program", FORMS)
+def test_what_programs_write(program):
+    text = FORMS[program]
+    for data in (text, text.encode(), text.replace("\n", "\r\n").encode()):
+        record = read_sgf(data, main_line=True)
+        assert record.moves == (40, 20, 60)
+        assert (record.black, record.white) == ("b", "w")
+        assert _core.parse_go_name(record.game).komi == 0.5
+        assert record.notes == ()
+        assert read_sgf(write_sgf(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("text", "moves"),
+    [
+        # GoGui writes HA as it was asked, whatever stands.
+        ("(;SZ[9]HA[3]AB[aa][bb];W[cc])", (20,)),
+        ("(;SZ[9]HA[3]AB[aa];B[cc])", (20,)),
+        ("(;SZ[5]HA[2];B[aa])", (0,)),
+        ("(;SZ[9]HA[none]AB[aa];W[cc])", (20,)),
+        ("(;SZ[9]HA[two];B[cc])", (20,)),
+        # A property twice.
+        ("(;SZ[9]SZ[9]KM[0]KM[0];B[cc])", (20,)),
+        ("(;SZ[9]PB[x]PB[y][z]C[a]C[b];B[cc]C[x]C[y])", (20,)),
+        ("(;SZ[9];B[cc]LB[aa:1]LB[bb:2]TR[dd]TR[dd])", (20,)),
+        ("(;SZ[9];B[cc]B[cc])", (20,)),
+        ("(;SZ[9]AB[aa]AB[bb][aa];W[cc])", (20,)),
+        # Stones before the first move, wherever that stands.
+        ("(;SZ[9];AB[aa][bb];W[cc])", (20,)),
+        ("(;SZ[9];C[x];AB[aa]AW[dd];AE[dd]AB[bb];W[cc])", (20,)),
+        ("(;SZ[9];AB[aa]B[cc];W[dd])", (20, 30)),
+        ("(;SZ[9]AB[bb:aa];W[cc])", (20,)),
+        ("(;SZ[9];B[cc];AB[]AE[])", (20,)),
+        # Whose turn it is the moves say.
+        ("(;SZ[9]PL[W];B[cc])", (20,)),
+        ("(;SZ[9]PL[?];B[cc])", (20,)),
+        ("(;SZ[9];B[cc];PL[B];W[dd])", (20, 30)),
+        ("(;SZ[9];B[cc];PL[W])", (20,)),
+        # Several games, with or without text between.
+        ("(;SZ[9];B[cc])(;SZ[9];B[dd])", (20,)),
+        ("(;SZ[9];B[cc])\n\n(;GM[2])", (20,)),
+        ("(;SZ[9];B[cc]) and (;SZ", (20,)),
+        # What only a reader of another version would want.
+        ("(;FF[5]SZ[9];B[cc])", (20,)),
+        ("(;FF[x]SZ[9x9];B[cc])", (20,)),
+        ("(;SZ[9]PLIES[0];B[cc])", (20,)),
+        ("(;SZ[9]XX[a\\]b]RU[?]RE[?]KM[?];B[cc];W[pass])", (20, 81)),
+    ],
+)
+def test_what_leaves_the_position_as_it_is_refuses_no_file(text, moves):
+    record = read_sgf(text)
+    assert record.moves == moves
+    assert read_sgf(write_sgf(record)) == record
+
+
+def test_what_is_passed_over_is_noted():
+    def notes(text):
+        return read_sgf(text).notes
+
+    assert notes("(;SZ[9])(;SZ[9])") == ("more games follow; this is the first",)
+    assert notes("(;SZ[9]HA[3]AB[aa])") == (
+        "HA (3) is not the number of AB's stones, 1",
+    )
+    assert notes("(;SZ[9]HA[x];B[aa])") == ("HA (x) is no number",)
+    assert notes("(;SZ[9]HA[2]AB[cg][gc])") == ()
+
+
+def test_stones_before_the_first_move_are_those_of_the_last_word():
+    text = "(;SZ[9]AB[aa][cc]AW[bb];AB[bb]AE[aa]PL[B];AW[dd]PL[W])"
+    record = read_sgf(text)
+    assert record.black_stones == (10, 20)
+    assert record.white_stones == (30,)
+    assert record.first_player == 1
+
+
+def test_properties_that_stand_twice_keep_what_they_say():
+    record = read_sgf("(;SZ[9]PB[]PB[y]C[a]C[b];B[cc]C[x]C[y])")
+    assert record.comment == "a\nb"
+    assert record.comments == ("x\ny",)
+
+
+def test_stones_after_the_moves_that_are_read_are_nobodys_business():
+    text = "(;SZ[9];B[cc];W[dd];AB[ee];B[zz])"
+    for num_moves, moves in ((0, ()), (1, (20,)), (2, (20, 30))):
+        assert read_sgf(text, num_moves=num_moves).moves == moves
+    with pytest.raises(UsageError, match=r"SGF AB \(ee\) must stand before"):
+        read_sgf(text)
+
+
+def test_a_ko_that_other_rules_allow_is_played_by_the_simple_rule():
+    # Black and White take in two places, so that a position comes again.
+    text = "(;SZ[2]{};B[aa];W[bb];B[ba];W[ab];B[aa])"
+    usual = read_sgf(text.format("")).game
+    assert usual in ("go/2", "go/2/simple")
+    with pytest.raises(UsageError):
+        read_sgf("(;SZ[9];B[aa];W[aa])")
