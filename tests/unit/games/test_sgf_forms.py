@@ -5,7 +5,7 @@ Each sample is made up, in the form of its program.
 
 import pytest
 
-from tengen import _core
+from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.games.sgf import read_sgf, write_sgf
 
@@ -160,10 +160,35 @@ def test_stones_after_the_moves_that_are_read_are_nobodys_business():
         read_sgf(text)
 
 
-def test_a_ko_that_other_rules_allow_is_played_by_the_simple_rule():
-    # Black and White take in two places, so that a position comes again.
-    text = "(;SZ[2]{};B[aa];W[bb];B[ba];W[ab];B[aa])"
-    usual = read_sgf(text.format("")).game
-    assert usual in ("go/2", "go/2/simple")
-    with pytest.raises(UsageError):
+def a_game_that_only_simple_ko_allows():
+    """Returns moves of which the last repeats an older position, and nobody's ko."""
+    rng = _core.Rng(1)
+    while True:
+        simple, superko = (
+            games.make(name).new_state() for name in ("go/2/simple", "go/2")
+        )
+        moves = []
+        while not simple.is_terminal() and len(moves) < 30:
+            legal = [int(move) for move in simple.legal_actions() if move < 4]
+            if not legal:
+                break
+            moves.append(legal[rng.below(len(legal))])
+            if moves[-1] not in superko.legal_actions():
+                return moves
+            simple.apply(moves[-1])
+            superko.apply(moves[-1])
+
+
+def test_a_move_that_superko_forbids_is_read_where_no_superko_is_said():
+    moves = a_game_that_only_simple_ko_allows()
+    points = ["".join("ab"[i] for i in divmod(move, 2)[::-1]) for move in moves]
+    line = "".join(f";{'BW'[n % 2]}[{point}]" for n, point in enumerate(points))
+    for said in ("", "RU[Japanese]", "RU[Korean]"):
+        record = read_sgf(f"(;SZ[2]{said}{line})")
+        assert record.moves == tuple(moves)
+        assert record.game == "go/2/simple"
+        assert read_sgf(write_sgf(record)) == record
+    with pytest.raises(UsageError, match="must be legal"):
+        read_sgf(f"(;SZ[2]RU[Tromp-Taylor]{line})")
+    with pytest.raises(UsageError, match="must be legal"):
         read_sgf("(;SZ[9];B[aa];W[aa])")
