@@ -1,9 +1,11 @@
 // Replays what was fuzzed: the seeds of every target, inputs that once found a fault, and some
-// changes of the seeds.
+// changes of the seeds. `fuzz_test TARGET TIMES` does so for one target, with so many changes of
+// each seed.
 
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +29,7 @@ extern "C" const char* __asan_default_options() { return "max_allocation_size_mb
 
 namespace {
 
-constexpr int kNumChanged = 60;
+int num_changed = 60;
 
 // Cut, or with a number in it that is an extreme, or with a part of it twice, or a bit the other
 // way.
@@ -70,7 +72,7 @@ int replay(const Target& target) {
   Rng rng(1, 0, 0, 0, Purpose::kTest);
   for (const std::string& seed : target.seeds()) {
     run(seed);
-    for (int i = 0; i < kNumChanged; ++i) run(changed(seed, rng));
+    for (int i = 0; i < num_changed; ++i) run(changed(seed, rng));
   }
   std::error_code none;
   for (const auto& entry :
@@ -83,8 +85,10 @@ int replay(const Target& target) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  if (count > 2) num_changed = std::atoi(words[2]);
   for (const Target& target : fuzz::targets()) {
+    if (count > 1 && std::strcmp(words[1], target.name) != 0) continue;
     std::printf("%s: ", target.name);
     std::fflush(stdout);
     std::printf("%d inputs\n", replay(target));

@@ -22,6 +22,7 @@ struct Target {
 std::vector<Target> record_targets();
 std::vector<Target> store_file_targets();
 std::vector<Target> store_wire_targets();
+std::vector<Target> store_model_targets();
 std::vector<Target> row_targets();
 // All of them.
 std::vector<Target> targets();

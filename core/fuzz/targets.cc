@@ -8,8 +8,8 @@ namespace tengen::fuzz {
 
 std::vector<Target> targets() {
   std::vector<Target> all;
-  for (std::vector<Target> some :
-       {record_targets(), store_file_targets(), store_wire_targets(), row_targets()}) {
+  for (std::vector<Target> some : {record_targets(), store_file_targets(), store_wire_targets(),
+                                   store_model_targets(), row_targets()}) {
     all.insert(all.end(), std::make_move_iterator(some.begin()),
                std::make_move_iterator(some.end()));
   }

@@ -97,6 +97,9 @@ void bind_config(nb::module_& m) {
 void bind_store(nb::module_& m) {
   nb::exception<store::GoneError>(m, "GoneError", m.attr("CoreError").ptr());
   nb::exception<store::RefusedError>(m, "RefusedError", m.attr("CoreError").ptr());
+  m.def(
+      "check_priorities", [](const Doubles& priorities) { check_priorities(span_of(priorities)); },
+      nb::arg("priorities"), "Raises CoreError where a store would refuse one.");
   bind_config(m);
   bind_store_clients(m);
   bind_store_net(m);
@@ -217,7 +220,8 @@ void bind_store(nb::module_& m) {
       .def("close", &Store::close, nb::call_guard<nb::gil_scoped_release>());
 
   nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
-      .def_ro("num_lost", &store::Resumed::num_lost);
+      .def_ro("num_lost", &store::Resumed::num_lost)
+      .def_ro("num_repaired", &store::Resumed::num_repaired);
   nb::class_<Server::Opened>(m, "OpenedSession", "See store/service/server.h.")
       .def_ro("id", &Server::Opened::id)
       .def_ro("memory_path", &Server::Opened::memory_path)

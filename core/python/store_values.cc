@@ -3,10 +3,10 @@
 #include <nanobind/stl/string.h>
 
 #include <chrono>
-#include <cmath>
 #include <memory>
 
 #include "base/error.h"
+#include "store/state/priority.h"
 #include "store/steps/pool.h"
 #include "transport/shared_memory.h"
 
@@ -65,10 +65,7 @@ store::SessionAddress address_of(int descriptor, const std::string& memory_path,
 }
 
 void check_priorities(std::span<const double> priorities) {
-  for (const double priority : priorities) {
-    check(std::isfinite(priority) && priority >= 0, "priority", priority,
-          "must be finite and at least 0; mend the loss that gave it");
-  }
+  for (const double priority : priorities) (void)store::engine::kept_priority(priority);
 }
 
 ReplayBatch::ReplayBatch(store::Delivery delivery, nb::dict arrays)

@@ -38,7 +38,7 @@ inline std::span<const double> span_of(const Doubles& values) {
   return {values.data(), values.size()};
 }
 
-// Throws Error unless all are finite and >= 0: at once, where the store would end the session.
+// Throws Error where a store would refuse one: at once, where it would end the session.
 void check_priorities(std::span<const double> priorities);
 
 // A batch as Python has it: keys and probabilities are arrays [B].

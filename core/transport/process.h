@@ -1,10 +1,12 @@
 #pragma once
-// Other processes of this host.
+// Other processes of this host, and those that are forked from this one.
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -29,6 +31,16 @@ inline int64_t peer_process(int descriptor) {
 // Whether there is a process of that number, perhaps another user's.
 inline bool is_alive(int64_t process) {
   return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
+}
+
+// How many forks lie between the first process and this one: whoever has a number of before is in a
+// child process, whose threads are gone and whose descriptors are the parent's too. No system call.
+inline uint32_t num_forks() {
+  static std::atomic<uint32_t> number = 0;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { number.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return number.load(std::memory_order_relaxed);
 }
 
 }  // namespace tengen::transport

@@ -54,6 +54,8 @@ class Model:
     num_samples: int = 0
     drawn: set[int] = field(default_factory=set)
     """Of ``without_replacement``: the eligible items that had their turn."""
+    owed: set[int] = field(default_factory=set)
+    """Those that were given back after their round was over."""
 
     @property
     def cursor(self) -> float:
@@ -97,7 +99,9 @@ class Model:
                 return {item.number: 1 / len(items) for item in items}
             return {item.number: item.priority / total for item in items}
         if self.sampler == "without_replacement":
-            items = [one for one in items if one.number not in self.drawn] or items
+            owed = [one for one in items if one.number in self.owed]
+            left = [one for one in items if one.number not in self.drawn]
+            items = owed or left or items
             return {item.number: 1 / len(items) for item in items}
         if self.sampler in ("window", "power_law_window"):
             items = items[-self.window() :]
@@ -118,9 +122,12 @@ class Model:
         return min(self.num_inserts, most, int(least + growth))
 
     def draw(self, number: int) -> None:
-        if all(item.number in self.drawn for item in self.eligible()):
-            self.drawn.clear()
-        self.drawn.add(number)
+        if number in self.owed:
+            self.owed.remove(number)
+        else:
+            if all(item.number in self.drawn for item in self.eligible()):
+                self.drawn.clear()
+            self.drawn.add(number)
         self.find(number).under_way += 1
         # One that cannot come now joins the round in which it can again.
         self.drawn &= {item.number for item in self.eligible()}
@@ -278,6 +285,10 @@ class TableMachine(RuleBasedStateMachine):
         item = self.model.find(number)
         if item is not None:
             self.model.num_samples -= 1
+            if number in self.model.drawn:
+                self.model.drawn.remove(number)
+            elif item in self.model.eligible():
+                self.model.owed.add(number)
             item.under_way -= 1
 
     @precondition(lambda self: self.keys and self.model.goes_by_priority())

@@ -18,6 +18,8 @@ constexpr uint64_t kMaxRemovedChunks = 4;
 
 uint32_t Engine::add_pool(Schema schema) {
   const uint32_t number = num_pools();
+  check(number < State::kMaxPools, "pools", number + 1,
+        "must be at most 1024 kinds of steps; give tables the same columns, or use several stores");
   pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number, log_, disk_));
   check_memory();
   return number;
@@ -87,6 +89,7 @@ bool Engine::end_session(SessionId session) {
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
                                          uint32_t pool) {
+  check_name_bytes("writer", name);
   check(!name.empty() && !is_writer_open(name), "writer", name, kNameIsTaken);
   const uint32_t number = take_slot(&writers_, &free_writers_);
   writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
@@ -96,7 +99,29 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
     log_->add(event::WriterOpened{number, session, pool, writers_[number].stream, num_bytes, 0},
               std::span(name.data(), name.size()));
   }
-  return {session, number, next_sequences_[name]};
+  Name& known = names_[name];
+  closed_names_.erase(std::exchange(known.closed_at, 0));
+  return {session, number, known.next_sequence};
+}
+
+void Engine::close_name(const std::string& name) {
+  const auto closed = names_.find(name);
+  // A state forgets it too: a name that is not known begins at 0.
+  if (closed->second.next_sequence == 0) {
+    names_.erase(closed);
+    return;
+  }
+  closed->second.closed_at = ++num_closed_;
+  closed_names_[num_closed_] = &closed->first;
+  while (closed_names_.size() > kMaxNames) {
+    const auto oldest = closed_names_.begin();
+    const std::string forgotten = *oldest->second;
+    closed_names_.erase(oldest);
+    names_.erase(forgotten);
+    if (log_ == nullptr) continue;
+    const uint32_t num_bytes = static_cast<uint32_t>(forgotten.size());
+    log_->add(event::NameForgotten{num_bytes, 0}, std::span(forgotten.data(), forgotten.size()));
+  }
 }
 
 std::optional<uint32_t> Engine::grant(uint32_t writer) {
@@ -138,7 +163,7 @@ void Engine::append(uint32_t writer, uint32_t slot) {
 
 InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   Writer& w = open_writer_of(writer);
-  uint64_t& next_sequence = next_sequences_[w.name];
+  uint64_t& next_sequence = names_[w.name].next_sequence;
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
   check(insert.table < num_tables() && tables_[insert.table].pool == w.pool, "table", insert.table,
         "must be one of the writer's steps");
@@ -176,6 +201,7 @@ void Engine::end_writer(uint32_t writer) {
   pools_[w.pool]->complete_last(w.stream);
   pools_[w.pool]->streams().close(w.stream);
   open_names_.erase(w.name);
+  close_name(w.name);
   w = Writer();
   free_writers_.push_back(writer);
 }
@@ -251,20 +277,16 @@ void Engine::give_back(SessionId session, uint64_t lease) {
   if (log_ != nullptr) log_->add(event::GivenBack{lease});
 }
 
+uint64_t Engine::max_loans(uint32_t table, uint32_t num_samples) const {
+  constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
+  const uint64_t most = memory_->budget_bytes() / (num_samples * kSampleBytes);
+  return std::clamp<uint64_t>(most, 1, tables_[table].table->config().max_loans);
+}
+
 uint64_t Engine::num_loans(SessionId session) const {
   return static_cast<uint64_t>(
       std::count_if(loans_.lower_bound({session, 0}), loans_.upper_bound({session, UINT64_MAX}),
                     [](const auto& loan) { return loan.second.stage == Lent::Stage::kOut; }));
-}
-
-bool Engine::remove_excess() {
-  bool had_any = false;
-  for (const TableEntry& entry : tables_) {
-    if (!entry.table->has_excess()) continue;
-    had_any = true;
-    entry.table->remove_some();
-  }
-  return had_any;
 }
 
 void Engine::restore(const State& state) {
@@ -300,7 +322,12 @@ void Engine::restore(const State& state) {
   }
   for (uint32_t i = 0; i < num_pools(); ++i) pools_[i]->end_restore(granted[i]);
   restore_named_ends(state);
-  next_sequences_ = state.next_sequences;
+  for (const auto& [name, next_sequence] : state.next_sequences) {
+    const auto known = names_.emplace(name, Name{next_sequence, 0}).first;
+    if (is_writer_open(name)) continue;
+    known->second.closed_at = ++num_closed_;
+    closed_names_[num_closed_] = &known->first;
+  }
   next_session_ = static_cast<SessionId>(state.next_session);
   next_lease_ = state.next_lease;
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "store/state/log.h"
 #include "store/state/state.h"
 #include "store/steps/pool.h"
@@ -70,6 +71,20 @@ struct OpenSteps {
 // The rule that a second writer of a name breaks, and what to do.
 constexpr const char* kNameIsTaken = "is open in another client; give each a name of its own";
 
+// Names of writers that are not open, whose next sequences are known, and bytes of each name. Both
+// are in memory and in every state.
+constexpr uint64_t kMaxNames = 1 << 16;
+constexpr uint64_t kMaxNameBytes = 256;
+
+// Throws Error for a name that is too long.
+inline void check_name_bytes(const char* what, const std::string& name) {
+  check(name.size() <= kMaxNameBytes, what, std::to_string(name.size()) + " bytes of name",
+        "must have a name of at most 256 bytes; shorten it");
+}
+
+// The most samples of one batch, which are drawn while other callers wait.
+constexpr uint32_t kMaxSamples = 1 << 16;
+
 // The most items that one call removes or gives back, so that other callers do not wait long.
 constexpr uint64_t kMaxAtOnce = 1000;
 
@@ -117,7 +132,9 @@ class Engine {
     uint64_t next_sequence = 0;  // inserts with smaller numbers were made
   };
   bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
-  // Throws Error where another session has a writer of that name.
+  // Throws Error where another session has a writer of that name, or the name is too long. Of names
+  // that are not open, the next sequences of the kMaxNames that were closed last are known; after a
+  // restart, of so many. A writer of another name begins at 0.
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // Returns the slot of the writer's next chunk, or none. Where memory is full, it removes items
   // that the removers of the pool's tables choose, a bounded number a call. Where it returns none,
@@ -139,7 +156,8 @@ class Engine {
   void release_before(uint32_t writer, uint64_t first);
   void close_writer(uint32_t writer);
 
-  // Says that batches of `num_samples` will be drawn. Throws Error where memory can never hold one.
+  // Says that batches of `num_samples` will be drawn. Throws Error where these are too many, or
+  // memory could not hold one: its steps, even where they lie elsewhere in the end, and its index.
   void expect(uint32_t table, uint32_t num_samples);
   // Draws a loan. Returns false, and leaves `loan` unchanged, where the rate limiter allows fewer
   // samples, or an earlier loan still waits for memory. Without a disk the loan is ready at once.
@@ -180,15 +198,11 @@ class Engine {
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // Says that the samples were not used.
   void give_back(SessionId session, uint64_t lease);
+  // How many loans a sampler may have at once: as its table says, and no more than memory for steps
+  // could list.
+  uint64_t max_loans(uint32_t table, uint32_t num_samples) const;
   // How many of the session's loans are neither acknowledged nor given back. Scans them.
   uint64_t num_loans(SessionId session) const;
-  bool has_excess() const {
-    return std::any_of(tables_.begin(), tables_.end(),
-                       [](const TableEntry& entry) { return entry.table->has_excess(); });
-  }
-  // Removes items that a smaller capacity or a newer version has no place for, a bounded number a
-  // table. Returns whether there were any.
-  bool remove_excess();
   // Says that the session reads the samples' steps where they lie: the steps stay after the lease
   // has ended, until let_go(). Throws Error for a lease that the session does not have.
   void keep(SessionId session, uint64_t lease);
@@ -246,11 +260,14 @@ class Engine {
   // Ends a drawn loan some of whose steps cannot be read.
   void lose(Loans::iterator drawn);
   void end_writer(uint32_t writer);
+  // Of a name that is not open any more; and forgets others, where these are too many.
+  void close_name(const std::string& name);
   bool make_room(uint32_t pool);
   // How often make_room() is called before the caller that needs room must wait.
   uint64_t max_removed(uint32_t pool) const;
   // Starts the transfers that a pool's disk can do now.
   void advance(uint32_t pool);
+  uint64_t sample_bytes(uint32_t table) const;
   uint64_t max_chunks_of(uint32_t table, uint64_t num_samples) const;
   void check_memory() const;
 
@@ -263,7 +280,13 @@ class Engine {
   SessionId next_session_ = 0;
   std::vector<Writer> writers_;
   std::vector<uint32_t> free_writers_;
-  std::unordered_map<std::string, uint64_t> next_sequences_;  // by writer's name
+  struct Name {
+    uint64_t next_sequence = 0;
+    uint64_t closed_at = 0;  // the key in closed_names_; 0: it is open
+  };
+  std::unordered_map<std::string, Name> names_;          // of writers
+  std::map<uint64_t, const std::string*> closed_names_;  // those closed first come first
+  uint64_t num_closed_ = 0;
   std::unordered_map<std::string, uint32_t> open_names_;
   Loans loans_;
   uint64_t next_lease_ = 0;

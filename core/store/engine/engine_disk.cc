@@ -8,7 +8,15 @@
 namespace tengen::store::engine {
 
 void Engine::expect(uint32_t table, uint32_t num_samples) {
+  check(num_samples >= 1 && num_samples <= kMaxSamples, "num_samples", num_samples,
+        "must be 1 to 65536; take less at a time");
   Pool& pool = *pools_[tables_[table].pool];
+  const uint64_t num_bytes = num_samples * sample_bytes(table);
+  if (num_bytes > memory_->budget_bytes()) {
+    throw Error("batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
+                " bytes) must have at most memory_bytes (" +
+                std::to_string(memory_->budget_bytes()) + "); raise it, or take less at a time");
+  }
   if (pool.staging() == nullptr) return;
   const uint64_t num_chunks = max_chunks_of(table, num_samples);
   if (num_chunks >= pool.slots().max_slots()) {
@@ -20,6 +28,14 @@ void Engine::expect(uint32_t table, uint32_t num_samples) {
         std::to_string(pool.slots().max_slots()) + "; raise memory_bytes, or take less at a time");
   }
   pool.staging()->expect(num_chunks);
+}
+
+// Of a sample in a batch, with its key, its probability and where it lies.
+uint64_t Engine::sample_bytes(uint32_t table) const {
+  const Schema& schema = pools_[tables_[table].pool]->schema();
+  uint64_t step_bytes = 0;
+  for (const Column& column : schema.columns()) step_bytes += column.num_bytes * column.stack;
+  return step_bytes * tables_[table].table->config().num_steps + sizeof(Sample) + sizeof(Piece);
 }
 
 uint64_t Engine::max_chunks_of(uint32_t table, uint64_t num_samples) const {
@@ -181,10 +197,12 @@ void Engine::end_checkpoint() {
 
 bool Engine::wants_checkpoint() const {
   for (uint32_t i = 0; i < num_pools(); ++i) {
+    const Staging& staging = *pools_[i]->staging();
+    if (!staging.wants_checkpoint(/*has_items=*/false)) continue;
     const bool has_items = std::any_of(tables_.begin(), tables_.end(), [&](const auto& entry) {
       return entry.pool == i && entry.table->size() > 0;
     });
-    if (pools_[i]->staging()->wants_checkpoint(has_items)) return true;
+    if (staging.wants_checkpoint(has_items)) return true;
   }
   return false;
 }

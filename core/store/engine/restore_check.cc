@@ -15,6 +15,8 @@
 namespace tengen::store::engine {
 namespace {
 
+constexpr int64_t kMaxSerials = int64_t{1} << 62;
+
 // Of one pool: what numbers in the state may be.
 struct Bounds {
   uint64_t steps_per_chunk = 0;
@@ -92,10 +94,14 @@ void Engine::check_restorable(const State& state) const {
   }
   for (uint32_t i = 0; i < num_tables(); ++i) {
     const SavedTable& table = state.tables[i];
+    if (table.num_serials < 0 || table.num_serials > kMaxSerials) {
+      refuse_state("serials", static_cast<uint64_t>(table.num_serials));
+    }
     for (size_t slot = 0; slot < table.items.size(); ++slot) {
       const SavedItem& item = table.items[slot];
       if (item.key < 0) continue;
-      if (slot_of(item.key) != slot) refuse_state("key", static_cast<uint64_t>(item.key));
+      if (slot_of(item.key) != slot || serial_before(table.num_serials, item.key) < 0)
+        refuse_state("key", static_cast<uint64_t>(item.key));
       if (!std::isfinite(item.priority) || item.priority < 0)
         refuse_state("priority of item", slot);
       if (item.steps.num_steps < this->table(i).config().num_steps) {

@@ -28,7 +28,12 @@ int copy_of(int descriptor) {
 }  // namespace
 
 Gateway::~Gateway() {
-  for (const auto& running : running_) running->session->shut_down();
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& running : running_) {
+      if (running->session) running->session->shut_down();
+    }
+  }
   for (const auto& running : running_) running->thread.join();
 }
 
@@ -62,6 +67,7 @@ NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
 }
 
 void Gateway::open_replica(int descriptor, const std::string& name) {
+  engine::check_name_bytes("replica", name);
   if (store_->checkpointer() == nullptr) {
     throw Error("durability (none) must be another for a replica; make the store with one");
   }
@@ -71,9 +77,10 @@ void Gateway::open_replica(int descriptor, const std::string& name) {
 std::vector<ReplicaStatus> Gateway::replicas() {
   const std::scoped_lock lock(mutex_);
   std::vector<ReplicaStatus> replicas;
+  remove_ended();
   for (const auto& running : running_) {
     const std::optional<ReplicaStatus> status = running->session->replica();
-    if (status && !running->is_over) replicas.push_back(*status);
+    if (status) replicas.push_back(*status);
   }
   return replicas;
 }
@@ -81,24 +88,30 @@ std::vector<ReplicaStatus> Gateway::replicas() {
 std::vector<std::string> Gateway::describe() {
   const std::scoped_lock lock(mutex_);
   std::vector<std::string> lines;
-  for (const auto& running : running_) {
-    if (!running->is_over) lines.push_back(running->session->describe());
-  }
+  remove_ended();
+  for (const auto& running : running_) lines.push_back(running->session->describe());
   return lines;
+}
+
+void Gateway::remove_ended() {
+  std::erase_if(running_, [](const auto& running) {
+    if (running->session) return false;
+    running->thread.join();
+    return true;
+  });
 }
 
 void Gateway::start(std::unique_ptr<NetSession> session) {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(running_, [](const auto& running) {
-    if (!running->is_over) return false;
-    running->thread.join();
-    return true;
-  });
+  remove_ended();
   auto running = std::make_unique<Running>();
   running->session = std::move(session);
-  running->thread = std::thread([one = running.get()] {
+  running->thread = std::thread([this, one = running.get()] {
     one->session->run();
-    one->is_over = true;
+    std::unique_ptr<NetSession> over;
+    const std::scoped_lock own(mutex_);
+    // At once, as it has a descriptor and memory for batches.
+    over = std::move(one->session);
   });
   running_.push_back(std::move(running));
 }

@@ -1,7 +1,6 @@
 #pragma once
 // Serves clients on other hosts, each by a thread that is a client of the store in this process.
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,14 +38,15 @@ class Gateway {
 
  private:
   struct Running {
-    std::unique_ptr<NetSession> session;
-    std::atomic<bool> is_over = false;
+    std::unique_ptr<NetSession> session;  // null: it is over
     std::thread thread;
   };
 
   NetParts parts_of(int descriptor, std::string name, uint32_t pool,
                     std::unique_ptr<Channel> channel);
   void start(std::unique_ptr<NetSession> session);
+  // Forgets sessions that are over. For callers that have the lock.
+  void remove_ended();
 
   Store* const store_;
   std::mutex mutex_;

@@ -44,6 +44,7 @@ class NetWriterSession final : public NetSession {
         check_appended(read<InsertMessage>(message_));
         return pass_on(writer_->channel(), message_);
       case Request::kRelease:
+        check_release(read<Release>(message_).first);
         return pass_on(writer_->channel(), message_);
       case Request::kFlush:
         return flush(read<Flush>(message_).number);
@@ -78,6 +79,12 @@ class NetWriterSession final : public NetSession {
     if (message.first <= num_steps && behind_first <= num_steps - message.first) return;
     throw Error("steps (" + std::to_string(message.first) + " and " + std::to_string(behind_first) +
                 " from there) must be appended; append them first");
+  }
+
+  // The chunk that is being filled must stay the writer's. The store does not know how far it is.
+  void check_release(uint64_t first) const {
+    check(first <= writer_->num_steps(), "step", first,
+          "must be appended before steps are released up to it; append it first");
   }
 
   bool flush(uint64_t number) {

@@ -9,10 +9,12 @@ namespace tengen::store {
 using engine::Engine;
 
 LocalChannel::~LocalChannel() {
+  if (is_forked()) return;
   store_->change_in_steps([&](Engine& engine) { return engine.end_session(id_); });
 }
 
 bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
+  check_process();
   message_.clear();
   for (const iovec& part : parts) {
     const auto* bytes = static_cast<const std::byte*>(part.iov_base);
@@ -36,20 +38,15 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
   const bool also_closed =
       kind == Request::kRelease || kind == Request::kGiveBack || kind == Request::kLetGo;
   bool has_changed = false;
-  bool has_excess = false;
   const bool is_done = store_->change_when(
       deadline,
       [&](Engine& engine) {
         const Progress progress = apply(engine);
         has_changed = has_changed || progress != Progress::kNone;
-        has_excess = engine.has_excess();
         return progress;
       },
       also_closed);
   if (kind != Request::kInsert) return is_done;
-  if (has_excess) {
-    store_->change_in_steps([](Engine& engine) { return engine.remove_excess(); });
-  }
   Checkpointer* const checkpointer = store_->checkpointer();
   if (has_changed && checkpointer != nullptr && checkpointer->is_sync()) {
     inserts_end_ = checkpointer->ask();
@@ -64,6 +61,7 @@ Progress LocalChannel::apply(Engine& engine) {
 }
 
 std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {
+  check_process();
   if (num_reply_bytes_ == 0) {
     std::exception_ptr refused;
     store_->change_when(deadline, [&](Engine& engine) {

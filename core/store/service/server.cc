@@ -183,9 +183,7 @@ void Server::run() {
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   served_.clear();
-  bool had_excess = false;
   store_->try_change_open([&](Engine& engine) {
-    had_excess = engine.remove_excess();
     // A round begins behind the session that the last one served first: where a table has room for
     // few, the others would get none of it.
     const size_t num_sessions = sessions_.size();
@@ -195,7 +193,7 @@ bool Server::serve_once() {
       if (served_.empty()) first_ = at + 1;
       served_.push_back(sessions_[at].get());
     }
-    return served_.empty() && !had_excess ? Progress::kNone : Progress::kDone;
+    return served_.empty() ? Progress::kNone : Progress::kDone;
   });
   for (HostSession* session : served_) {
     session->publish(promise(*session));
@@ -210,7 +208,7 @@ bool Server::serve_once() {
     }
   }
   end_those_that_are_over();
-  has_steps_ = had_excess || !ending_.empty();
+  has_steps_ = !ending_.empty();
   return has_steps_ || !served_.empty();
 }
 

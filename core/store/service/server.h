@@ -73,7 +73,7 @@ class Server {
   // sessions whose loans are given back in steps
   std::vector<std::unique_ptr<HostSession>> ending_;
   std::vector<HostSession*> served_;  // sessions that the last round served
-  // Whether the last round left items to remove, or loans to give back.
+  // Whether the last round left loans to give back.
   bool has_steps_ = false;
   size_t first_ = 0;         // where the next round begins, modulo their number
   uint64_t num_writes_ = 0;  // counts a writer once in each round that served it

@@ -37,7 +37,8 @@ struct DiskConfig {
 // What a store goes on with.
 struct Resumed {
   std::map<uint32_t, engine::SavedSession> sessions;  // of clients of other processes
-  uint64_t num_lost = 0;  // items that were removed while the checkpoint was made
+  uint64_t num_lost = 0;      // items that were removed while the checkpoint was made
+  uint64_t num_repaired = 0;  // priorities that no float holds, of a version that kept them
 };
 
 // Thread-safe. Outlives its ports.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "transport/process.h"
 
 namespace tengen::store {
 
@@ -43,7 +44,8 @@ enum class Urgency {
 // A client's side of one session with a store, for one thread. There are three: to a store in this
 // process, in another process of this host, and on another host. Messages are those of messages.h;
 // they take effect in order, some time after send(). Every call throws Error once the store has
-// ended or has refused a message. Ends the session when destroyed.
+// ended or has refused a message, and in a process that was forked from the one that made the
+// channel. Ends the session when destroyed; a forked process only closes its descriptor.
 class Channel {
  public:
   Channel() = default;
@@ -77,6 +79,19 @@ class Channel {
   virtual bool wait_for_all(Deadline deadline) = 0;
   // What the store's side waits for, for people; empty where it does not wait.
   virtual std::string waits() = 0;
+
+ protected:
+  bool is_forked() const { return num_forks_ != transport::num_forks(); }
+  void check_process() const {
+    if (is_forked()) {
+      throw Error(
+          "client (of a store) must be used in the process that opened it; connect again in "
+          "the forked one");
+    }
+  }
+
+ private:
+  const uint32_t num_forks_ = transport::num_forks();
 };
 
 }  // namespace tengen::store

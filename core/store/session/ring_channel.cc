@@ -54,6 +54,7 @@ bool RingChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgenc
 }
 
 std::byte* RingChannel::reserve(uint32_t num_bytes, Deadline deadline) {
+  check_process();
   if (!replies_.is_empty()) check_error();
   std::byte* room = requests_.reserve(num_bytes);
   if (room != nullptr) return room;
@@ -75,6 +76,7 @@ bool RingChannel::wait_for_all(Deadline deadline) {
 
 template <class Ready>
 bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
+  check_process();
   if (!error_.empty()) throw RefusedError(error_);
   while (!ready()) {
     check_error();

@@ -76,7 +76,7 @@ class ServedSampler final : public ServedSession {
  private:
   // Whether the sampler has so many batches that it must return one before another is drawn.
   bool is_full(const Engine& engine) const {
-    return num_lent_ + drawn_.size() >= engine.table(table_).config().max_loans;
+    return num_lent_ + drawn_.size() >= engine.max_loans(table_, num_samples_);
   }
 
   // Draws what was asked for, until the next batch to be sent is in loan_; false where it is not

@@ -36,6 +36,11 @@ StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
       receiver_([this] { receive(); }) {}
 
 StreamChannel::~StreamChannel() {
+  if (is_forked()) {
+    // There is no such thread to wait for, and the parent's session goes on.
+    (void)new std::thread(std::move(receiver_));
+    return;
+  }
   socket_.shut_down();
   receiver_.join();
 }
@@ -43,6 +48,7 @@ StreamChannel::~StreamChannel() {
 // Where the deadline passes in the middle of the message, the rest is kept and sent before the
 // next one.
 bool StreamChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
+  check_process();
   if (is_over_) throw_end();
   if (urgency == Urgency::kLater) {
     append(parts, &left_);
@@ -83,6 +89,7 @@ bool StreamChannel::wait_for_room(Deadline deadline) const {
 }
 
 std::span<const std::byte> StreamChannel::wait_for_reply(Deadline deadline) {
+  check_process();
   std::unique_lock lock(mutex_);
   if (!changed_.wait_until(lock, deadline, [&] { return !replies_.empty() || is_over_; })) {
     return {};
@@ -106,6 +113,7 @@ std::shared_ptr<std::byte> StreamChannel::pop_reply() {
 }
 
 bool StreamChannel::wait_for_all(Deadline deadline) {
+  check_process();
   if (num_flushes_ == 0 || flushed_at_ != num_sent_) {
     const Flush message{.number = num_flushes_ + 1};
     iovec part = transport::part_of(&message, sizeof message);

@@ -55,6 +55,10 @@ struct SequenceSaved {
   uint64_t next_sequence;
   uint32_t num_name_bytes, padding;
 };
+// A name that is not open any more.
+struct NameForgotten {
+  uint32_t num_name_bytes, padding;
+};
 struct Granted {
   uint32_t writer, chunk;
 };
@@ -181,7 +185,7 @@ using AllKinds =
           WriterOpened, WriterClosed, WriterAdvanced, SequenceSaved, Granted, Appended, Released,
           StreamTrimmed, StreamSaved, ChunkBegun, ChunkMoved, ChunkSaved, ChunksSaved, Inserted,
           Removed, Lent, Acknowledged, GivenBack, Kept, LetGo, KeptSaved, PrioritiesSet, LimitsSet,
-          CapacitySet, VersionSet, TableCounted, Counted, StepsSaved, PlacesUsed>;
+          CapacitySet, VersionSet, TableCounted, Counted, StepsSaved, PlacesUsed, NameForgotten>;
 
 template <class Event>
 constexpr uint32_t kKindOf = AllKinds::number_of<Event>();

@@ -14,11 +14,20 @@
 
 namespace tengen::store::engine {
 
-// A key of an item: its number among all that its table ever had, and its slot in the table.
+// A key of an item: the last bits of its serial, its number among all that its table ever had, and
+// its slot in the table. 56 bits in all, as shards add a few of their own.
 constexpr int kSlotBits = 28;
 constexpr uint64_t kMaxItems = (uint64_t{1} << kSlotBits) - 1;
-constexpr int64_t key_of(int64_t serial, uint32_t slot) { return serial << kSlotBits | slot; }
-constexpr int64_t serial_of(int64_t key) { return key >> kSlotBits; }
+constexpr int64_t kSerialMask = (int64_t{1} << 28) - 1;
+constexpr int64_t key_of(int64_t serial, uint32_t slot) {
+  return (serial & kSerialMask) << kSlotBits | slot;
+}
+// The last bits of the serial.
+constexpr int64_t serial_of(int64_t key) { return key >> kSlotBits & kSerialMask; }
+// The newest serial below `end` that a key may be of.
+constexpr int64_t serial_before(int64_t end, int64_t key) {
+  return end - 1 - ((end - 1 - serial_of(key)) & kSerialMask);
+}
 constexpr uint32_t slot_of(int64_t key) {
   return static_cast<uint32_t>(key & static_cast<int64_t>(kMaxItems));
 }

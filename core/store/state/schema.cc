@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kMaxStepBytes = uint64_t{1} << 30;
-constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 32;
+// Less than the most of a record in a log, which may have all steps of a chunk.
+constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 31;
 
 uint64_t element_bytes(const std::string& dtype) {
   static const std::set<std::string> known = {"b1", "u1", "u2", "u4", "u8", "i1",
@@ -58,7 +59,7 @@ uint64_t Schema::add(uint64_t num_bytes) {
   chunk_bytes_ += (num_bytes * steps_per_chunk_ + kAlignment - 1) / kAlignment * kAlignment;
   if (chunk_bytes_ > kMaxChunkBytes) {
     throw Error("steps_per_chunk (" + std::to_string(steps_per_chunk_) +
-                ") must make chunks of at most 4 GiB; lower it");
+                ") must make chunks of at most 2 GiB; lower it");
   }
   return offset;
 }

@@ -25,7 +25,7 @@ class Schema {
  public:
   // Throws Error for no columns, a name twice or empty, an unknown dtype, or a step that is empty
   // or above 1 GiB, for a stack of 0 or above kMaxStack, and for steps_per_chunk of 0 or chunks
-  // above 4 GiB.
+  // above 2 GiB.
   Schema(std::vector<Column> columns, uint32_t steps_per_chunk);
 
   const std::vector<Column>& columns() const { return columns_; }

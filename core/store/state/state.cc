@@ -1,6 +1,7 @@
 #include "store/state/state.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -50,9 +51,6 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// More pools than any store has.
-constexpr uint32_t kMaxPools = 1 << 10;
-
 template <class T>
 T& at(std::vector<T>& values, uint64_t index, const char* what) {
   if (index >= values.size()) refuse(what, index);
@@ -100,9 +98,17 @@ class Step {
     if (place > kMaxItems) refuse("place", place);
     s_.num_places[pool] = std::max(s_.num_places[pool], place + 1);
   }
+  // Logs of earlier versions have keys with more bits of the serial.
+  static int64_t short_key(int64_t key) { return key_of(serial_of(key), slot_of(key)); }
+  // Logs of earlier versions have priorities that no float holds.
+  float repaired(float priority) {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    s_.num_repaired += priority > kMost ? 1u : 0u;
+    return std::min(priority, kMost);
+  }
   static SavedItem* item_of(SavedTable& table, int64_t key) {
     const uint32_t slot = slot_of(key);
-    if (slot >= table.items.size() || table.items[slot].key != key) return nullptr;
+    if (slot >= table.items.size() || table.items[slot].key != short_key(key)) return nullptr;
     return &table.items[slot];
   }
 
@@ -123,6 +129,7 @@ class Step {
   void apply(const event::SequenceSaved& e) {
     s_.next_sequences[in_.text(e.num_name_bytes)] = e.next_sequence;
   }
+  void apply(const event::NameForgotten& e) { s_.next_sequences.erase(in_.text(e.num_name_bytes)); }
   void apply(const event::Granted& e) { writer(e.writer).granted.push_back(e.chunk); }
   void apply(const event::Released& e) {
     stream(e.pool, e.stream).first_of_writer = e.first_of_writer;
@@ -184,7 +191,7 @@ class Step {
 
   void apply(const event::TableAdded& e) {
     if (e.table != s_.tables.size()) refuse("table", e.table);
-    if (e.pool >= kMaxPools) refuse("pool", e.pool);
+    if (e.pool >= State::kMaxPools) refuse("pool", e.pool);
     s_.tables.emplace_back().pool = e.pool;
     if (e.pool >= s_.num_slabs.size()) {
       s_.num_slabs.resize(e.pool + 1);
@@ -210,6 +217,9 @@ class Step {
     SavedStream& of = stream(closed.pool, closed.stream);
     of.is_open = false;
     of.first_of_writer = of.first_chunk + of.slots.size();
+    // As Engine::close_name().
+    const auto name = s_.next_sequences.find(closed.name);
+    if (name != s_.next_sequences.end() && name->second == 0) s_.next_sequences.erase(name);
     closed = SavedWriter();
   }
 
@@ -249,9 +259,9 @@ class Step {
   void apply(const event::Inserted& e) {
     SavedTable& to = table(e.table);
     SavedItem& item = grown_to(to.items, slot_of(e.key), "key");
-    item = {e.key, e.steps, e.priority, e.times_sampled, e.version};
+    item = {short_key(e.key), e.steps, repaired(e.priority), e.times_sampled, e.version};
     ++to.num_inserts;
-    to.num_serials = std::max(to.num_serials, serial_of(e.key) + 1);
+    to.num_serials = serial_before(to.num_serials + kSerialMask + 1, e.key) + 1;
   }
 
   void apply(const event::Lent& e) {
@@ -307,7 +317,7 @@ class Step {
     const std::vector<float> priorities = in_.values<float>(e.count);
     for (size_t i = 0; i < keys.size(); ++i) {
       SavedItem* item = item_of(of, keys[i]);
-      if (item != nullptr) item->priority = priorities[i];
+      if (item != nullptr) item->priority = repaired(priorities[i]);
     }
   }
 

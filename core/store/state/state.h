@@ -23,6 +23,8 @@ namespace tengen::store::engine {
 // Not thread-safe.
 class State {
  public:
+  // The most pools of a store.
+  static constexpr uint32_t kMaxPools = 1 << 10;
   // How many entries records may give a list, of which a few bytes may name the last one. As many
   // as a store may ever have; a test of what strangers write has less memory.
   static uint64_t most_entries;
@@ -52,6 +54,7 @@ class State {
   uint64_t next_session = 0;
   uint64_t next_lease = 0;
   uint64_t num_restarts = 0;
+  uint64_t num_repaired = 0;  // priorities that apply() brought into the range of a float
 };
 
 }  // namespace tengen::store::engine

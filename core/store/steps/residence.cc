@@ -86,7 +86,7 @@ uint32_t Residence::take_place() {
     free_places_.pop_back();
     return place;
   }
-  if (disk_->has_room(slots_->slot_bytes())) {
+  if (has_new_place()) {
     disk_->add(slots_->slot_bytes());
     return num_places_++;
   }

@@ -30,8 +30,11 @@ class Residence {
   Residence(uint32_t pool, Slots* slots, Disk* disk, Log* log)
       : pool_(pool), slots_(slots), disk_(disk), log_(log) {}
 
-  // Adds a chunk that its writer fills in a slot that was taken; returns its number.
+  // Adds a chunk that its writer fills in a slot that was taken; returns its number. Precondition:
+  // has_number().
   uint32_t begin(uint32_t slot);
+  // Whether there is a number for one more chunk, as no state may name more.
+  bool has_number() const { return !free_cells_.empty() || cells_.size() <= kMaxItems; }
   // Says that the chunk is filled, and may be saved. May be called more than once.
   void complete(uint32_t chunk);
   // Whether the chunk is not complete yet.
@@ -59,9 +62,7 @@ class Residence {
   uint64_t num_unsaved() const { return num_unsaved_; }
   // Whether a complete chunk waits to be saved, and whether there is a place for it.
   bool has_complete() const { return complete_.size > 0; }
-  bool has_place() const {
-    return !free_places_.empty() || disk_->has_room(slots_->slot_bytes()) || may_thaw();
-  }
+  bool has_place() const { return !free_places_.empty() || has_new_place() || may_thaw(); }
   // How many places wait for a checkpoint to be free, and whether they are worth making one.
   uint64_t num_frozen() const { return frozen_.size(); }
   bool has_enough_frozen() const {
@@ -122,6 +123,10 @@ class Residence {
     uint64_t size = 0;
   };
 
+  // No state may name more places.
+  bool has_new_place() const {
+    return num_places_ <= kMaxItems && disk_->has_room(slots_->slot_bytes());
+  }
   // Whether a place that a checkpoint may name may be used, where no other is free.
   bool may_thaw() const { return !disk_->makes_checkpoints() && !frozen_.empty(); }
   uint32_t take_place();

@@ -76,7 +76,11 @@ std::optional<uint32_t> Slots::take() {
   return slot;
 }
 
-uint64_t Slots::max_slots() const { return memory_->part_bytes() / slab_bytes() * slots_per_slab_; }
+uint64_t Slots::max_slots() const {
+  // Their numbers have 32 bits.
+  const uint64_t most = UINT32_MAX / slots_per_slab_;
+  return std::min(memory_->part_bytes() / slab_bytes(), most) * slots_per_slab_;
+}
 
 bool Slots::grow() {
   if (num_slots_ + slots_per_slab_ > max_slots()) return false;

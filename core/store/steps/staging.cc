@@ -23,7 +23,7 @@ std::optional<uint32_t> Staging::take_slot() {
 
 std::optional<uint32_t> Staging::begin_chunk() {
   advance();
-  if (residence_.num_unsaved() >= max_unsaved()) return std::nullopt;
+  if (residence_.num_unsaved() >= max_unsaved() || !residence_.has_number()) return std::nullopt;
   const std::optional<uint32_t> slot = take_slot();
   if (!slot) return slot;
   return residence_.begin(*slot);

@@ -23,7 +23,9 @@ class Uniform final : public Selector {
   SlotSet slots_;
 };
 
-// Every item once before any comes again. Items that arrive belong to the current round.
+// Every item once before any comes again. Items that arrive belong to the current round. One that
+// is given back is still to come in this round; where it is anyway, as it was drawn in an earlier
+// round, it comes at once for that round, too.
 class WithoutReplacement final : public Selector {
  public:
   void insert(uint32_t slot, int64_t, double) override {
@@ -32,13 +34,26 @@ class WithoutReplacement final : public Selector {
     ++num_waiting_;
   }
   void remove(uint32_t slot) override {
-    const uint32_t place = slots_.place_of(slot);
-    if (place < num_waiting_) slots_.swap(place, --num_waiting_);
+    if (slots_.place_of(slot) < num_owed_) slots_.swap(slots_.place_of(slot), --num_owed_);
+    if (slots_.place_of(slot) < num_waiting_) slots_.swap(slots_.place_of(slot), --num_waiting_);
     slots_.remove(slot);
+  }
+  void give_back(uint32_t slot) override {
+    const uint32_t place = slots_.place_of(slot);
+    if (place >= num_waiting_) {
+      slots_.swap(place, num_waiting_++);
+    } else if (place >= num_owed_) {
+      slots_.swap(place, num_owed_++);
+    }
   }
   uint32_t size() const override { return slots_.size(); }
   bool contains(uint32_t slot) const override { return slots_.contains(slot); }
   Draw draw(Rng& rng) override {
+    if (num_owed_ > 0) {
+      const double probability = 1.0 / num_owed_;
+      slots_.swap(rng.below(num_owed_), num_owed_ - 1);
+      return {slots_[--num_owed_], probability};
+    }
     if (num_waiting_ == 0) num_waiting_ = size();
     const double probability = 1.0 / num_waiting_;
     slots_.swap(rng.below(num_waiting_), num_waiting_ - 1);
@@ -48,6 +63,7 @@ class WithoutReplacement final : public Selector {
  private:
   SlotSet slots_;
   uint32_t num_waiting_ = 0;  // the first so many are still to come in this round
+  uint32_t num_owed_ = 0;     // of these, the first so many come at once
 };
 
 // By an order: of arrival or of priority.

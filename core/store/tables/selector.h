@@ -33,6 +33,8 @@ class Selector {
   virtual void set_priorities(std::span<const uint32_t> /*slots*/,
                               std::span<const double> /*priorities*/) {}
   virtual uint32_t size() const = 0;
+  // Says that a draw of a slot of the set counts for nothing.
+  virtual void give_back(uint32_t /*slot*/) {}
   // Whether `slot` is in the set.
   virtual bool contains(uint32_t slot) const = 0;
 

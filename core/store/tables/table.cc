@@ -1,9 +1,9 @@
 #include "store/tables/table.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
+#include "store/state/priority.h"
 #include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
@@ -11,11 +11,6 @@ namespace {
 
 // Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
 constexpr uint64_t kMaxRemovedAtOnce = 1000;
-
-void check_priority(double priority) {
-  check(std::isfinite(priority) && priority >= 0, "priority", priority,
-        "must be finite and at least 0; mend the loss that gave it");
-}
 
 void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
   check(max_items >= 1 && max_items <= kMaxItems, "max_items", max_items,
@@ -57,25 +52,25 @@ int64_t Table::insert(const NewItem& item) {
         "must be at least the table's num_steps; insert longer items");
   check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
         "must be at most the table's capacity; raise it");
-  check_priority(item.priority);
+  const float priority = kept_priority(item.priority);
   // First, as an item that makes room may be the last to hold these very steps.
   holder_->hold(item.steps);
   make_room(1, item.steps.num_steps);
   const uint32_t slot = take_slot(&items_, &free_slots_);
   const int64_t serial = num_inserted_++;
-  items_[slot] = {serial, item.steps, static_cast<float>(item.priority), 0, 0, item.version};
+  items_[slot] = {serial, item.steps, priority, 0, 0, item.version};
   num_steps_ += item.steps.num_steps;
-  remover_->insert(slot, serial, item.priority);
-  sampler_->insert(slot, serial, item.priority);
-  max_priority_ = std::max(max_priority_, item.priority);
+  remover_->insert(slot, serial, priority);
+  sampler_->insert(slot, serial, priority);
+  greatest_.insert(priority);
   limiter_.insert(1);
   const int64_t key = key_of(serial, slot);
   if (log_ != nullptr) {
-    log_->add(event::Inserted{key, item.steps, number_, item.version, items_[slot].priority, 0});
+    log_->add(event::Inserted{key, item.steps, number_, item.version, priority, 0});
   }
   if (config_.max_staleness) {
     by_version_.insert(slot, item.version, serial);
-    set_version(item.version);
+    remove_stale(kMaxRemovedAtOnce);
   }
   return key;
 }
@@ -131,26 +126,30 @@ void Table::give_back(std::span<const int64_t> keys) {
     limiter_.give_back(1);
     Item& item = items_[*slot];
     --item.num_under_way;
-    if (!sampler_->contains(*slot)) sampler_->insert(*slot, item.serial, item.priority);
+    if (sampler_->contains(*slot)) {
+      sampler_->give_back(*slot);
+    } else {
+      sampler_->insert(*slot, item.serial, item.priority);
+    }
   }
 }
 
 void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
-  for (const double priority : priorities) check_priority(priority);
+  kept_.resize(priorities.size());
+  std::transform(priorities.begin(), priorities.end(), kept_.begin(), kept_priority);
   if (log_ != nullptr) {
-    const std::vector<float> rounded(priorities.begin(), priorities.end());
     log_->add(event::PrioritiesSet{number_, static_cast<uint32_t>(keys.size())}, keys,
-              std::span(rounded));
+              std::span<const float>(kept_));
   }
   slots_.clear();
   priorities_.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
     const std::optional<uint32_t> slot = find(keys[i]);
     if (!slot) continue;
-    items_[*slot].priority = static_cast<float>(priorities[i]);
-    max_priority_ = std::max(max_priority_, priorities[i]);
+    items_[*slot].priority = kept_[i];
+    greatest_.set(kept_[i], size());
     slots_.push_back(*slot);
-    priorities_.push_back(priorities[i]);
+    priorities_.push_back(kept_[i]);
   }
   remover_->set_priorities(slots_, priorities_);
   size_t kept = 0;
@@ -176,8 +175,8 @@ void Table::remove_one() {
 }
 
 void Table::set_version(uint32_t version) {
-  if (log_ != nullptr && version > newest_version_) log_->add(event::VersionSet{number_, version});
-  newest_version_ = std::max(newest_version_, version);
+  if (log_ != nullptr && version != newest_version_) log_->add(event::VersionSet{number_, version});
+  newest_version_ = version;
   remove_stale(kMaxRemovedAtOnce);
 }
 
@@ -215,8 +214,12 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
       free_slots_.push_back(slot);
       continue;
     }
-    items_[slot] = {serial_of(item.key), item.steps,          item.priority,
-                    item.times_sampled,  /*num_under_way=*/0, item.version};
+    items_[slot] = {serial_before(saved.num_serials, item.key),
+                    item.steps,
+                    item.priority,
+                    item.times_sampled,
+                    /*num_under_way=*/0,
+                    item.version};
     by_age.push_back(slot);
   }
   std::sort(by_age.begin(), by_age.end(),
@@ -226,7 +229,7 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
     holder_->hold(item.steps);
     num_steps_ += item.steps.num_steps;
     remover_->insert(slot, item.serial, item.priority);
-    max_priority_ = std::max(max_priority_, double{item.priority});
+    greatest_.insert(item.priority);
     if (is_eligible(item)) sampler_->insert(slot, item.serial, item.priority);
     if (config_.max_staleness) by_version_.insert(slot, item.version, item.serial);
   }
@@ -252,9 +255,9 @@ void Table::resume_uses(std::span<const int64_t> keys) {
 
 std::optional<uint32_t> Table::find(int64_t key) const {
   const uint32_t slot = slot_of(key);
-  if (key < 0 || slot >= items_.size() || items_[slot].serial != serial_of(key)) {
-    return std::nullopt;
-  }
+  if (key < 0 || slot >= items_.size()) return std::nullopt;
+  const int64_t serial = items_[slot].serial;
+  if (serial < 0 || (serial & kSerialMask) != serial_of(key)) return std::nullopt;
   return slot;
 }
 

@@ -19,6 +19,7 @@
 #include "store/state/rate_limiter.h"
 #include "store/state/saved.h"
 #include "store/state/steps.h"
+#include "store/tables/greatest_priority.h"
 #include "store/tables/heap.h"
 #include "store/tables/selector.h"
 
@@ -26,7 +27,7 @@ namespace tengen::store::engine {
 
 struct NewItem {
   StepRange steps;
-  double priority = 1.0;  // finite and >= 0
+  double priority = 1.0;  // see kept_priority()
   uint32_t version = 0;   // of the model that made it
 };
 
@@ -44,7 +45,7 @@ struct TableConfig {
   uint64_t max_items = 1'000'000;
   uint64_t max_steps = UINT64_MAX;        // of all items together: a capacity in bytes
   uint32_t max_times_sampled = 0;         // 0: no bound
-  std::optional<uint32_t> max_staleness;  // versions behind the newest that an item may be
+  std::optional<uint32_t> max_staleness;  // versions behind set_version()'s that an item may be
   uint32_t num_steps = 1;                 // a sample has so many, an item at least so many
   uint32_t max_loans = 1024;              // batches that a sampler may have at once
 
@@ -64,7 +65,8 @@ class StepHolder {
   virtual void let_go(const StepRange& steps) = 0;
 };
 
-// Not thread-safe; no call blocks or scans. Keys of a table are unique for its whole life.
+// Not thread-safe; no call blocks or scans. A key names one item of all that its table ever had,
+// but for one that took the same slot a multiple of 2^28 inserts later.
 class Table {
  public:
   // `holder` and `log` outlive the table. `log` records every change to table `number` but draws
@@ -79,9 +81,8 @@ class Table {
   uint64_t size() const { return remover_->size(); }
   uint64_t num_steps() const { return num_steps_; }  // of all items
   uint32_t num_eligible() const { return sampler_->size(); }
-  // The greatest priority that any item was given, and of those before a restart the greatest of
-  // what was there; 0 where there was none.
-  double max_priority() const { return max_priority_; }
+  // The greatest priority of late; see GreatestPriority.
+  double max_priority() const { return greatest_.value(); }
   const RateLimiter& limiter() const { return limiter_; }
   uint32_t newest_version() const { return newest_version_; }
 
@@ -103,14 +104,14 @@ class Table {
   // Says that samples were not used. Those of items that are gone stay counted.
   void give_back(std::span<const int64_t> keys);
   // Sets priorities; keys of items that are gone are left out. Throws Error, and changes nothing,
-  // unless all priorities are finite and >= 0.
+  // where kept_priority() refuses one.
   void set_priorities(std::span<const int64_t> keys, std::span<const double> priorities);
   // Removes an item; returns whether there was one with that key.
   bool erase(int64_t key);
   // Removes the item that the remover chooses. Precondition: size() >= 1.
   void remove_one();
-  // Sets the newest version. Items that are too old for it are removed by remove_some(); until then
-  // nothing is drawn.
+  // Sets the newest version, which no insert does: a wrong one would remove everybody's items.
+  // Items that are too old for it are removed by remove_some(); until then nothing is drawn.
   void set_version(uint32_t version);
 
   // Changes the limits of a table in use.
@@ -172,12 +173,13 @@ class Table {
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
   bool is_shrinking_ = false;
-  double max_priority_ = 0.0;
+  GreatestPriority greatest_;
   uint64_t num_calls_ = 0;  // calls that drew random numbers
   uint32_t newest_version_ = 0;
   std::vector<Draw> draws_;  // of a batch, kept for their memory
   std::vector<uint32_t> slots_;
   std::vector<double> priorities_;
+  std::vector<float> kept_;
 };
 
 }  // namespace tengen::store::engine

@@ -15,7 +15,7 @@ from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["check_batch", "keys_of", "vector_of", "whole"]
 
-_MAX_SAMPLES = 1 << 22
+_MAX_SAMPLES = 1 << 16
 _MAX_AHEAD = 1024
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tengen import _core
+from tengen.config import check
 from tengen.errors import RunError, TengenError, TengenWarning, UsageError
 from tengen.store.backend import SamplerCore, StoreBackend, TableEntry
 from tengen.store.shard_sampler import ShardSampler
@@ -22,6 +23,8 @@ __all__ = ["Shard", "Shards"]
 
 # Seconds between two questions to a server: whether it lives and what it holds.
 _LOOK_S = 1.0
+# A key of a shard has 56 bits, and one of all shards 63.
+_MAX_SHARDS = 128
 
 
 class Shard:
@@ -157,6 +160,12 @@ class Shards:
     ) -> None:
         if not connect:
             raise UsageError("address (none) must be at least one; name the servers")
+        check(
+            len(connect) <= _MAX_SHARDS,
+            "address",
+            f"{len(connect)} shards",
+            f"must be at most {_MAX_SHARDS}, as a key says its shard; use larger ones",
+        )
         names = [name for name, _ in connect]
         for name in names:
             if names.count(name) > 1:

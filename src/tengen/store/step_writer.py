@@ -143,7 +143,7 @@ class StepWriter:
         Args:
             table: A table with this writer's columns.
             num_steps: How many of the last steps, at least the table's ``num_steps``.
-            priority: Finite, 0 or more.
+            priority: 0 to 3.4e38, kept as a float32.
             sequence: The writer's own number of the item; None: the next number. An
                 item that was inserted before is ignored.
             version: Version of the model that made the steps.
@@ -192,7 +192,7 @@ class StepWriter:
         Args:
             table: A table with this writer's columns.
             num_steps: T, the steps of each item, at least the table's ``num_steps``.
-            priorities: ``[N] float64``, or one for all; finite, 0 or more.
+            priorities: ``[N] float64``, or one for all; 0 to 3.4e38.
             count: N, the number of items, the last of which ends with the last step.
                 None: one for each step of the last ``append`` that has enough steps
                 before it; the priorities of the other steps are ignored.

@@ -244,8 +244,9 @@ class Store(Closable):
         """Returns a writer of steps, for one thread.
 
         Args:
-            name: The writer's name, which one client at a time may use; item numbers
-                continue where the last writer of that name ended.
+            name: The writer's name, at most 256 bytes, which one client at a time may
+                use; item numbers continue where the last writer of that name ended, if
+                it is among the 65,536 names that were closed last.
             table: The table whose columns the steps have; items may go to every table
                 with the same columns.
             max_item_steps: How many steps before the writer's last insert an item may

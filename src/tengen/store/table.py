@@ -71,7 +71,7 @@ class Table:
                 of N items. Items that were inserted before are ignored.
             columns: Arrays of one step, or ``[N, ...]``; for tables with T steps a
                 sample ``[T, ...]`` or ``[N * T, ...]``.
-            priority: Finite, 0 or more; one for all or ``[N]``.
+            priority: 0 to 3.4e38, kept as a float32; one for all or ``[N]``.
             version: Version of the model that made the item.
             timeout_s: The longest wait for the limiter or for memory.
 
@@ -151,6 +151,9 @@ class Table:
     ) -> None:
         """Changes priorities, ``[N]`` each; keys of removed items are ignored.
 
+        A priority is kept as a float32. One above 0 that is too small for it is kept as
+        the smallest, so that only priority 0 becomes 0.
+
         Raises:
             UsageError: Nothing in the table goes by priority, or the values are
                 refused.
@@ -163,13 +166,11 @@ class Table:
             len(values),
             f"must be {len(given)}, one for each key; pass as many",
         )
-        # The core checks this too, but here it is before the first of several commands.
-        wrong = values[~(np.isfinite(values) & (values >= 0))]
-        if wrong.size:
-            raise UsageError(
-                f"priority ({wrong[0]}) must be finite and at least 0; correct the "
-                "loss that gave it"
-            )
+        # The store checks this too, but here it is before the first of several commands.
+        try:
+            _core.check_priorities(values)
+        except _core.CoreError as error:
+            raise UsageError(str(error)) from error
         for some in _slices(len(given)):
             self._command(
                 "set_priorities", keys=given[some], priorities=values[some].tolist()
@@ -212,7 +213,10 @@ class Table:
         self._command("set_capacity", **capacity)
 
     def set_version(self, version: int) -> None:
-        """Sets the newest model's version; items too far behind it leave."""
+        """Sets the newest model's version; items too far behind it leave.
+
+        Inserts never change it, so that an item with a wrong version harms no other.
+        """
         self._command("set_version", version=whole("version", version))
 
     def describe(self) -> dict[str, Any]:
@@ -221,7 +225,9 @@ class Table:
         ``num_items``, ``num_steps`` and ``num_bytes`` are there now. ``num_eligible``
         items may be drawn. ``num_inserts`` and ``num_samples`` were made; where uses
         are bounded, the unused samples of items that left count as made.
-        ``max_priority`` is the greatest priority that an item was given.
+        ``max_priority`` is the greatest priority of late: of one to two times as many
+        of the last changes as there are items, at least of 1,000, or if none was
+        changed, of all inserts.
         ``insert_waits`` says what inserts wait for, empty if they do not wait.
         ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and
         ``newest_version`` hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,

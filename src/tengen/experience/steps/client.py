@@ -10,7 +10,7 @@ from tengen.errors import UsageError
 from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.slot_writer import TABLE, SlotWriter
+from tengen.experience.steps.slot_writer import TABLE, SlotWriter, greatest_priority
 from tengen.store import StepWriter, Store
 from tengen.transport import NoAnswer, is_net
 
@@ -96,14 +96,11 @@ class StepClient:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority in the table, at most a second old."""
-        if self.config.sampler != "prioritized":
-            return self._max_priority
+        """The greatest priority of late, as it was at most a second ago."""
         now_s = time.monotonic()
         if now_s - self._asked_s >= _PRIORITY_S:
             self._asked_s = now_s
-            found = float(self._table.describe()["max_priority"])
-            self._max_priority = max(1.0, found)
+            self._max_priority = greatest_priority(self.config, self._table)
         return self._max_priority
 
     def count(self, num_rows: int, num_episodes: int) -> None:

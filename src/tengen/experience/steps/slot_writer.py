@@ -13,12 +13,25 @@ from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.first_priorities import FirstPriorities, PriorityWindow
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.packing import pack_steps
-from tengen.store import Column, StepWriter, StoreTimeout
+from tengen.store import Column, StepWriter, StoreTimeout, Table
 
-__all__ = ["TABLE", "SlotWriter", "StepSink"]
+__all__ = ["TABLE", "SlotWriter", "StepSink", "greatest_priority"]
 
 TABLE = "steps"
 """The name of the table."""
+
+
+def greatest_priority(config: ReplayConfig, table: Table) -> float:
+    """Returns the greatest priority of late, at least 1, for new items.
+
+    Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
+
+    Differs from the paper: there it never falls, so that one outlier would rank all
+    later items.
+    """
+    if config.sampler != "prioritized":
+        return 1.0
+    return max(1.0, float(table.describe()["max_priority"]))
 
 
 class StepSink(Protocol):
@@ -33,7 +46,7 @@ class StepSink(Protocol):
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, for new items of unknown priority."""
+        """The greatest priority of late, for new items of unknown priority."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Adds to the counts of frames and of ends of episodes."""

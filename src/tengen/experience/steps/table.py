@@ -35,7 +35,7 @@ from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.packing import unpack_batch
 from tengen.experience.steps.plan import plan_steps
-from tengen.experience.steps.slot_writer import TABLE, SlotWriter
+from tengen.experience.steps.slot_writer import TABLE, SlotWriter, greatest_priority
 from tengen.store import (
     Batch,
     Column,
@@ -98,7 +98,6 @@ class StepTable:
         self._counts = {
             name: int(state.get(name, 0)) for name in ("num_rows", "num_episodes")
         }
-        self._max_priority = float(state.get("max_priority", 1.0))
         self._slots_left = num_slots
         self._count_lock = threading.Lock()
         # Draws may wait for writers, and another thread may acknowledge meanwhile.
@@ -258,7 +257,6 @@ class StepTable:
         return {
             "num_seen": self._num_seen,
             "num_turns": self._num_turns,
-            "max_priority": self._max_priority,
             **self._counts,
         }
 
@@ -297,16 +295,11 @@ class StepTable:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority so far, for new items of unknown priority.
-
-        Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
-        """
-        return self._max_priority
+        """The greatest priority of late, for new items of unknown priority."""
+        return greatest_priority(self.config, self._table)
 
     def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
         if self.config.sampler != "prioritized":
             priorities = None
         with self._draw_lock:
             drawn.ack(priorities)
-        if priorities is not None:
-            self._max_priority = max(self._max_priority, float(priorities.max()))

@@ -196,8 +196,8 @@ class TableConfig:
     """An item leaves after so many uses; 0: no bound."""
 
     max_staleness: int | None = bounded(None, 0, 2**32 - 1)
-    """An item leaves when its model is more than so many versions behind the newest;
-    None: no bound."""
+    """An item leaves when its model is more than so many versions behind the newest,
+    which `Table.set_version` says; None: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
     """Most batches that one sampler may have unacknowledged, 1 or more; it gets no

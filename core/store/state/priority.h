@@ -1,0 +1,21 @@
+#pragma once
+// A priority as a store keeps it.
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace tengen::store::engine {
+
+// The float that is kept of a priority, in the table as in its log. Only 0 becomes 0: a priority
+// too small for a float is kept as the least normal one. Throws Error for a priority that is
+// negative, no number, or too large for a float, which no log could hold either.
+inline float kept_priority(double priority) {
+  check(priority >= 0 && priority <= std::numeric_limits<float>::max(), "priority", priority,
+        "must be 0 to 3.4e38, what a float holds; correct the loss that gave it");
+  if (priority == 0) return 0.0f;
+  return std::max(static_cast<float>(priority), std::numeric_limits<float>::min());
+}
+
+}  // namespace tengen::store::engine
