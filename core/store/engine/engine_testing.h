@@ -245,6 +245,10 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
           engine.table(3).set_capacity(10 + rng.below(30), 1000);
           TENGEN_CHECK(!engine.table(3).remove_some());
         }
+        if (rng.below(6) == 0) {
+          engine.table(2).set_version(static_cast<uint32_t>(client.num_steps / 20));
+          TENGEN_CHECK(!engine.table(2).remove_some());
+        }
         if (rng.below(6) == 0) engine.table(0).set_limits({1.0, 1, 0.0, 40.0 + rng.below(40)});
         return said;
       }

@@ -1,6 +1,8 @@
 #include "store/state/state.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -107,6 +109,47 @@ void check_refusals() {
   TENGEN_CHECK(throws([&] { other.engine.restore(none); }));
 }
 
+// A log of a version that kept 1e39 as infinite, and keys with all bits of a serial.
+void check_earlier_logs() {
+  World world;
+  const SessionId session = world.engine.begin_session();
+  const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
+  const uint32_t slot = *world.engine.grant(writer);
+  world.engine.append(writer, slot);
+  world.engine.insert(writer, {1, 0, 0, 1, 1.0, 0});
+  world.engine.insert(writer, {1, 1, 0, 1, 2.0, 0});
+  world.take();
+  Log later;
+  const float infinite = std::numeric_limits<float>::infinity();
+  later.add(event::PrioritiesSet{1, 1}, std::span<const int64_t>(std::vector{key_of(0, 0)}),
+            std::span<const float>(std::vector{infinite}));
+  const int64_t long_key = (int64_t{1} << 33) << kSlotBits | 1;
+  later.add(event::Removed{key_of(1, 1), 1, 0});
+  later.add(event::TableCounted{1, uint64_t{1} << 33, 0, int64_t{1} << 33});
+  later.add(event::Inserted{long_key, {0, 0, 1}, 1, 0, infinite, 0});
+  world.records.insert(world.records.end(), later.pending().begin(), later.pending().end());
+  State state;
+  state.apply(world.records);
+  TENGEN_CHECK(state.num_repaired == 2);
+  TENGEN_CHECK(state.tables[1].num_serials == (int64_t{1} << 33) + 1);
+  World again;
+  again.engine.restore(state);
+  Table& table = again.engine.table(1);
+  TENGEN_CHECK(table.size() == 2 && table.max_priority() == std::numeric_limits<float>::max());
+  TENGEN_CHECK(table.erase(long_key) && !table.erase(long_key) && table.size() == 1);
+
+  // What no version wrote is refused.
+  for (const float wrong : {-1.0f, std::nanf("")}) {
+    Log log;
+    log.add(event::Inserted{key_of(7, 0), {0, 0, 1}, 1, 0, wrong, 0});
+    State hostile;
+    hostile.apply(world.records);
+    hostile.apply(log.pending());
+    World other;
+    TENGEN_CHECK(throws([&] { other.engine.restore(hostile); }));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -115,5 +158,6 @@ int main() {
   }
   check_trimming();
   check_refusals();
+  check_earlier_logs();
   return 0;
 }

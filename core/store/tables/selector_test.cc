@@ -189,6 +189,33 @@ void check_refused() {
 
 }  // namespace
 
+// An item that is given back still has its turn, in its own round.
+void check_given_back() {
+  Rng rng(4, 0, 0, 0, Purpose::kTest);
+  const std::unique_ptr<Selector> selector = make_selector(selector_of("without_replacement"));
+  constexpr uint32_t kNumItems = 100;
+  for (uint32_t slot = 0; slot < kNumItems; ++slot) selector->insert(slot, slot, 1.0);
+  std::map<uint32_t, int> num_used;
+  const auto draw = [&] { return selector->draw(rng).slot; };
+  const auto use = [&](int count) {
+    for (int i = 0; i < count; ++i) ++num_used[draw()];
+  };
+  int num_rounds = 0;
+  // Before the next round begins, early in it, and late in it.
+  for (const int num_between : {0, 30, 80}) {
+    use(90);
+    std::vector<uint32_t> lent(10);
+    for (uint32_t& slot : lent) slot = draw();
+    use(num_between);
+    for (const uint32_t slot : lent) selector->give_back(slot);
+    use(10);
+    use(100 - num_between);
+    num_rounds += 2;
+    TENGEN_CHECK(num_used.size() == kNumItems);
+    for (const auto& [slot, count] : num_used) TENGEN_CHECK(count == num_rounds);
+  }
+}
+
 int main() {
   SelectorConfig config;
   config.window = 7;
@@ -205,6 +232,7 @@ int main() {
   check_random(config, 60);
   check_many_that_come_back();
   check_rounds();
+  check_given_back();
   check_refused();
   return 0;
 }

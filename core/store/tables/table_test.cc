@@ -1,6 +1,7 @@
 #include "store/tables/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <vector>
@@ -94,9 +95,16 @@ void check_staleness() {
   TENGEN_CHECK(table.size() == 3);
   table.set_version(6);  // 3 is three behind
   TENGEN_CHECK(table.size() == 2);
-  table.insert(item_of(1, 1.0, 7));  // 4 is three behind
-  TENGEN_CHECK(table.size() == 2 && counter.held() == 2);
+  table.set_version(7);  // 4 is three behind
+  TENGEN_CHECK(table.size() == 1 && counter.held() == 1);
   table.insert(item_of(1, 1.0, 1));  // stale on arrival
+  TENGEN_CHECK(table.size() == 1);
+  // One wrong version removes nobody's items, and a wrong call is made good by the next.
+  table.insert(item_of(1, 1.0, UINT32_MAX));
+  TENGEN_CHECK(table.size() == 2 && table.newest_version() == 7);
+  table.set_version(UINT32_MAX);
+  table.set_version(8);
+  table.insert(item_of(1, 1.0, 8));
   TENGEN_CHECK(table.size() == 2);
 }
 
@@ -133,9 +141,9 @@ void check_many_stale() {
   Table table(config, 0, &counter);
   for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
   TENGEN_CHECK(table.samples_allowed(4) == 4 && !table.has_excess());
-  table.insert(item_of(1, 1.0, 1));
-  TENGEN_CHECK(table.size() == 9001 && table.has_excess() && table.samples_allowed(4) == 0);
   table.set_version(1);
+  TENGEN_CHECK(table.size() == 9000 && table.has_excess() && table.samples_allowed(4) == 0);
+  table.insert(item_of(1, 1.0, 1));
   TENGEN_CHECK(table.size() == 8001 && table.samples_allowed(4) == 0);
   for (int i = 0; i < 7; ++i) TENGEN_CHECK(table.remove_some());
   TENGEN_CHECK(table.size() == 1001);
@@ -236,6 +244,80 @@ void check_priorities() {
   TENGEN_CHECK(throws([&] { table.insert(item_of(1, -0.5)); }));
 }
 
+// A table keeps floats, as its log does: no priority that it takes is another one after a restart.
+void check_kept_priorities() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "max_heap";
+  Table table(config, 0, &counter);
+  const int64_t first = table.insert(item_of(1, 16777216.0));
+  for (const double wrong : {1e39, 3.5e38, -1e-50, std::nan(""), HUGE_VAL}) {
+    TENGEN_CHECK(throws([&] { table.insert(item_of(1, wrong)); }));
+    TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{first}, std::vector{wrong}); }));
+  }
+  // As equal as floats, so that the older one comes first.
+  table.insert(item_of(1, 16777217.0));
+  TENGEN_CHECK(draw(table, 1)[0].key == first);
+  table.set_priorities(std::vector{first}, std::vector{3.4e38});
+  TENGEN_CHECK(table.max_priority() == double{3.4e38f});
+
+  config.sampler.kind = "prioritized";
+  Table small(config, 0, &counter);
+  small.insert(item_of(1, 0.0));
+  const int64_t tiny = small.insert(item_of(1, 1e-50));
+  TENGEN_CHECK(draw(small, 1)[0].key == tiny);
+}
+
+// The greatest priority falls again, also where new items are inserted with it.
+void check_greatest_priority() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "prioritized";
+  Table table(config, 0, &counter);
+  TENGEN_CHECK(table.max_priority() == 0.0);
+  const int64_t key = table.insert(item_of(1, 5.0));
+  TENGEN_CHECK(table.max_priority() == 5.0);
+  table.set_priorities(std::vector{key}, std::vector{1e6});
+  TENGEN_CHECK(table.max_priority() == 1e6);
+  for (int i = 0; i < 999; ++i) {
+    table.insert(item_of(1, table.max_priority()));
+    table.set_priorities(std::vector{key}, std::vector{2.0});
+    TENGEN_CHECK(table.max_priority() == 1e6);
+  }
+  for (int i = 0; i < 1000; ++i) {
+    table.insert(item_of(1, table.max_priority()));
+    table.set_priorities(std::vector{key}, std::vector{3.0});
+  }
+  TENGEN_CHECK(table.max_priority() == 3.0);
+}
+
+// Keys of a table with more inserts than a key has bits for.
+void check_many_inserts() {
+  Counter counter;
+  TableConfig config;
+  config.sampler.kind = "fifo";
+  config.max_items = 3;
+  for (const int64_t before : {(int64_t{1} << 28) - 2, (int64_t{1} << 35) - 2, int64_t{1} << 40}) {
+    Table table(config, 0, &counter);
+    SavedTable saved;
+    saved.num_serials = before;
+    saved.items.push_back({key_of(before - 1, 0), {0, 0, 1}, 1.0f, 0, 0});
+    table.restore(saved, 1);
+    std::set<int64_t> keys = {saved.items[0].key};
+    for (int i = 0; i < 5; ++i) {
+      const int64_t key = table.insert(item_of(1));
+      TENGEN_CHECK(key >= 0 && keys.insert(key).second);
+      // The oldest first, whatever its bits.
+      TENGEN_CHECK(table.size() == std::min<uint64_t>(3, static_cast<uint64_t>(i) + 2));
+      TENGEN_CHECK(keys.count(draw(table, 1)[0].key) == 1);
+    }
+    const int64_t oldest = draw(table, 1)[0].key;
+    TENGEN_CHECK(table.erase(oldest) && !table.erase(oldest));
+    TENGEN_CHECK(serial_before(before + 5, oldest) == before + 2);
+  }
+  TENGEN_CHECK(counter.held() == 0);
+}
+
 // Random operations; every use is accounted for, and nothing is held that no item holds.
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
@@ -302,6 +384,9 @@ int main() {
   check_shrinking();
   check_limits();
   check_priorities();
+  check_kept_priorities();
+  check_greatest_priority();
+  check_many_inserts();
   for (uint64_t seed = 0; seed < 60; ++seed) check_random(seed);
   return 0;
 }

@@ -146,8 +146,8 @@ class EnvironmentAgent(Agent):
         """Returns the priorities ``[B]`` of new items in a prioritized table.
 
         Computed in numpy, since actors have no torch. Called only for agents that have
-        ``priority_tensors``; new items of other agents get the greatest priority so
-        far.
+        ``priority_tensors``; new items of other agents get the greatest priority of
+        late.
 
         Args:
             steps: ``[B, num_steps, ...]`` each: the ``priority_tensors``, and reward,

@@ -166,7 +166,7 @@ class Table:
             len(values),
             f"must be {len(given)}, one for each key; pass as many",
         )
-        # The store checks this too, but here it is before the first of several commands.
+        # The store checks too, but here it is before the first of several commands.
         try:
             _core.check_priorities(values)
         except _core.CoreError as error:

@@ -112,6 +112,35 @@ def test_a_closed_store_is_gone_on_with(tmp_path):
         assert drain(store) == list(range(5, 21))
 
 
+def test_a_store_that_took_a_priority_can_be_opened_again(tmp_path):
+    table = dataclasses.replace(
+        QUEUE, sampler=Selector(kind="prioritized"), max_times_sampled=0
+    )
+
+    def insert(store, priorities):
+        columns = {"value": np.arange(2), "frame": np.zeros((2, 9), np.uint8)}
+        store.table("queue").insert("writer", 0, columns, priorities)
+        store.flush()
+
+    with durable(tmp_path, table) as store:
+        with pytest.raises(UsageError, match=r"priority \(.*\) must be 0 to 3.4e38"):
+            insert(store, np.array([1.0, 1e39]))
+        insert(store, np.array([3.4e38, 1e-50]))
+        batch = store.table("queue").sample(2)
+        with pytest.raises(UsageError, match="must be 0 to 3"):
+            batch.ack(np.array([1e39, 1.0]))
+        with pytest.raises(UsageError, match="must be 0 to 3"):
+            store.table("queue").set_priorities(batch.keys, np.array([1e39, 1.0]))
+    with durable(tmp_path, table) as store:
+        t = store.table("queue")
+        assert t.describe()["max_priority"] == float(np.float32(3.4e38))
+        largest = t.sample(4)
+        assert set(largest.columns["value"].tolist()) == {0}
+        # Only 0 is kept as 0.
+        t.set_priorities(largest.keys[:1], np.zeros(1))
+        assert set(t.sample(4).columns["value"].tolist()) == {1}
+
+
 def test_a_second_checkpoint_writes_what_is_new(tmp_path):
     with durable(tmp_path, disk_bytes=1 << 26, memory_bytes=1 << 26) as store:
         rows = tmp_path / "disk" / "rows-0"

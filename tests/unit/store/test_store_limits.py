@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import socket
 import ssl
 import sys
@@ -20,6 +22,7 @@ from tengen.errors import RunError, UsageError
 from tengen.store import (
     Column,
     Selector,
+    StepWriter,
     Store,
     TableConfig,
     local_backend,
@@ -347,6 +350,59 @@ def test_many_keys_go_by_several_commands(monkeypatch, open_store) -> None:
     assert t.erase(keys) == 1
     t.set_priorities(keys[:0], np.zeros(0))
     assert t.erase(keys[:0]) == 0
+
+
+def test_a_batch_has_no_more_bytes_than_memory(open_store) -> None:
+    t = open_store(TABLE, memory_bytes=1 << 20).table("t")
+    t.insert("a", 0, {"value": np.arange(8)})
+    with pytest.raises(UsageError, match=r"num_samples \(65537\) must be"):
+        t.sampler(65537)
+    # A sample has 8 bytes, and its place in a batch 44.
+    with pytest.raises(
+        UsageError, match=r"batch \(30000 samples, 1560000 bytes\) must"
+    ):
+        t.sampler(30_000)
+    assert len(t.sample(8).keys) == 8
+
+
+def test_names_of_writers_are_short(open_store) -> None:
+    store = open_store(TABLE)
+    with pytest.raises(UsageError, match=r"writer \(257 bytes of name\) must"):
+        store.writer("n" * 257, "t")
+    with store.writer("n" * 256, "t") as writer:
+        writer.append({"value": np.int64(1)})
+        writer.insert("t", 1)
+
+
+def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
+    store = open_store(TABLE)
+    t = store.table("t")
+    t.insert("a", 0, {"value": np.arange(8)})
+    store.flush()
+    sampler = t.sampler(2)
+    writer: StepWriter | None = store.writer("w", "t")
+    batch = sampler.sample(timeout_s=60.0)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(60)
+            with pytest.raises(
+                UsageError, match=r"client \(of a store\) must be used in"
+            ):
+                sampler.sample()
+            sampler.close()
+            writer = None
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    batch.ack()
+    sampler.sample(timeout_s=60.0).ack()
+    writer.append({"value": np.int64(9)})
+    writer.insert("t", 1, timeout_s=60.0)
+    writer.close(timeout_s=60.0)
+    assert t.describe()["num_items"] == 9
 
 
 def test_more_keys_than_a_line_holds_are_taken(open_door) -> None:

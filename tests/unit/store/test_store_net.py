@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -262,6 +263,25 @@ def test_one_store_serves_its_host_and_others(tmp_path_factory) -> None:
     with listening(directory=directory) as store:
         check_served(str(directory))
         check_served(store.address)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it has no /proc")
+def test_a_session_that_has_ended_has_no_descriptor() -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with listening() as store, Store.connect(store.address) as client:
+        client.table("t").describe()
+        before = count()
+        samplers = [client.table("t").sampler(1) for _ in range(5)]
+        assert count() >= before + 10
+        for sampler in samplers:
+            sampler.close()
+        # Nobody else comes, whose session would end the others.
+        until = time.monotonic() + 60.0
+        while count() > before and time.monotonic() < until:
+            time.sleep(0.01)
+        assert count() <= before
 
 
 def test_a_store_that_closes_ends_its_clients() -> None:

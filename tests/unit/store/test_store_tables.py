@@ -238,6 +238,36 @@ def test_capacity_versions_and_keys_change_at_run_time(open_store):
     assert table.describe()["num_items"] == 0
 
 
+def test_one_wrong_version_removes_nobodys_items(open_store):
+    store = open_store(config(max_staleness=1))
+    table = store.table("replay")
+    table.set_version(3)
+    fill(store, "replay", range(4), version=3)
+    for value, version in ((4, 2**32 - 1), (5, 3)):
+        table.insert(f"writer-{value}", 0, step(value), version=version)
+        store.flush()
+    assert table.describe()["num_items"] == 6
+    # A wrong call is made good by the next one.
+    table.set_version(2**32 - 1)
+    assert table.describe()["num_items"] == 1
+    table.set_version(4)
+    fill(store, "replay", range(4), version=4)
+    assert table.describe()["num_items"] == 5
+
+
+def test_what_is_given_back_still_has_its_turn(open_store):
+    store = open_store(config(sampler=Selector(kind="without_replacement")))
+    fill(store, "replay", range(10))
+    with store.table("replay").sampler(2, num_ahead=0) as sampler:
+        for _ in range(3):
+            sampler.give_back(sampler.sample())
+            batches = [sampler.sample() for _ in range(5)]
+            for batch in batches:
+                batch.ack()
+            drawn = [value for batch in batches for value in values_of(batch)]
+            assert sorted(drawn) == list(range(10))
+
+
 def test_a_capacity_keeps_what_is_not_given(open_store):
     limits = RateLimits(samples_per_insert=2.0, min_size=3, max_cursor=50.0)
     store = open_store(config(max_items=6, limits=limits))

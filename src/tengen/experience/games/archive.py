@@ -41,8 +41,8 @@ _PADDING_FIELD = 0xD935  # the extra field by which zip aligners pad
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's word for no header of its own
-# The most that an entry may inflate to: this many bytes, or this many times the size of
-# the file. Columns that deflate further are beside others that do not.
+# The most that all entries may inflate to: this many bytes, or this many times the size
+# of the file. Columns that deflate further are beside others that do not.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
 # All that zipfile and json raise on damaged or malicious bytes.
@@ -114,6 +114,9 @@ class ArchiveReader:
                 zipfile.ZipFile(file) as archive,
             ):
                 self._entries = {info.filename: info for info in archive.infolist()}
+            most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
+            if sum(info.file_size for info in self._entries.values()) > most:
+                raise self._damaged("its columns cannot be as large as it says")
             self.meta = self._read_meta()
         except BaseException as error:
             self.close()
@@ -206,8 +209,7 @@ class ArchiveReader:
         header = self._pread(info.header_offset, _LOCAL_HEADER_BYTES)
         name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
         start = info.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
-        most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
-        if info.compress_size > self.size_bytes or info.file_size > most:
+        if info.compress_size > self.size_bytes:
             raise self._damaged(f"{entry} cannot be as large as it says")
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:

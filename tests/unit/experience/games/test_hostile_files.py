@@ -175,6 +175,15 @@ def test_shards_that_claim_anything_are_refused(
         reason(use_shard, path)
 
 
+def test_a_small_shard_takes_little_memory(tmp_path: Path) -> None:
+    zeros = np.zeros(1 << 23, np.uint8)
+    path = tmp_path / "shard-0000.npz"
+    columns = {f"column_{number}": zeros for number in range(9)}
+    path.write_bytes(pack({}, columns, deflates=True))
+    assert path.stat().st_size < 1 << 20
+    assert "cannot be as large" in (reason(use_shard, path) or "")
+
+
 def test_turns_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) -> None:
     folder = NumberedFolder(tmp_path / "shuffled")
     shutil.copytree(shuffled.entry(0), folder.entry(0))
