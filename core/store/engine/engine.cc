@@ -165,6 +165,8 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   Writer& w = open_writer_of(writer);
   uint64_t& next_sequence = names_[w.name].next_sequence;
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
+  check(insert.sequence < UINT64_MAX, "sequence", insert.sequence,
+        "must be below 2^64 - 1, as another follows; number items from 0");
   check(insert.table < num_tables() && tables_[insert.table].pool == w.pool, "table", insert.table,
         "must be one of the writer's steps");
   const StepRange steps{insert.first, w.stream, insert.num_steps};
@@ -279,7 +281,7 @@ void Engine::give_back(SessionId session, uint64_t lease) {
 
 uint64_t Engine::max_loans(uint32_t table, uint32_t num_samples) const {
   constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
-  const uint64_t most = memory_->budget_bytes() / (num_samples * kSampleBytes);
+  const uint64_t most = batch_bytes() / (num_samples * kSampleBytes);
   return std::clamp<uint64_t>(most, 1, tables_[table].table->config().max_loans);
 }
 

@@ -267,6 +267,8 @@ class Engine {
   uint64_t max_removed(uint32_t pool) const;
   // Starts the transfers that a pool's disk can do now.
   void advance(uint32_t pool);
+  // What a batch may have, and what the loans of one sampler may be listed in.
+  uint64_t batch_bytes() const;
   uint64_t sample_bytes(uint32_t table) const;
   uint64_t max_chunks_of(uint32_t table, uint64_t num_samples) const;
   void check_memory() const;

@@ -7,15 +7,22 @@
 
 namespace tengen::store::engine {
 
+namespace {
+
+// A small store may be sampled with replacement.
+constexpr uint64_t kLeastBatchBytes = uint64_t{1} << 20;
+
+}  // namespace
+
 void Engine::expect(uint32_t table, uint32_t num_samples) {
   check(num_samples >= 1 && num_samples <= kMaxSamples, "num_samples", num_samples,
         "must be 1 to 65536; take less at a time");
   Pool& pool = *pools_[tables_[table].pool];
   const uint64_t num_bytes = num_samples * sample_bytes(table);
-  if (num_bytes > memory_->budget_bytes()) {
+  if (num_bytes > batch_bytes()) {
     throw Error("batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
-                " bytes) must have at most memory_bytes (" +
-                std::to_string(memory_->budget_bytes()) + "); raise it, or take less at a time");
+                " bytes) must have at most " + std::to_string(batch_bytes()) +
+                " bytes, as the store's memory_bytes; raise these, or take less at a time");
   }
   if (pool.staging() == nullptr) return;
   const uint64_t num_chunks = max_chunks_of(table, num_samples);
@@ -29,6 +36,8 @@ void Engine::expect(uint32_t table, uint32_t num_samples) {
   }
   pool.staging()->expect(num_chunks);
 }
+
+uint64_t Engine::batch_bytes() const { return std::max(memory_->budget_bytes(), kLeastBatchBytes); }
 
 // Of a sample in a batch, with its key, its probability and where it lies.
 uint64_t Engine::sample_bytes(uint32_t table) const {

@@ -55,6 +55,7 @@ void check_writers() {
   TENGEN_CHECK(a.next_sequence == 0);
   TENGEN_CHECK(throws([&] { engine.open_writer(engine.begin_session(), "a", 0); }));
   TENGEN_CHECK(throws([&] { engine.open_writer(first, "", 0); }));
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, UINT64_MAX, 0, 1, 1.0, 0}); }));
   for (uint64_t i = 0; i < 5; ++i) {
     TENGEN_CHECK(put(engine, a.writer, table, i) == InsertResult::kInserted);
   }
@@ -307,13 +308,15 @@ void check_bounds() {
 
   Store store(100);
   const uint32_t table = store.engine.add_table(queue_of("queue"), 0);
-  store.engine.expect(table, 50);
+  constexpr uint32_t kMiB = 1 << 20;
+  store.engine.expect(table, kMiB / (kStepBytes + 44));
   TENGEN_CHECK(throws([&] { store.engine.expect(table, 0); }));
-  TENGEN_CHECK(throws([&] { store.engine.expect(table, 100); }));  // with an index
-  TENGEN_CHECK(throws([&] { store.engine.expect(table, 65537); }));
-  // So many samples on loan have an index as large as memory, 24 bytes each.
-  TENGEN_CHECK(store.engine.max_loans(table, 50) == 100 * kStepBytes / (50 * 24));
-  TENGEN_CHECK(store.engine.max_loans(table, 1000) == 1);
+  TENGEN_CHECK(throws([&] { store.engine.expect(table, kMiB / (kStepBytes + 44) + 1); }));
+  TENGEN_CHECK(throws([&] { engine.expect(engine.add_table(queue_of("a"), 0), 65537); }));
+  // So many samples on loan are listed in a MiB, 24 bytes each.
+  TENGEN_CHECK(store.engine.max_loans(table, 10) == 1024);
+  TENGEN_CHECK(store.engine.max_loans(table, 100) == kMiB / (100 * 24));
+  TENGEN_CHECK(store.engine.max_loans(table, 65536) == 1);
 }
 
 // Tables of one store draw independently, and as the seed says.

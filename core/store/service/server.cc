@@ -120,7 +120,16 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     sessions_.back()->publish(promise(*sessions_.back()));
     const SessionRecord& record = sessions_.back()->record();
     if (record.kind == SessionRecord::Kind::kSampler) {
-      store_->change([&](Engine& engine) { engine.expect(record.number, record.num_samples); });
+      try {
+        store_->change([&](Engine& engine) {
+          check(record.number < engine.num_tables(), "table", record.number,
+                "must be one of the store's; remove the store's folder");
+          engine.expect(record.number, record.num_samples);
+        });
+      } catch (const Error&) {
+        // Of a version that bounded batches less; its client is told when it connects again.
+        sessions_.back()->end();
+      }
     }
     // A client that never mapped its side was told that the server ended, and opens a new session.
     if (!sessions_.back()->is_taken()) sessions_.back()->end();

@@ -2,6 +2,7 @@
 // A priority as a store keeps it.
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 #include "base/error.h"
@@ -12,8 +13,12 @@ namespace tengen::store::engine {
 // too small for a float is kept as the least normal one. Throws Error for a priority that is
 // negative, no number, or too large for a float, which no log could hold either.
 inline float kept_priority(double priority) {
-  check(priority >= 0 && priority <= std::numeric_limits<float>::max(), "priority", priority,
-        "must be 0 to 3.4e38, what a float holds; correct the loss that gave it");
+  if (!(priority >= 0 && priority <= std::numeric_limits<float>::max())) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", priority);
+    check(false, "priority", text,
+          "must be 0 to 3.4e38, what a float holds; correct the loss that gave it");
+  }
   if (priority == 0) return 0.0f;
   return std::max(static_cast<float>(priority), std::numeric_limits<float>::min());
 }

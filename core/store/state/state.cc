@@ -266,6 +266,7 @@ class Step {
 
   void apply(const event::Lent& e) {
     SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}, false};
+    std::transform(loan.keys.begin(), loan.keys.end(), loan.keys.begin(), short_key);
     loan.steps = in_.values<StepRange>(e.count);
     table(e.table).num_samples += e.count;
     s_.loans.insert_or_assign(e.lease, std::move(loan));

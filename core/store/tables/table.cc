@@ -255,10 +255,8 @@ void Table::resume_uses(std::span<const int64_t> keys) {
 
 std::optional<uint32_t> Table::find(int64_t key) const {
   const uint32_t slot = slot_of(key);
-  if (key < 0 || slot >= items_.size()) return std::nullopt;
-  const int64_t serial = items_[slot].serial;
-  if (serial < 0 || (serial & kSerialMask) != serial_of(key)) return std::nullopt;
-  return slot;
+  if (slot >= items_.size() || items_[slot].serial < 0) return std::nullopt;
+  return key_of(items_[slot].serial, slot) == key ? std::optional(slot) : std::nullopt;
 }
 
 void Table::make_room(uint64_t more_items, uint64_t more_steps) {

@@ -409,4 +409,4 @@ def test_more_keys_than_a_line_holds_are_taken(open_door) -> None:
     client = open_door().connect()
     keys = 2**62 + np.arange(60_000)
     assert client.table("t").erase(keys) == 0
-    client.table("t").set_priorities(keys, np.linspace(0.1, 1e300, len(keys)))
+    client.table("t").set_priorities(keys, np.linspace(0.1, 1e38, len(keys)))
