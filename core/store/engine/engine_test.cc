@@ -299,7 +299,7 @@ void check_names() {
 
 // What a state would refuse is refused when it is added.
 void check_bounds() {
-  Memory memory("", uint64_t{1} << 20);
+  Memory memory("", uint64_t{1} << 35);  // of which nothing is used
   Engine engine(&memory, 0);
   const auto schema = [](uint32_t width) { return Schema({{"x", "u1", {width}, 0}}, 1); };
   for (uint32_t i = 0; i < 1024; ++i) engine.add_pool(schema(i + 1));

@@ -273,6 +273,8 @@ void check_greatest_priority() {
   Counter counter;
   TableConfig config;
   config.sampler.kind = "prioritized";
+  config.remover.kind = "lifo";
+  config.max_items = 100;
   Table table(config, 0, &counter);
   TENGEN_CHECK(table.max_priority() == 0.0);
   const int64_t key = table.insert(item_of(1, 5.0));

@@ -114,9 +114,7 @@ class ArchiveReader:
                 zipfile.ZipFile(file) as archive,
             ):
                 self._entries = {info.filename: info for info in archive.infolist()}
-            most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
-            if sum(info.file_size for info in self._entries.values()) > most:
-                raise self._damaged("its columns cannot be as large as it says")
+            self._num_bytes = sum(info.file_size for info in self._entries.values())
             self.meta = self._read_meta()
         except BaseException as error:
             self.close()
@@ -209,7 +207,10 @@ class ArchiveReader:
         header = self._pread(info.header_offset, _LOCAL_HEADER_BYTES)
         name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
         start = info.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
-        if info.compress_size > self.size_bytes:
+        most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
+        # The description is read first, whatever the columns are.
+        num_bytes = info.file_size if entry == "meta.json" else self._num_bytes
+        if info.compress_size > self.size_bytes or num_bytes > most:
             raise self._damaged(f"{entry} cannot be as large as it says")
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:
