@@ -13,10 +13,17 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// Thrown where a disk, or a quota on it, has no room: the same again succeeds once there is some.
-class DiskFullError : public Error {
+// Thrown where the system has none left of something, such as descriptors: the same again succeeds
+// once there is some.
+class ShortageError : public Error {
  public:
   using Error::Error;
+};
+
+// Thrown where a disk, or a quota on it, has no room.
+class DiskFullError : public ShortageError {
+ public:
+  using ShortageError::ShortageError;
 };
 
 // Throws the Error of a value unless `holds`. `rule` says what the value must be, and what to do.

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/owned.h"
+
 namespace tengen {
 namespace {
 
@@ -27,9 +29,11 @@ RowSession::RowSession(int descriptor, int memory_descriptor, const RowColumns& 
       state_(columns, num_rows, -1) {
   expected_.push_back(transport::part_of(&request_, sizeof request_));
   expect_request();
+  own_descriptor(descriptor_);
 }
 
 RowSession::~RowSession() {
+  disown_descriptor(descriptor_);
   ::close(descriptor_);
   if (memory_descriptor_ >= 0) ::close(memory_descriptor_);
 }

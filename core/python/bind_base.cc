@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 
 #include "base/error.h"
+#include "base/owned.h"
 #include "base/rng.h"
 #include "python/bindings.h"
 
@@ -13,6 +14,9 @@ namespace tengen {
 void bind_base(nb::module_& m) {
   nb::exception<Error>(m, "CoreError", PyExc_ValueError);
   nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
+
+  m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), "See base/owned.h.");
+  m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
 
   nb::class_<Rng>(m, "Rng", "A counter-based random stream (Philox4x32-10).")
       .def(

@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "records/fault.h"
 #include "records/little_endian.h"
 
@@ -112,7 +113,7 @@ Journal::Journal(const std::string& path, const std::string& meta, uint64_t max_
       max_queue_bytes_(max_queue_bytes),
       file_(create_journal(path, meta)),
       size_bytes_(kFixedHeaderBytes + meta.size()),
-      writer_([this] { write_loop(); }) {}
+      writer_(start_thread("a journal", [this] { write_loop(); })) {}
 
 Journal::~Journal() {
   {
@@ -172,8 +173,8 @@ uint64_t Journal::num_durable() const {
 // place: after a failed sync the system may have dropped the pages, so syncing alone would lie.
 std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
-  for (const std::string& payload : group) append_frame(&bytes, payload);
   try {
+    for (const std::string& payload : group) append_frame(&bytes, payload);
     fault_point("journal.group_gathered");
     const size_t half = bytes.size() / 2;  // so that a test can be killed inside a frame
     file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
@@ -182,7 +183,7 @@ std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
     fault_point("journal.group_written");
     file_.sync();
     fault_point("journal.group_synced");
-  } catch (const Error&) {
+  } catch (...) {
     return std::current_exception();
   }
   size_bytes_ += bytes.size();

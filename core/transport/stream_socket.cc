@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/owned.h"
+
 namespace tengen::transport {
 namespace {
 
@@ -52,9 +54,14 @@ std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
 
 }  // namespace
 
-StreamSocket::StreamSocket(int descriptor) : descriptor_(descriptor), ahead_(kAheadBytes) {}
+StreamSocket::StreamSocket(int descriptor) : descriptor_(descriptor), ahead_(kAheadBytes) {
+  own_descriptor(descriptor_);
+}
 
-StreamSocket::~StreamSocket() { ::close(descriptor_); }
+StreamSocket::~StreamSocket() {
+  disown_descriptor(descriptor_);
+  ::close(descriptor_);
+}
 
 bool StreamSocket::read(void* to, uint64_t num_bytes) {
   std::byte* at = static_cast<std::byte*>(to);

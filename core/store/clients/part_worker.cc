@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "base/thread.h"
+
 namespace tengen::store {
 namespace {
 
@@ -39,7 +41,7 @@ PartWorker::~PartWorker() {
 void PartWorker::begin(uint32_t num_parts, std::function<void(uint32_t)> work) {
   if (!shared_) {
     auto made = std::make_unique<Shared>();
-    made->thread = std::thread([shared = made.get()] {
+    made->thread = start_thread("a sampler", [shared = made.get()] {
       let_others_go_first();
       shared->run();
     });

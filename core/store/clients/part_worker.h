@@ -24,7 +24,7 @@ class PartWorker {
   ~PartWorker();
 
   // Has the second thread call `work`, which must not throw, with each number below `num_parts`.
-  // Throws std::system_error, and begins nothing, where no thread can be started. Precondition: the
+  // Throws Error, and begins nothing, where no thread can be started. Precondition: the
   // work that was begun before is finished.
   void begin(uint32_t num_parts, std::function<void(uint32_t)> work);
   // Does the parts that are not begun yet, and blocks until all are done.

@@ -1,7 +1,6 @@
 #include "store/clients/sampler.h"
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/error.h"
 
@@ -103,7 +102,7 @@ void Sampler::begin_next() {
   try {
     worker_.begin(static_cast<uint32_t>(ahead_parts_.size()),
                   [this](uint32_t part) { copy(ahead_slabs_, ahead_parts_[part], ahead_.get()); });
-  } catch (const std::system_error&) {
+  } catch (const Error&) {
     ahead_.reset();  // no thread to be had: next() copies it
   }
 }

@@ -96,8 +96,8 @@ void SamplerPort::pass_on() noexcept {
     }
     try {
       for (const uint64_t lease : leases) send(Request::kLetGo, lease);
-    } catch (const Error&) {
-      // The store is gone; the next call says so.
+    } catch (const std::exception&) {
+      // The store is gone, or there is no memory; the next call says so.
     }
   }
 }

@@ -29,7 +29,14 @@ int open_file(const char* path, int flags, bool is_past_cache) {
 
 // By errno.
 [[noreturn]] void fail(const std::string& path, const char* action, const char* advice) {
-  throw Error("file (" + path + ") " + action + ": " + std::strerror(errno) + advice);
+  const int reason = errno;
+  const bool has_no_descriptor = reason == EMFILE || reason == ENFILE;
+  const std::string message = "file (" + path + ") " + action + ": " + std::strerror(reason) +
+                              (has_no_descriptor ? "; raise ulimit -n" : advice);
+  // A limit on the size of files may be raised.
+  if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) throw DiskFullError(message);
+  if (has_no_descriptor || reason == ENOMEM) throw ShortageError(message);
+  throw Error(message);
 }
 
 }  // namespace
@@ -39,7 +46,11 @@ void set_disk_watch(DiskWatch* whose) { watch = whose; }
 DiskFile::DiskFile(std::string path, int flags, bool is_past_cache) : path_(std::move(path)) {
   const bool is_new = watch != nullptr && ::access(path_.c_str(), F_OK) != 0;
   descriptor_ = open_file(path_.c_str(), flags | O_CLOEXEC, is_past_cache);
-  if (descriptor_ < 0) fail(path_, "cannot be opened", "; choose a folder on a disk that is yours");
+  if (descriptor_ < 0) {
+    const bool is_full = errno == ENOSPC || errno == EDQUOT;
+    fail(path_, "cannot be opened",
+         is_full ? "; free room in its file system" : "; choose a folder on a disk that is yours");
+  }
   if (watch == nullptr) return;
   if (is_new) watch->made(path_);
   if ((flags & O_TRUNC) != 0) watch->cut(path_, 0);

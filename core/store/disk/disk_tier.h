@@ -24,9 +24,11 @@ class DiskTier final : public engine::Tier {
   // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
+  // Tells that the disk has room again, after a save ended for want of it.
+  using Room = std::function<void()>;
   // With `is_hidden` the files vanish with this process. Throws Error where no file can be made in
-  // the directory.
-  DiskTier(std::string directory, bool is_hidden, Done done);
+  // the directory, or no thread.
+  DiskTier(std::string directory, bool is_hidden, Done done, Room room);
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier() override { stop(); }
@@ -41,7 +43,7 @@ class DiskTier final : public engine::Tier {
   // Blocks until rows whose saves have ended survive the loss of the host. Throws Error.
   void sync();
 
-  // The first error; empty: none.
+  // The first error, and while the disk has no room that; empty: none.
   std::string trouble();
 
  private:
@@ -51,18 +53,26 @@ class DiskTier final : public engine::Tier {
   };
 
   void run();
-  engine::TransferResult perform(const Job& job);
+  // Waits for a job, and where the disk has no room looks for it now and then; false at the end.
+  bool wait_for_job(std::unique_lock<std::mutex>* lock);
+  void look_for_room(std::unique_lock<std::mutex>* lock);
+  engine::TransferResult perform(const Job& job) noexcept;
+  engine::TransferResult transfer(const Job& job);
   RowFile& file_of(const engine::Transfer& transfer);
 
   const std::string directory_;
   const bool is_hidden_;
   const Done done_;
+  const Room room_;
   std::vector<Job> asked_;  // and not started
   std::mutex mutex_;
   std::condition_variable condition_;
   std::deque<Job> jobs_;
   std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
   std::string trouble_;
+  std::string shortage_;      // why the last save found no room; empty: there is some
+  RowFile* short_ = nullptr;  // the file that it was for; null: it could not be opened
+  bool is_looking_ = false;   // whether a thread looks for room
   bool is_stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "base/thread.h"
 #include "store/disk/log_file.h"
 
 namespace tengen::store {
@@ -101,33 +102,45 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
       last_mark_(directory_) {
   const uint64_t state_bytes = write_state(directory_, first_, state, /*is_synced=*/true);
   begin_log();
-  compactor_.emplace(
-      directory_, first_, state_bytes, log_bytes_, /*is_synced=*/true,
-      [this](uint64_t number, State* into) { apply_log(directory_, number, into); },
-      [this](const std::string& reason) { give_up(reason); });
+  begin_compactor(state_bytes);
 }
 
 DurableLog::~DurableLog() { compactor_.reset(); }
 
+void DurableLog::begin_compactor(uint64_t state_bytes) {
+  compactor_.emplace(
+      directory_, first_, state_bytes, log_bytes_, /*is_synced=*/true,
+      [this](uint64_t number, State* into) { apply_log(directory_, number, into); },
+      [this](const std::string& reason) {
+        const std::scoped_lock lock(mutex_);
+        fail(reason);
+      });
+}
+
 void DurableLog::begin_log() {
   file_ = std::make_shared<DiskFile>(log_path(directory_, number_), O_WRONLY | O_CREAT | O_TRUNC);
-  LogHeader header{kStateVersion, writer_, position_, 0};
+  LogHeader header{kStateVersion, writer_, position_ - records_.size(), 0};
   header.checksum = checksum_of(header);
   file_->write(0, std::as_bytes(std::span(&header, 1)));
   num_bytes_ = sizeof header;
   sync_folder(directory_);
 }
 
-void DurableLog::append(std::span<const std::byte> records) noexcept {
+bool DurableLog::append(std::span<const std::byte> records) noexcept {
   const std::scoped_lock lock(mutex_);
-  if (!trouble_.empty()) return;
-  try {
-    records_.insert(records_.end(), records.begin(), records.end());
+  if (is_over_) return false;
+  std::string error =
+      error_of([&] { records_.insert(records_.end(), records.begin(), records.end()); });
+  if (!error.empty()) {
+    is_over_ = true;  // nobody has these records any more
+  } else {
     position_ += records.size();
-    if (records_.size() >= kWriteBytes) write_records();
-  } catch (const std::exception& error) {
-    fail(error.what());
+    if (!trouble_.empty()) return false;
+    if (records_.size() < kWriteBytes) return true;
+    error = error_of([&] { write_records(); });
   }
+  if (!error.empty()) fail(error);
+  return error.empty();
 }
 
 uint64_t DurableLog::position() {
@@ -157,7 +170,7 @@ void DurableLog::write_frame(FrameKind kind, std::span<const std::byte> payload)
 
 bool DurableLog::mark(uint64_t position, int64_t begun_us,
                       std::span<const std::byte> records) noexcept {
-  try {
+  const std::string error = error_of([&] {
     const LogMark head{position, begun_us};
     std::vector<std::byte> payload(sizeof head);
     std::memcpy(payload.data(), &head, sizeof head);
@@ -166,7 +179,7 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
     LastMark last{{}, is_exact_};
     {
       const std::scoped_lock lock(mutex_);
-      if (!trouble_.empty()) return false;
+      if (!trouble_.empty()) throw Error(trouble_);
       write_records();
       write_frame(FrameKind::kMark, payload);
       file = file_;
@@ -184,16 +197,79 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
       compactor_->add(log->number + 1, log->num_bytes);
     }
     closed_.erase(closed_.begin(), held);
-    return true;
-  } catch (const std::exception& error) {
-    give_up(error.what());
-    return false;
-  }
+  });
+  if (error.empty()) return true;
+  const std::scoped_lock lock(mutex_);
+  fail(error);
+  return false;
 }
 
-void DurableLog::give_up(const std::string& reason) {
+bool DurableLog::resume() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (trouble_.empty() || is_over_) return !is_over_;
+  }
+  compactor_.reset();
+  // Not the next number: what the log of this number says may end before the new one begins.
+  const uint64_t number = number_ + 2;
+  const std::string error = error_of([&] {
+    if (!behind_) behind_ = read_written();
+    std::vector<std::byte> records;
+    {
+      const std::scoped_lock lock(mutex_);
+      records.swap(records_);
+    }
+    const std::string refused = error_of([&] { behind_->apply(records); });
+    if (!refused.empty()) give_up(refused);
+    const uint64_t state_bytes = write_state(directory_, number, *behind_, /*is_synced=*/true);
+    const std::scoped_lock lock(mutex_);
+    const uint64_t before = std::exchange(number_, number);
+    const std::string unbegun = error_of([&] { begin_log(); });
+    if (!unbegun.empty()) {
+      number_ = before;
+      throw Error(unbegun);
+    }
+    first_ = number;
+    closed_.clear();
+    has_mark_ = false;
+    begin_compactor(state_bytes);
+    behind_.reset();
+    if (!is_over_) trouble_.clear();
+  });
+  if (error.empty()) return !is_over();
+  // What was written takes room that the next attempt needs.
+  (void)error_of([&] { remove_files(directory_, number); });
   const std::scoped_lock lock(mutex_);
+  trouble_.clear();
+  fail(error);
+  return false;
+}
+
+// What this writer's files hold: all records but those in records_.
+State DurableLog::read_written() {
+  const std::vector<uint64_t> numbers = state_numbers(directory_);
+  check(!numbers.empty(), "disk_directory", directory_, "must have a state; leave it alone");
+  State state = read_state(directory_, numbers.front());
+  LogTail logs(directory_);
+  logs.begin(numbers.front());
+  while (const std::optional<LogFrame> frame = logs.next()) {
+    if (frame->kind == FrameKind::kRecords) state.apply(frame->payload);
+  }
+  const std::scoped_lock lock(mutex_);
+  check(logs.log().header().writer == writer_ && logs.position() == position_ - records_.size(),
+        "log", log_path(directory_, logs.number()), kMustBeWhole);
+  return state;
+}
+
+void DurableLog::give_up(const std::string& reason) noexcept {
+  const std::scoped_lock lock(mutex_);
+  is_over_ = true;
   fail(reason);
+}
+
+bool DurableLog::is_over() {
+  const std::scoped_lock lock(mutex_);
+  return is_over_;
 }
 
 std::string DurableLog::trouble() {
@@ -202,7 +278,9 @@ std::string DurableLog::trouble() {
 }
 
 void DurableLog::fail(const std::string& reason) {
-  if (trouble_.empty()) trouble_ = "what the store holds will not outlive its host: " + reason;
+  if (!trouble_.empty()) return;
+  (void)error_of([&] { trouble_ = "what the store holds will not outlive its host: " + reason; });
+  if (trouble_.empty()) trouble_ = "out of memory";
 }
 
 }  // namespace tengen::store

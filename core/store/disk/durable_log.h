@@ -22,7 +22,8 @@
 
 namespace tengen::store {
 
-// Thread-safe. After an error, which trouble() tells, nothing more is kept.
+// Thread-safe. After an error, which trouble() tells, nothing more is on the disk until resume();
+// what happens meanwhile is in memory.
 class DurableLog {
  public:
   // The state of a folder's last checkpoint; none where it has none. What a lost host left half
@@ -50,8 +51,9 @@ class DurableLog {
   DurableLog& operator=(const DurableLog&) = delete;
   ~DurableLog();  // the files stay
 
-  // Appends records. Writes them now and then, but does not wait for the disk.
-  void append(std::span<const std::byte> records) noexcept;
+  // Appends records. Writes them now and then, but does not wait for the disk. Returns whether
+  // there is no trouble.
+  bool append(std::span<const std::byte> records) noexcept;
   // The position behind all records so far.
   uint64_t position();
   // Makes a checkpoint of all records before `position`, which began at `begun_us`. `records` say
@@ -59,8 +61,13 @@ class DurableLog {
   // the rows that they name are synced. Blocks until the checkpoint is on the disk; returns whether
   // it is.
   bool mark(uint64_t position, int64_t begun_us, std::span<const std::byte> records) noexcept;
-  // Keeps nothing more; trouble() then tells the reason.
-  void give_up(const std::string& reason);
+  // Goes on after an error: writes a state of all that has happened until now, and begins a log
+  // behind it. The next checkpoint must begin after this call. For the thread that calls mark().
+  // Returns whether there is no trouble any more, as when there was none.
+  bool resume() noexcept;
+  // Keeps nothing more, for good; trouble() then tells the reason.
+  void give_up(const std::string& reason) noexcept;
+  bool is_over();
   // The error; empty: none.
   std::string trouble();
   const std::string& directory() const { return directory_; }
@@ -70,13 +77,15 @@ class DurableLog {
   void write_records();
   void write_frame(FrameKind kind, std::span<const std::byte> payload);
   void fail(const std::string& reason);
+  void begin_compactor(uint64_t state_bytes);
+  engine::State read_written();
 
   const std::string directory_;
   const uint64_t log_bytes_;
   const bool is_exact_;
   const uint64_t writer_;  // see LogHeader
   std::mutex mutex_;
-  const uint64_t first_;            // number of this process's first file
+  uint64_t first_;                  // number of the first file since the last error
   uint64_t number_;                 // number of the log that is being written
   std::shared_ptr<DiskFile> file_;  // it
   uint64_t num_bytes_ = 0;          // of it
@@ -91,6 +100,8 @@ class DurableLog {
   bool has_mark_ = false;
   LastMarkFile last_mark_;  // used by the thread that calls mark()
   std::string trouble_;
+  bool is_over_ = false;
+  std::optional<engine::State> behind_;  // after an error, what is not in records_; see resume()
   std::optional<Compactor> compactor_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 namespace tengen::store {
 namespace {
@@ -16,6 +17,8 @@ using engine::State;
 
 // How many log files are replaced by a state.
 constexpr uint64_t kMinLogs = 4;
+// Commits without files until room is looked for again.
+constexpr uint32_t kMaxSkipped = 16;
 
 // What a log begins with; its records lie behind.
 struct MemoryLogHeader {
@@ -52,13 +55,17 @@ std::optional<State> Keeper::load(const std::string& directory) {
 
 Keeper::Keeper(std::string directory, uint64_t log_bytes, const State& state)
     : directory_(std::move(directory)), log_bytes_(log_bytes), number_(next_number(directory_)) {
+  begin(state);
+}
+
+void Keeper::begin(const State& state) {
   const uint64_t state_bytes = write_state(directory_, number_, state, /*is_synced=*/false);
   remove_files(directory_, 0, number_);
   begin_log(log_bytes_);
   compactor_.emplace(
       directory_, number_, state_bytes, kMinLogs * log_bytes_, /*is_synced=*/false,
       [this](uint64_t number, State* into) { apply_log(log_path(directory_, number), into); },
-      [this](const std::string& reason) { give_up(reason); });
+      [this](const std::string& reason) { set_trouble(reason); });
 }
 
 void Keeper::begin_log(uint64_t num_bytes) {
@@ -69,22 +76,27 @@ void Keeper::begin_log(uint64_t num_bytes) {
 }
 
 void Keeper::commit(std::span<const std::byte> records) noexcept {
-  if (!log_) return;
-  try {
-    if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
-      compactor_->add(++number_, num_committed_);
-      begin_log(std::max<uint64_t>(log_bytes_, records.size()));
-    }
-    std::byte* begin = log_->data() + sizeof(MemoryLogHeader);
-    std::memcpy(begin + num_committed_, records.data(), records.size());
-    num_committed_ += records.size();
-    reinterpret_cast<MemoryLogHeader*>(log_->data())
-        ->num_bytes.store(num_committed_, std::memory_order_release);
-  } catch (const std::exception& error) {
-    give_up(error.what());
+  if (is_over_) return;
+  if (behind_) {
+    const std::string error = error_of([&] { resume(records); });
+    if (!error.empty()) set_trouble(error);
+    return;
   }
-  const std::scoped_lock lock(mutex_);
-  if (!trouble_.empty()) log_.reset();
+  const bool has_failed = !trouble().empty();  // the thread that replaces logs
+  const std::string error = has_failed ? "" : error_of([&] { append(records); });
+  if (has_failed || !error.empty()) give_up(error, records);
+}
+
+void Keeper::append(std::span<const std::byte> records) {
+  if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
+    compactor_->add(++number_, num_committed_);
+    begin_log(std::max<uint64_t>(log_bytes_, records.size()));
+  }
+  std::byte* begin = log_->data() + sizeof(MemoryLogHeader);
+  std::memcpy(begin + num_committed_, records.data(), records.size());
+  num_committed_ += records.size();
+  reinterpret_cast<MemoryLogHeader*>(log_->data())
+      ->num_bytes.store(num_committed_, std::memory_order_release);
 }
 
 std::string Keeper::trouble() {
@@ -92,10 +104,44 @@ std::string Keeper::trouble() {
   return trouble_;
 }
 
-void Keeper::give_up(const std::string& reason) {
+// Takes the state into memory, before the files go: another process must not go on from them.
+void Keeper::give_up(const std::string& reason, std::span<const std::byte> records) noexcept {
+  const std::string error = error_of([&] {
+    compactor_.reset();
+    behind_ = load(directory_);
+    check(behind_.has_value(), "directory", directory_, "must have a state; leave it alone");
+    behind_->apply(records);
+  });
+  is_over_ = !error.empty();
+  log_.reset();
+  (void)error_of([&] { remove_files(directory_, 0); });
+  if (is_over_ || !reason.empty()) set_trouble(is_over_ ? error : reason);
+}
+
+void Keeper::resume(std::span<const std::byte> records) {
+  const std::string refused = error_of([&] { behind_->apply(records); });
+  is_over_ = !refused.empty();
+  if (is_over_) throw Error(refused);
+  if (++num_skipped_ < kMaxSkipped) return;
+  num_skipped_ = 0;
+  transport::SharedMemory::check_room(directory_, log_bytes_);
+  ++number_;
+  const std::string error = error_of([&] { begin(*behind_); });
+  if (!error.empty()) {
+    log_.reset();
+    remove_files(directory_, 0);
+    throw Error(error);
+  }
+  behind_.reset();
   const std::scoped_lock lock(mutex_);
-  trouble_ = "what the store holds will not outlive its process: " + reason;
-  remove_files(directory_, 0);
+  trouble_.clear();
+}
+
+void Keeper::set_trouble(const std::string& reason) noexcept {
+  const std::scoped_lock lock(mutex_);
+  (void)error_of(
+      [&] { trouble_ = "what the store holds will not outlive its process: " + reason; });
+  if (trouble_.empty()) trouble_ = "out of memory";
 }
 
 }  // namespace tengen::store

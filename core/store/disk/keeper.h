@@ -31,15 +31,19 @@ class Keeper {
   ~Keeper() = default;  // the files stay
 
   // Appends records: all or none of them, where the process is killed. One thread at a time; now
-  // and then it makes a file. Where there is no room the keeper gives up: it removes the files, and
-  // keeps nothing from then on.
+  // and then it makes a file. Where there is no room the keeper removes the files, which say no
+  // more how things are, and has the state in memory until a later commit finds room for it.
   void commit(std::span<const std::byte> records) noexcept;
-  // Why the keeper gave up; empty where it has not.
+  // Why nothing is kept now; empty where it is.
   std::string trouble();
 
  private:
+  void begin(const engine::State& state);
   void begin_log(uint64_t num_bytes);
-  void give_up(const std::string& reason);
+  void append(std::span<const std::byte> records);
+  void give_up(const std::string& reason, std::span<const std::byte> records) noexcept;
+  void resume(std::span<const std::byte> records);
+  void set_trouble(const std::string& reason) noexcept;
 
   const std::string directory_;
   const uint64_t log_bytes_;
@@ -48,6 +52,9 @@ class Keeper {
   uint64_t num_committed_ = 0;
   std::mutex mutex_;
   std::string trouble_;
+  std::optional<engine::State> behind_;  // while there are no files: how things are
+  uint32_t num_skipped_ = 0;             // commits since room was looked for
+  bool is_over_ = false;
   std::optional<Compactor> compactor_;
 };
 

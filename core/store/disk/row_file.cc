@@ -53,6 +53,20 @@ void RowFile::write(uint64_t row, const std::byte* from) {
   file_.write(row * row_bytes_, {from, row_bytes_});
 }
 
+bool RowFile::try_grow() {
+  uint64_t num_bytes = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    num_bytes = num_bytes_ + row_bytes_;
+  }
+  try {
+    grow_to(num_bytes);
+    return true;
+  } catch (const DiskFullError&) {
+    return false;
+  }
+}
+
 void RowFile::refuse(uint64_t row, const char* what) const {
   throw Error("store (row " + std::to_string(row) + " of " + file_.path() + " " + what +
               ") must be whole; look after the disk");
@@ -71,8 +85,8 @@ void RowFile::grow_to(uint64_t num_bytes) {
     }
     if (reason != ENOSPC) return;  // the write will fail and tell why
   }
-  throw Error("file (" + file_.path() + ") has no room: " + std::strerror(ENOSPC) +
-              "; free room in its file system");
+  throw DiskFullError("file (" + file_.path() + ") has no room: " + std::strerror(ENOSPC) +
+                      "; free room in its file system");
 #endif
 }
 

@@ -29,6 +29,8 @@ class RowFile {
   // Returns the CRC-32C of the row that was read; none where it cannot be read.
   std::optional<uint32_t> try_read(uint64_t row, std::byte* to) const;
   void write(uint64_t row, const std::byte* from);
+  // Whether the file system has room for one row more.
+  bool try_grow();
   // Blocks until rows that were written survive the loss of the host.
   void sync() const { file_.sync(); }
   // Throws the Error of a row that is not whole.

@@ -10,6 +10,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/disk/disk_file.h"
 
 namespace tengen::store {
@@ -155,7 +156,7 @@ Compactor::Compactor(std::string directory, uint64_t first, uint64_t state_bytes
       fail_(std::move(fail)),
       first_(first),
       state_bytes_(state_bytes),
-      thread_([this] { run(); }) {}
+      thread_(start_thread("a store's log", [this] { run(); })) {}
 
 Compactor::~Compactor() {
   {
@@ -184,14 +185,16 @@ void Compactor::run() {
     const uint64_t end = end_;
     num_bytes_ = 0;
     lock.unlock();
-    try {
+    const std::string error = error_of([&] {
       State state = read_state(directory_, first_);
       for (uint64_t number = first_; number < end; ++number) apply_(number, &state);
       state_bytes_ = write_state(directory_, end, state, is_synced_);
       first_ = end;
       remove_files(directory_, 0, first_);
-    } catch (const std::exception& error) {
-      return fail_(error.what());
+    });
+    if (!error.empty()) {
+      (void)error_of([&] { fail_(error); });
+      return;
     }
     lock.lock();
   }

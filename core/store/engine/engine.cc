@@ -219,32 +219,38 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
     if (entry.table->samples_allowed(num_samples) < num_samples) return false;
   }
   Streams& streams = pools_[entry.pool]->streams();
+  // What so many samples need comes first, as a batch may be larger than what memory is left.
   loan->samples.resize(num_samples);
   loan->pieces.clear();
-  entry.table->sample(loan->samples);
+  loan->pieces.reserve(num_samples);
   Lent lent;
   lent.session = session;
   lent.table = table;
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
-  for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
-  for (const Sample& sample : loan->samples) {
-    streams.hold(sample.steps);
-    streams.locate(sample.steps, &loan->pieces);
-    lent.keys.push_back(sample.key);
-    lent.steps.push_back(sample.steps);
-  }
+  if (staging != nullptr) lent.stage = Lent::Stage::kDrawn;
+  if (log_ != nullptr) log_->reserve(num_samples * (sizeof(int64_t) + sizeof(StepRange)));
+  entry.table->sample(loan->samples);
   loan->session = session;
   loan->lease = next_lease_++;
   loan->table_size = entry.table->size();
   loan->is_ready = staging == nullptr;
-  if (staging != nullptr) {
-    staging->fetch(loan->lease, loan->pieces);
-    loan->pieces.clear();
-    lent.stage = Lent::Stage::kDrawn;
-  } else {
-    note_lent(loan->lease, lent);
+  for (const Sample& sample : loan->samples) lent.keys.push_back(sample.key);
+  try {
+    for (const Sample& sample : loan->samples) streams.prefetch(sample.steps);
+    for (const Sample& sample : loan->samples) {
+      streams.hold(sample.steps);
+      lent.steps.push_back(sample.steps);
+      streams.locate(sample.steps, &loan->pieces);
+    }
+    if (staging != nullptr) staging->fetch(loan->lease, loan->pieces);
+  } catch (...) {
+    for (const StepRange& steps : lent.steps) streams.let_go(steps);
+    entry.table->give_back(lent.keys);
+    throw;
   }
+  if (staging != nullptr) loan->pieces.clear();
+  if (staging == nullptr) note_lent(loan->lease, lent);
   loans_.emplace(std::pair(session, loan->lease), std::move(lent));
   return true;
 }

@@ -169,6 +169,10 @@ class Engine {
   // now go on.
   bool loaded(uint32_t pool, uint32_t chunk, const TransferResult& result);
   bool saved(uint32_t pool, uint32_t chunk, const TransferResult& result);
+  // Says that the disk has room again, where it had none.
+  void regain_room();
+  // Says why no checkpoint can be made now; empty: one can.
+  void set_checkpoint_trouble(std::string trouble) { checkpoint_trouble_ = std::move(trouble); }
   // Begins a checkpoint of a store with a disk: complete chunks are saved to it. Returns the steps
   // that were added since the last checkpoint and are in no complete chunk; the caller must keep
   // these itself.
@@ -292,6 +296,7 @@ class Engine {
   std::unordered_map<std::string, uint32_t> open_names_;
   Loans loans_;
   uint64_t next_lease_ = 0;
+  std::string checkpoint_trouble_;
   uint64_t num_removed_ = 0;
 };
 

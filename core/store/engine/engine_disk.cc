@@ -132,11 +132,17 @@ bool Engine::saved(uint32_t pool, uint32_t chunk, const TransferResult& result) 
   return true;
 }
 
+void Engine::regain_room() {
+  disk_->regain();
+  for (uint32_t i = 0; i < num_pools(); ++i) advance(i);
+}
+
 std::string Engine::grant_waits(uint32_t writer) const {
   const Staging* const staging = pools_[writers_[writer].pool]->staging();
   if (staging != nullptr && staging->is_saving()) {
     return "writer waits: memory is full of steps that go to disk";
   }
+  if (!checkpoint_trouble_.empty()) return "writer waits: " + checkpoint_trouble_;
   const std::string& trouble = pools_[writers_[writer].pool]->slots().trouble();
   if (!trouble.empty()) return "writer waits: " + trouble;
   return "writer waits: memory is held by writers and batches on loan";

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/service/local_channel.h"
 #include "store/session/host_session.h"
 
@@ -104,16 +105,20 @@ void Gateway::remove_ended() {
 void Gateway::start(std::unique_ptr<NetSession> session) {
   const std::scoped_lock lock(mutex_);
   remove_ended();
-  auto running = std::make_unique<Running>();
+  auto& running = running_.emplace_back(std::make_unique<Running>());
   running->session = std::move(session);
-  running->thread = std::thread([this, one = running.get()] {
-    one->session->run();
-    std::unique_ptr<NetSession> over;
-    const std::scoped_lock own(mutex_);
-    // At once, as it has a descriptor and memory for batches.
-    over = std::move(one->session);
-  });
-  running_.push_back(std::move(running));
+  try {
+    running->thread = start_thread("a client", [this, one = running.get()] {
+      one->session->run();
+      std::unique_ptr<NetSession> over;
+      const std::scoped_lock own(mutex_);
+      // At once, as it has a descriptor and memory for batches.
+      over = std::move(one->session);
+    });
+  } catch (...) {
+    running_.pop_back();
+    throw;
+  }
 }
 
 }  // namespace tengen::store

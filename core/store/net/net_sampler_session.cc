@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/net/batch_parts.h"
 #include "store/net/net_session.h"
 #include "store/session/encoding.h"
@@ -23,23 +24,21 @@ class NetSamplerSession final : public NetSession {
         num_samples_(num_samples),
         batch_(parts.schema, num_samples, num_steps) {}
 
-  void run() override {
-    std::thread sender([this] { send_batches(); });
+ private:
+  // What is refused is told by the sender, behind the batch that it is sending.
+  void serve() override {
+    std::thread sender = start_thread("a sampler", [this] { send_batches(); });
     const uint64_t max_bytes = sizeof(OfLease) + num_samples_ * sizeof(double);
-    try {
+    const std::string error = error_of([&] {
       while (read_message(socket_, max_bytes, &message_) && take()) {
       }
-      end("");
-      socket_.shut_down();  // ends a send that blocks
-    } catch (const Error& error) {
-      end(error.what());
-    }
+    });
+    end_sending(error);
+    if (error.empty()) socket_.shut_down();  // ends a send that blocks
     sender.join();
-    channel_.reset();
-    linger();
   }
+  void end() noexcept override { channel_.reset(); }
 
- private:
   // False where the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
@@ -77,16 +76,15 @@ class NetSamplerSession final : public NetSession {
   }
 
   // Ends the sending of batches; the error, if there is one, is still sent.
-  void end(const std::string& error) {
+  void end_sending(std::string error) {
     const std::scoped_lock lock(mutex_);
     is_over_ = true;
-    error_ = error;
+    error_ = std::move(error);
     changed_.notify_all();
   }
 
-  void send_batches() {
-    std::string error;
-    try {
+  void send_batches() noexcept {
+    std::string error = error_of([&] {
       while (wait_until_wanted() && draw()) {
         set_being_sent(read<Batch>(reply_).lease);
         const bool is_sent = send();
@@ -94,11 +92,11 @@ class NetSamplerSession final : public NetSession {
         if (!is_sent) break;
         channel_->pop_reply();
       }
+    });
+    set_being_sent(std::nullopt);
+    if (error.empty()) {
       const std::scoped_lock lock(mutex_);
-      error = error_;
-    } catch (const Error& refused) {
-      error = refused.what();
-      set_being_sent(std::nullopt);
+      error.swap(error_);
     }
     if (!error.empty()) send_error(error);
   }

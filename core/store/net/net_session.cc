@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/thread.h"
 #include "store/session/messages.h"
 
 namespace tengen::store {
@@ -13,6 +14,13 @@ namespace {
 constexpr std::chrono::seconds kLinger{2};
 
 }  // namespace
+
+void NetSession::run() noexcept {
+  const std::string error = error_of([&] { serve(); });
+  end();
+  if (!error.empty()) send_error(error);
+  linger();
+}
 
 std::string NetSession::describe() {
   const std::scoped_lock lock(mutex_);

@@ -28,9 +28,10 @@ class NetSession {
   NetSession(int descriptor, std::string name) : socket_(descriptor), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
-  // Serves the client until it has gone, or was refused, and ends its writers and samplers. Blocks;
-  // for one thread. The other members are for any thread.
-  virtual void run() = 0;
+  // Serves the client until it has gone, or was refused, and ends its writers and samplers. What
+  // fails, for want of memory too, ends this session alone, and the client is told why. Blocks; for
+  // one thread. The other members are for any thread.
+  void run() noexcept;
   void shut_down() { socket_.shut_down(); }
   // What the session is and waits for, for people.
   std::string describe();
@@ -38,6 +39,12 @@ class NetSession {
   virtual std::optional<ReplicaStatus> replica() { return std::nullopt; }
 
  protected:
+  // Serves the client until it has gone; throws what the client is told.
+  virtual void serve() = 0;
+  // Ends the session's writers and samplers.
+  virtual void end() noexcept {}
+  // Sends the error that ends the session.
+  void send_error(const std::string& error);
   // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what the
   // session of `client`, a channel or writer, waits for. False where the other side has gone.
   template <class Client, class Attempt>
@@ -51,18 +58,15 @@ class NetSession {
   // Passes a message on, which takes effect before the call returns. False where the client has
   // gone.
   bool pass_on(Channel& channel, std::span<const std::byte> message);
-  // Sends the error that ends the session.
-  void send_error(const std::string& error);
-  // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
-  // stream, and loses an error message that is still under way.
-  void linger();
-
   // How soon a session that waits notices that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
   transport::StreamSocket socket_;
 
  private:
+  // Reads what the client still sends, for a moment: to close a socket with unread bytes breaks the
+  // stream, and loses an error message that is still under way.
+  void linger();
   bool tell_wait(const std::string& text);
 
   const std::string name_;

@@ -21,20 +21,14 @@ class NetWriterSession final : public NetSession {
                     std::move(parts.slabs), /*max_item_steps=*/0);
   }
 
-  void run() override {
+ private:
+  void serve() override {
     constexpr uint64_t max_bytes = sizeof(InsertMessage) + kMaxItems * sizeof(double);
-    try {
-      while (read_message(socket_, max_bytes, &message_) && take()) {
-      }
-      writer_.reset();
-    } catch (const Error& error) {
-      writer_.reset();
-      send_error(error.what());
-      linger();
+    while (read_message(socket_, max_bytes, &message_) && take()) {
     }
   }
+  void end() noexcept override { writer_.reset(); }
 
- private:
   // False where the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {

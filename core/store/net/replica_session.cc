@@ -64,26 +64,6 @@ class ReplicaSession final : public NetSession {
     row_ = std::make_unique<transport::SharedMemory>(transport::SharedMemory::anonymous(largest));
   }
 
-  void run() override {
-    try {
-      // The replica sends this once it has checked whose replica it is to be.
-      Shipped ready;
-      if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
-      while (!socket_.has_ended()) {
-        try {
-          if (!follow()) return;
-        } catch (const Error&) {
-          // A state may have replaced the log that was being read.
-          if (tail_.number() >= newest_state()) throw;
-          is_begun_ = false;
-        }
-      }
-    } catch (const Error& error) {
-      send_error(error.what());
-      linger();
-    }
-  }
-
   std::optional<ReplicaStatus> replica() override {
     const std::scoped_lock lock(shipped_mutex_);
     if (!shipped_) return ReplicaStatus{replica_name_, std::nullopt};
@@ -95,6 +75,21 @@ class ReplicaSession final : public NetSession {
   }
 
  private:
+  void serve() override {
+    // The replica sends this once it has checked whose replica it is to be.
+    Shipped ready;
+    if (!socket_.read(&ready, sizeof ready) || !wait_for_first()) return;
+    while (!socket_.has_ended()) {
+      try {
+        if (!follow()) return;
+      } catch (const Error&) {
+        // A state may have replaced the log that was being read.
+        if (tail_.number() >= newest_state()) throw;
+        is_begun_ = false;
+      }
+    }
+  }
+
   // Does one step; false where the replica has gone.
   bool follow() {
     if (!is_begun_ && !begin()) return false;

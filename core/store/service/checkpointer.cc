@@ -1,9 +1,12 @@
 #include "store/service/checkpointer.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/service/store.h"
 #include "store/steps/packed_steps.h"
 
@@ -18,6 +21,11 @@ constexpr std::chrono::milliseconds kSlice{100};
 
 // Bytes of records since the last checkpoint, after which the next one is made.
 constexpr uint64_t kMaxLogBytes = uint64_t{64} << 20;
+
+// How long after an attempt that failed the next one begins where nobody asks: twice as long after
+// each.
+constexpr std::chrono::milliseconds kMinPause{100};
+constexpr std::chrono::milliseconds kMaxPause{3200};
 
 void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
                engine::Log* log) {
@@ -52,7 +60,7 @@ Checkpointer::Checkpointer(Store* store, DiskTier* tier, const std::string& dire
       durability_(durability),
       interval_(interval),
       log_(directory, state),
-      thread_([this] { run(); }) {}
+      thread_(start_thread("a store's checkpoints", [this] { run(); })) {}
 
 void Checkpointer::stop() {
   {
@@ -66,11 +74,13 @@ void Checkpointer::stop() {
 
 void Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) {
   if (records.empty() && !is_wanted) return;
-  log_.append(records);
+  // The log goes on by the next attempt alone.
+  if (!log_.append(records)) is_wanted = true;
   const std::scoped_lock lock(mutex_);
   has_changed_ = true;
   num_log_bytes_ += records.size();
-  if ((!is_wanted && num_log_bytes_ < kMaxLogBytes) || is_asked_) return;
+  // After one that failed there will be another attempt.
+  if ((!is_wanted && num_log_bytes_ < kMaxLogBytes) || is_asked_ || !failure_.empty()) return;
   is_asked_ = true;
   work_.notify_all();
 }
@@ -85,12 +95,20 @@ uint64_t Checkpointer::ask() {
 bool Checkpointer::wait(uint64_t number, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto is_over = [&] {
-    return num_made_ >= number || is_stopping_ || !log_.trouble().empty();
+    return num_made_ >= number || num_failed_ >= number || is_stopping_ || log_.is_over();
   };
   if (!made_.wait_until(lock, deadline, is_over)) return false;
   if (num_made_ >= number) return true;
-  const std::string trouble = log_.trouble();
-  throw Error(trouble.empty() ? "store (closed) makes no checkpoint; open it again" : trouble);
+  if (!failure_.empty()) throw Error(failure_);
+  throw Error("store (closed) makes no checkpoint; open it again");
+}
+
+std::string Checkpointer::trouble() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_.empty()) return failure_;
+  }
+  return log_.trouble();
 }
 
 bool Checkpointer::knows(uint64_t number) {
@@ -109,36 +127,43 @@ std::optional<std::chrono::steady_clock::time_point> Checkpointer::made_at() {
 }
 
 void Checkpointer::finish() {
-  const uint64_t number = ask();
-  {
-    std::unique_lock lock(mutex_);
-    made_.wait(lock, [&] { return num_made_ >= number || !log_.trouble().empty(); });
-  }
+  (void)wait(ask(), Deadline::max());
   stop();
 }
 
 void Checkpointer::run() {
   while (wait_for_work()) {
-    try {
-      make();
-    } catch (const std::exception& error) {
-      log_.give_up(error.what());
-    }
-    if (!log_.trouble().empty()) break;
-  }
-  {
-    // Wakes the threads that wait for a checkpoint that will not be made. Under the lock, so that
-    // none of them has just tested its condition and not begun to sleep.
-    const std::scoped_lock lock(mutex_);
-    made_.notify_all();
+    end_attempt(error_of([&] { make(); }));
+    if (log_.is_over()) break;
   }
   if (!is_stopping()) store_->change([](Engine& engine) { engine.give_up_checkpoints(); });
+}
+
+// Tells who waits for a checkpoint, and writers that wait for rows.
+void Checkpointer::end_attempt(const std::string& error) {
+  bool is_news = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_stopping_) return;
+    is_news = failure_ != error;
+    if (!error.empty()) {
+      num_failed_ = num_begun_;
+      pause_ = std::clamp(2 * pause_, kMinPause, kMaxPause);
+    }
+    failure_ = error;
+  }
+  made_.notify_all();
+  if (!is_news) return;
+  if (!error.empty()) std::fprintf(stderr, "warning: %s\n", error.c_str());
+  store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(error); });
 }
 
 bool Checkpointer::wait_for_work() {
   std::unique_lock lock(mutex_);
   const auto is_work = [&] { return is_stopping_ || is_asked_; };
-  if (durability_ == Durability::kCheckpoint) {
+  if (!failure_.empty()) {
+    work_.wait_for(lock, pause_, is_work);
+  } else if (durability_ == Durability::kCheckpoint) {
     work_.wait(lock, is_work);
   } else {
     while (!work_.wait_for(lock, interval_, is_work) && !has_changed_) {
@@ -146,7 +171,7 @@ bool Checkpointer::wait_for_work() {
   }
   has_changed_ = is_asked_ = false;
   num_log_bytes_ = 0;
-  return !is_stopping_ && log_.trouble().empty();
+  return !is_stopping_;
 }
 
 void Checkpointer::make() {
@@ -154,13 +179,16 @@ void Checkpointer::make() {
   const int64_t begun_us = now_us();
   uint64_t position = 0;
   uint64_t number = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    number = ++num_begun_;
+  }
+  if (!log_.resume()) throw Error(log_.trouble());
   store_->change([&](Engine& engine) {
     engine::Log steps;
     add_steps(engine, engine.begin_checkpoint(), &steps);
     log_.append(steps.pending());
     position = log_.position();
-    const std::scoped_lock lock(mutex_);
-    number = ++num_begun_;
   });
   wait_for_disk();
   if (is_stopping()) return;
@@ -170,14 +198,16 @@ void Checkpointer::make() {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
     add_steps(engine, engine.rest_of_checkpoint(), &records);
   });
-  tier_->sync();
-  if (!log_.mark(position, begun_us, records.pending())) return;
+  const std::string unsynced = error_of([&] { tier_->sync(); });
+  // The system may have dropped rows that no later call would miss.
+  if (!unsynced.empty()) log_.give_up(unsynced);
+  if (!log_.mark(position, begun_us, records.pending())) throw Error(log_.trouble());
   {
     const std::scoped_lock lock(mutex_);
     num_made_ = number;
     made_at_ = begun_at;
+    pause_ = {};
   }
-  made_.notify_all();
   store_->change([](Engine& engine) { engine.end_checkpoint(); });
 }
 

@@ -55,15 +55,18 @@ class Checkpointer {
   // Whether ask() may have returned this number.
   bool knows(uint64_t number);
   // Blocks until the checkpoint of this number is made; false where the deadline passes first.
-  // Throws Error where it will never be made.
+  // Throws Error where an attempt to make it has failed. Others follow, so that a later one may
+  // have made it.
   bool wait(uint64_t number, Deadline deadline);
   uint64_t num_made();
   // When the last checkpoint began; none where there was none.
   std::optional<std::chrono::steady_clock::time_point> made_at();
-  std::string trouble() { return log_.trouble(); }
+  // Why the last attempt failed, or the next one would; empty: neither.
+  std::string trouble();
   DurableLog& log() { return log_; }
 
-  // Makes a last checkpoint, if it can, and ends the thread.
+  // Makes a last checkpoint, and ends the thread. Throws Error where it cannot be made; then the
+  // thread goes on, and another call may succeed.
   void finish();
   // Ends the thread without a last checkpoint. Idempotent.
   void stop();
@@ -72,6 +75,7 @@ class Checkpointer {
   void run();
   bool wait_for_work();
   void make();
+  void end_attempt(const std::string& error);
   void wait_for_disk();
   bool is_stopping();
 
@@ -88,7 +92,10 @@ class Checkpointer {
   bool is_asked_ = false;
   bool is_stopping_ = false;
   uint64_t num_begun_ = 0;
-  uint64_t num_made_ = 0;  // checkpoints up to this number are made
+  uint64_t num_made_ = 0;               // checkpoints up to this number are made
+  uint64_t num_failed_ = 0;             // the last one that could not be made; later ones may be
+  std::string failure_;                 // why the last attempt failed; empty: it did not
+  std::chrono::milliseconds pause_{0};  // before the next attempt
   std::optional<std::chrono::steady_clock::time_point> made_at_;
   std::thread thread_;
 };

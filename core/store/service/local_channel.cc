@@ -9,8 +9,7 @@ namespace tengen::store {
 using engine::Engine;
 
 LocalChannel::~LocalChannel() {
-  if (is_forked()) return;
-  store_->change_in_steps([&](Engine& engine) { return engine.end_session(id_); });
+  if (!is_forked()) store_->end_session(id_);
 }
 
 bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
@@ -68,7 +67,7 @@ std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {
       Progress progress = Progress::kNone;
       try {
         progress = served_->answer(engine, *this);
-      } catch (const Error&) {
+      } catch (...) {
         refused = std::current_exception();  // passed on, as other threads must be woken first
       }
       return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
@@ -84,7 +83,13 @@ std::span<const std::byte> LocalChannel::peek_reply() {
 }
 
 bool LocalChannel::wait_for_all(Deadline deadline) {
-  return inserts_end_ == 0 || store_->checkpointer()->wait(inserts_end_, deadline);
+  if (inserts_end_ == 0) return true;
+  try {
+    return store_->checkpointer()->wait(inserts_end_, deadline);
+  } catch (const Error&) {
+    inserts_end_ = store_->checkpointer()->ask();  // for the next call
+    throw;
+  }
 }
 
 std::string LocalChannel::waits() {

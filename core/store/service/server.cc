@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "transport/process.h"
 
 namespace tengen::store {
@@ -43,7 +44,13 @@ Server::Server(Store* store, const std::map<uint32_t, engine::SavedSession>& res
   store_->set_listener([this] {
     if (is_asleep_.load()) ring();
   });
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = start_thread("a store's server", [this] { run(); });
+  } catch (...) {
+    store_->set_listener({});
+    for (const int end : bell_) ::close(end);
+    throw;
+  }
 }
 
 Server::~Server() {
@@ -52,7 +59,7 @@ Server::~Server() {
   thread_.join();
   store_->set_listener({});
   for (auto* const sessions : {&sessions_, &ending_}) {
-    for (const auto& session : *sessions) end_session(session->id());
+    for (const auto& session : *sessions) store_->end_session(session->id());
     sessions->clear();
   }
   for (const int end : bell_) ::close(end);
@@ -92,8 +99,8 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
     session->attach(descriptor);
     const std::scoped_lock lock(mutex_);
     sessions_.push_back(std::move(session));
-  } catch (const Error&) {
-    end_session(id);
+  } catch (...) {
+    store_->end_session(id);
     throw;
   }
   ring();
@@ -179,13 +186,17 @@ void Server::ring() {
   (void)!::write(bell_[1], &bell, 1);  // a full pipe wakes the thread too
 }
 
-void Server::run() {
+void Server::run() noexcept {
   while (!is_stopping_) {
-    if (!serve_once()) {
-      sleep();
-    } else if (has_steps_) {
-      Store::let_others();
-    }
+    const std::string error = error_of([&] {
+      if (!serve_once()) {
+        sleep();
+      } else if (has_steps_) {
+        Store::let_others();
+      }
+    });
+    // For want of memory; clients wait until there is some.
+    if (!error.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(kAgainMs));
   }
 }
 
@@ -228,10 +239,6 @@ bool Server::is_sync() const {
 // The number of the checkpoint that a writer's flush waits for; 0: none.
 uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
-}
-
-void Server::end_session(engine::SessionId id) {
-  store_->change_in_steps([&](Engine& engine) { return engine.end_session(id); });
 }
 
 // Applies what a client sent before it went, as far as possible, and then ends its session. A

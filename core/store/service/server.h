@@ -53,9 +53,8 @@ class Server {
   uint64_t promise(const HostSession& session);
   void resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed);
   bool end_absent_clients();
-  void run();
+  void run() noexcept;
   bool serve_once();
-  void end_session(engine::SessionId id);
   void end_those_that_are_over();
   void sleep();
   bool may_nap();

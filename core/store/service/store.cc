@@ -16,6 +16,8 @@ using engine::Engine;
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
+// How long what must be done waits for memory before it tries again.
+constexpr std::chrono::milliseconds kForMemory{50};
 
 }  // namespace
 
@@ -48,7 +50,9 @@ engine::Disk* Store::make_disk() {
     });
   };
   // Files that no later process can go on from need no names.
-  tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell);
+  tier_ =
+      std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
+                                 [this] { change([](Engine& engine) { engine.regain_room(); }); });
   disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
   return &*disk_;
 }
@@ -58,9 +62,9 @@ Resumed Store::keep(bool goes_on) {
   const bool has_checkpoints = disk_config_.durability != Durability::kNone;
   Resumed resumed;
   std::optional<engine::State> state;
-  if (goes_on) {
-    state = Keeper::load(directory_);
-  } else if (has_checkpoints && (state = DurableLog::load(disk_config_.directory))) {
+  if (goes_on) state = Keeper::load(directory_);
+  // A keeper that had no room has left nothing.
+  if (!state && has_checkpoints && (state = DurableLog::load(disk_config_.directory))) {
     std::vector<const engine::Schema*> schemas;
     for (uint32_t i = 0; i < engine_.num_pools(); ++i) schemas.push_back(&engine_.pool(i).schema());
     std::vector<uint32_t> num_promised;
@@ -121,14 +125,24 @@ std::string Store::trouble() {
 void Store::close() {
   {
     const std::scoped_lock lock(mutex_);
-    if (is_closed_) return;
+    if (is_finished_) return;
     // Closed first, so that nobody is told of a change that the last checkpoint lacks.
     is_closed_ = true;
     const Changed changed(this);
   }
-  if (!checkpointer_) return;
-  checkpointer_->finish();
-  if (const std::string reason = checkpointer_->trouble(); !reason.empty()) throw Error(reason);
+  if (checkpointer_) checkpointer_->finish();
+  const std::scoped_lock lock(mutex_);
+  is_finished_ = true;
+}
+
+void Store::end_session(engine::SessionId id) noexcept {
+  while (true) {
+    try {
+      return change_in_steps([&](Engine& engine) { return engine.end_session(id); });
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kForMemory);
+    }
+  }
 }
 
 void Store::set_listener(std::function<void()> listener) {
@@ -139,6 +153,7 @@ void Store::set_listener(std::function<void()> listener) {
 void Store::check_open() const {
   const std::string name = directory_.empty() ? "of this process" : directory_;
   if (is_closed_) throw Error("store (" + name + ") is closed; open it again");
+  Steady::check_reserve();
 }
 
 Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,

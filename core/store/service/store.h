@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/steady.h"
 #include "store/clients/sampler_port.h"
 #include "store/clients/slab_map.h"
 #include "store/clients/writer.h"
@@ -77,14 +78,16 @@ class Store {
   template <class F>
   auto change(F&& f) {
     const std::scoped_lock lock(mutex_);
+    const Steady steady;
     const Changed changed(this);
     return f(engine_);
   }
-  // The same for a client. Throws Error once the store is closed.
+  // The same for a client. Throws Error once the store is closed, and while memory is used up.
   template <class F>
   auto change_open(F&& f) {
     const std::scoped_lock lock(mutex_);
     check_open();
+    const Steady steady;
     const Changed changed(this);
     return f(engine_);
   }
@@ -92,13 +95,18 @@ class Store {
   template <class F>
   Progress try_change(F&& attempt) {
     const std::scoped_lock lock(mutex_);
+    const Steady steady;
     return attempt_once(attempt);
   }
-  // The same for clients; once the store is closed nothing is changed.
+  // The same for clients; once the store is closed nothing is changed. Throws Error while memory is
+  // used up.
   template <class F>
   Progress try_change_open(F&& attempt) {
     const std::scoped_lock lock(mutex_);
-    return is_closed_ ? Progress::kNone : attempt_once(attempt);
+    if (is_closed_) return Progress::kNone;
+    Steady::check_reserve();
+    const Steady steady;
+    return attempt_once(attempt);
   }
   // Changes the engine by many calls of `step`, until that returns false; other threads have their
   // turn between them.
@@ -108,10 +116,12 @@ class Store {
   }
   // Calls `attempt` until it returns kDone: again at once after kSome, and after kNone when another
   // thread has changed something. False where the deadline passes first. Throws Error once the
-  // store is closed. `also_closed`, for the store's own threads: goes on when the store is closed.
+  // store is closed, and while memory is used up. `also_closed`, for the store's own threads: goes
+  // on then too.
   template <class F>
   bool change_when(Deadline deadline, F&& attempt, bool also_closed = false) {
     std::unique_lock lock(mutex_);
+    const Steady steady;
     bool in_time = true;
     while (true) {
       if (!also_closed) check_open();
@@ -132,6 +142,9 @@ class Store {
   // Sleeps just long enough for a waiting thread to get the lock, for a thread that takes it again
   // and again.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+  // Ends a session of this process's, whatever memory there is.
+  void end_session(engine::SessionId id) noexcept;
 
   // Closes the store: every waiting and later call of a client throws Error. Then makes a last
   // checkpoint, where the store makes checkpoints. Throws Error where that fails. Idempotent.
@@ -200,6 +213,7 @@ class Store {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::function<void()> listener_;
   bool is_closed_ = false;
+  bool is_finished_ = false;  // and the last checkpoint is made
 };
 
 }  // namespace tengen::store

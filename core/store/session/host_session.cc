@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/owned.h"
+#include "base/thread.h"
 #include "store/session/encoding.h"
 
 namespace tengen::store {
@@ -53,14 +55,20 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
 HostSession::~HostSession() {
   header_->is_over.store(1);
   ::unlink(memory_.path().c_str());
+  disown_descriptor(descriptor_);
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void HostSession::attach(int descriptor) {
+  descriptor_ = descriptor;
+  own_descriptor(descriptor);
 }
 
 Progress HostSession::serve(Engine& engine) {
   try {
     return serve_all(engine);
-  } catch (const Error& error) {
-    refuse(error.what());
+  } catch (...) {
+    refuse(message_of(std::current_exception()));
     return Progress::kDone;
   }
 }

@@ -29,7 +29,7 @@ class HostSession final : private Outbox {
   ~HostSession() override;
 
   // Takes over the client's connected socket.
-  void attach(int descriptor) { descriptor_ = descriptor; }
+  void attach(int descriptor);
   int descriptor() const { return descriptor_; }  // -1: the client has not come back yet
   engine::SessionId id() const { return id_; }
   const SessionRecord& record() const { return record_; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/owned.h"
 #include "store/session/encoding.h"
 
 namespace tengen::store {
@@ -30,11 +31,15 @@ RingChannel::RingChannel(const SessionAddress& address)
       replies_(address.layout.replies(memory_.data())) {
   check(header_->version.load() == kRingVersion, "session", address.memory_path,
         "must be of the same version of tengen; install one version everywhere");
+  own_descriptor(descriptor_);
   header_->is_taken.store(1);
 }
 
-RingChannel::~RingChannel() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+RingChannel::~RingChannel() { close_socket(); }
+
+void RingChannel::close_socket() {
+  disown_descriptor(descriptor_);
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 bool RingChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
@@ -115,9 +120,10 @@ bool RingChannel::sleep(Deadline deadline) {
 // Tries once, and then sleeps for a moment.
 void RingChannel::look_for_server(Deadline deadline) {
   check_error();
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  close_socket();
   const auto now = std::chrono::steady_clock::now();
   if (header_->is_over.load() == 0) descriptor_ = reconnect_();
+  own_descriptor(descriptor_);
   if (descriptor_ >= 0) {
     gone_since_.reset();
   } else if (header_->is_over.load() != 0 || now - *gone_since_ >= patience_) {

@@ -49,6 +49,7 @@ class RingChannel final : public Channel {
   std::string waits() override { return read_reason(*header_); }
 
  private:
+  void close_socket();
   std::byte* reserve(uint32_t num_bytes, Deadline deadline);
   template <class Ready>
   bool wait_until(Deadline deadline, Ready&& ready);

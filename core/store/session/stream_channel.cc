@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/session/encoding.h"
 
 namespace tengen::store {
@@ -33,7 +34,7 @@ StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
       num_samples_(num_samples),
       batch_bytes_(batch_bytes),
       arena_(batch_bytes),
-      receiver_([this] { receive(); }) {}
+      receiver_(start_thread("a connection to " + name_, [this] { receive(); })) {}
 
 StreamChannel::~StreamChannel() {
   if (is_forked()) {
@@ -135,17 +136,14 @@ std::string StreamChannel::waits() {
   return waits_;
 }
 
-void StreamChannel::receive() {
-  std::string error;
-  try {
+void StreamChannel::receive() noexcept {
+  std::string error = error_of([&] {
     while (receive_one()) {
     }
-  } catch (const Error& refused) {
-    error = refused.what();
-  }
+  });
   {
     const std::scoped_lock lock(mutex_);
-    error_ = error;
+    error_ = std::move(error);
     is_over_ = true;
     changed_.notify_all();
   }

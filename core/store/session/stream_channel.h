@@ -48,7 +48,7 @@ class StreamChannel final : public Channel {
   };
 
   bool wait_for_room(Deadline deadline) const;
-  void receive();
+  void receive() noexcept;
   bool receive_one();
   [[noreturn]] void throw_end();
 

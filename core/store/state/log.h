@@ -2,6 +2,7 @@
 // What happened to an engine, as records in the order in which it happened. A State is made from
 // them.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -213,6 +214,12 @@ class Log {
     to = put(to, std::as_bytes(std::span(&head, 1)));
     to = put(to, std::as_bytes(std::span(&event, 1)));
     ((to = put(to, std::as_bytes(tails))), ...);
+  }
+
+  // Sees to it that add() of tails of so many bytes needs no more memory.
+  void reserve(size_t num_bytes) {
+    const size_t needed = bytes_.size() + num_bytes + 256;
+    if (needed > bytes_.capacity()) bytes_.reserve(std::max(needed, 2 * bytes_.capacity()));
   }
 
   std::span<const std::byte> pending() const { return bytes_; }

@@ -88,7 +88,10 @@ uint32_t Residence::take_place() {
   }
   if (has_new_place()) {
     disk_->add(slots_->slot_bytes());
-    return num_places_++;
+    if (short_places_.empty()) return num_places_++;
+    const uint32_t place = short_places_.back();
+    short_places_.pop_back();
+    return place;
   }
   const uint32_t place = frozen_.front().place;
   frozen_.pop_front();
@@ -108,7 +111,8 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
   Cell& cell = cells_[chunk];
   const bool is_good = result.error.empty();
   if (!is_good) {
-    // The place may be bad, so it is not used again.
+    // Otherwise the place may be bad, so it is not used again.
+    if (result.is_shortage) short_places_.push_back(cell.place);
     cell.place = kNowhere;
     disk_->give_up(slots_->slot_bytes());
   }

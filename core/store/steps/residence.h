@@ -150,6 +150,7 @@ class Residence {
   std::vector<uint32_t> free_cells_;
   uint32_t num_places_ = 0;
   std::vector<uint32_t> free_places_;
+  std::vector<uint32_t> short_places_;  // for which the disk had no room
   struct Frozen {
     uint32_t place;
     uint32_t checkpoint;  // how many checkpoints had begun when the place was freed

@@ -31,7 +31,14 @@ std::optional<uint32_t> Staging::begin_chunk() {
 
 void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
   Pins& pins = fetches_[lease];
-  for (const Piece& piece : pieces) pins.chunks.push_back(piece.slot);
+  try {
+    pins.chunks.reserve(pieces.size());
+    for (const Piece& piece : pieces) pins.chunks.push_back(piece.slot);
+    missing_.reserve(pieces.size());
+  } catch (...) {
+    fetches_.erase(lease);
+    throw;
+  }
   if (!start_fetch(lease, pins)) queued_ = lease;
 }
 

@@ -19,8 +19,9 @@ struct Transfer {
 
 // How a transfer ended.
 struct TransferResult {
-  std::string error;      // empty: it succeeded
-  uint32_t checksum = 0;  // of a row that was written
+  std::string error;         // empty: it succeeded
+  uint32_t checksum = 0;     // of a row that was written
+  bool is_shortage = false;  // whether the same row can be written once there is room
 };
 
 // Copies rows, any number at a time, but only after the log holds the changes that led to a
@@ -45,6 +46,7 @@ class Disk {
   // other room.
   Disk(Tier* tier, uint64_t budget_bytes, bool refuses_damage = false, bool has_checkpoints = false)
       : tier_(tier),
+        all_bytes_(budget_bytes),
         budget_bytes_(budget_bytes),
         refuses_damage_(refuses_damage),
         has_checkpoints_(has_checkpoints),
@@ -61,14 +63,17 @@ class Disk {
   bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
   // Says that a row could not be written: it is given up, and the disk takes no more rows than it
-  // has now.
+  // has now, until regain().
   void give_up(uint64_t row_bytes) {
     used_bytes_ -= row_bytes;
     budget_bytes_ = used_bytes_;
   }
+  // Says that there is room again.
+  void regain() { budget_bytes_ = all_bytes_; }
 
  private:
   Tier* const tier_;
+  const uint64_t all_bytes_;  // the budget where the file system has so much
   uint64_t budget_bytes_;
   const bool refuses_damage_;
   const bool has_checkpoints_;

@@ -76,10 +76,11 @@ int64_t Table::insert(const NewItem& item) {
 }
 
 void Table::sample(std::span<Sample> out) {
+  if (config_.max_times_sampled == 0)
+    draws_.resize(out.size());  // which may fail, so it comes first
   Rng rng = next_rng();
   limiter_.sample(out.size());
   if (config_.max_times_sampled == 0) {
-    draws_.resize(out.size());
     sampler_->draw_batch(rng, draws_);
     // Each is a line of memory that nobody has read lately.
     for (const Draw& draw : draws_) __builtin_prefetch(&items_[draw.slot], 1);

@@ -1,7 +1,8 @@
 """One writer at a time: an advisory lock that dies with its process.
 
 The lock is ``flock`` on a file that holds the owner's process number. The kernel
-releases it when the process ends, however it ends, so that no lock is ever stale. POSIX
+releases it when the process ends, however it ends, so that no lock is ever stale: a
+process that the owner forks, such as one of an environment, has no part in it. POSIX
 only. Hosts that share a filesystem need one whose locks hold between hosts, as those of
 NFS 4, Lustre with ``-o flock`` and CephFS do; ``check_held`` detects if they do not.
 """
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run.publish import storage_error
 
@@ -46,17 +48,19 @@ class WriterLock:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise storage_error(path, error) from error
+        # First, as others may fork meanwhile: a lock lives on in who has its file open.
+        _core.own_descriptor(self._descriptor)
         try:
             _take(self._descriptor, wait)
         except BlockingIOError:
             owner = _owner(self._descriptor)
-            os.close(self._descriptor)
+            self.release()
             raise UsageError(
                 f"folder ({guarded}) is in use by process {owner}; "
                 f"wait for it, stop it with tengen stop, or name another folder"
             ) from None
         except OSError as error:
-            os.close(self._descriptor)
+            self.release()
             raise RunError(
                 f"lock ({path}) cannot be taken, {os_reason(error)}; use a filesystem "
                 f"that has locks, or mount it with them"
@@ -89,6 +93,7 @@ class WriterLock:
     def release(self) -> None:
         """Releases the lock. A second call does nothing."""
         if self._descriptor >= 0:
+            _core.disown_descriptor(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -14,11 +14,12 @@ import uvicorn
 
 from tengen.errors import UsageError, os_reason
 from tengen.serve.app import Application
+from tengen.serve.connections import Connection
+from tengen.transport import OwnedSocket
 
 __all__ = ["Server", "bind", "is_loopback"]
 
 _BACKLOG = 128
-_MAX_CONNECTIONS = 256
 _END_S = 2
 
 
@@ -52,7 +53,7 @@ def bind(host: str, port: int) -> socket.socket:
             f"address ({host}:{port}) cannot be listened on, {os_reason(error)}; "
             f"choose another --port or --host"
         ) from error
-    return listener
+    return OwnedSocket(listener)
 
 
 class Server(uvicorn.Server):
@@ -73,7 +74,7 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 date_header=False,
-                limit_concurrency=_MAX_CONNECTIONS,
+                http=Connection,
                 timeout_graceful_shutdown=_END_S,
             )
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.config import check, check_whole
+from tengen.errors import RunError
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import RemoteBackend
@@ -315,7 +316,8 @@ class Store(Closable):
         Calls of other threads that wait for the store raise UsageError.
 
         With ``durability`` the store refuses further inserts and makes a last
-        checkpoint.
+        checkpoint. Where that fails, the folders stay this store's: free room, and call
+        `close` again.
 
         Raises:
             RunError: The last checkpoint could not be made.
@@ -336,8 +338,11 @@ class Store(Closable):
             table.close()
         try:
             self._backend.close()
-        finally:
-            self._end_servers(is_kept)
+        except RunError:
+            if is_kept:
+                self._end_servers(is_kept)
+            raise
+        self._end_servers(is_kept)
 
     def _end_servers(self, is_kept: bool) -> None:
         while self._servers:

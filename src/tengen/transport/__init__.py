@@ -34,6 +34,7 @@ from tengen.transport.folder import SOCKET_NAME, HostFolder
 from tengen.transport.folder_lock import LOCK_NAME, FolderLock
 from tengen.transport.lines import NoAnswer, ServiceFull
 from tengen.transport.listener import Listener, NetDoor, listen_on
+from tengen.transport.owned import OwnedSocket
 from tengen.transport.server import Server
 from tengen.transport.service import RESUME, Dialect, Message, Service
 from tengen.transport.tls import fingerprint_of
@@ -51,6 +52,7 @@ __all__ = [
     "NetAddress",
     "NetDoor",
     "NoAnswer",
+    "OwnedSocket",
     "Server",
     "Service",
     "ServiceFull",

@@ -14,6 +14,7 @@ from tengen.errors import UsageError
 from tengen.transport.address import NetAddress, is_loopback, is_net, keep_alive
 from tengen.transport.folder import SOCKET_NAME, check_own_folder
 from tengen.transport.lines import NoAnswer, answer_of, read_line, send_line
+from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect, Message
 from tengen.transport.tls import client_tls
 
@@ -167,8 +168,10 @@ class Client:
 
     def _connect_net(self, until: float) -> socket.socket:
         until = min(until, time.monotonic() + _CONNECT_S)
-        connection = socket.create_connection(
-            (self._address.host, self._address.port), until - time.monotonic()
+        connection: socket.socket = OwnedSocket(
+            socket.create_connection(
+                (self._address.host, self._address.port), until - time.monotonic()
+            )
         )
         try:
             keep_alive(connection)
@@ -192,7 +195,7 @@ class Client:
 def _connect_host(folder: Path, until: float) -> socket.socket:
     # Each time: once a server's folder is gone, anybody may have its name.
     check_own_folder("directory", folder)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = OwnedSocket(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     connection.settimeout(max(0.001, until - time.monotonic()))
     while True:
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.transport.folder_lock import FolderLock
 from tengen.transport.listener import Listener
+from tengen.transport.owned import OwnedSocket
 
 __all__ = ["SOCKET_NAME", "HostFolder", "check_own_folder"]
 
@@ -63,7 +64,7 @@ class HostFolder:
         except BaseException:
             bound.close()
             raise
-        return Listener(bound, str(self.path))
+        return Listener(OwnedSocket(bound), str(self.path))
 
     def remove(self) -> None:
         """Removes the folder. Idempotent."""

@@ -32,9 +32,9 @@ class FolderLock:
     def __init__(
         self, service: str, name: str, directory: Path, own: tuple[str, ...]
     ) -> None:
+        self._descriptor: int | None = None  # while the folder is this one's
         # Whatever links lead there, a folder is one.
         self._path = Path(os.path.realpath(directory))
-        self._descriptor: int | None = None  # while the folder is this one's
         try:
             self._path.mkdir(mode=0o700, exist_ok=True)
             names = [path.name for path in self._path.iterdir()]
@@ -59,6 +59,9 @@ class FolderLock:
             raise _running(service, name, directory) from None
         _claimed.add(self._path)
         self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        self.leave()
 
     def leave(self) -> None:
         """Lets the next holder have the folder. Idempotent."""

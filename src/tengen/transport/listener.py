@@ -10,6 +10,7 @@ from pathlib import Path
 from tengen.errors import UsageError, os_reason
 from tengen.transport.address import NetAddress, is_loopback, keep_alive
 from tengen.transport.lines import read_line
+from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect
 from tengen.transport.tls import Tls, server_tls
 
@@ -123,7 +124,7 @@ def listen_on(
             f"address"
         ) from error
     taken = str(NetAddress(address.host, bound.getsockname()[1]))
-    return Listener(bound, taken, token, tls)
+    return Listener(OwnedSocket(bound), taken, token, tls)
 
 
 def check_hello(

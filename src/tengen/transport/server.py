@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tengen import _core
-from tengen.errors import RunError, TengenError, UsageError
+from tengen.errors import RunError, TengenError, UsageError, os_reason
 from tengen.transport.lines import ServiceFull, error_answer, read_line, send_line
 from tengen.transport.listener import Listener
 from tengen.transport.places import Places
@@ -87,7 +87,7 @@ class Server:
         while not self._is_closing.is_set():
             try:
                 connection, address = self._listener.bound.accept()
-            except OSError:
+            except (OSError, MemoryError):
                 self._is_closing.wait(_PAUSE_S)
                 continue
             # A socket of this host has no address.
@@ -95,15 +95,14 @@ class Server:
             if not self._hellos.take(peer):
                 self._turn_away(connection)
                 continue
-            hello = threading.Thread(
-                target=self._receive,
-                args=(connection, peer),
-                name=f"{self._name}-hello",
-                daemon=True,
-            )
             try:
-                hello.start()
-            except RuntimeError:  # no thread to be had
+                threading.Thread(
+                    target=self._receive,
+                    args=(connection, peer),
+                    name=f"{self._name}-hello",
+                    daemon=True,
+                ).start()
+            except (RuntimeError, MemoryError):  # no thread to be had
                 self._hellos.leave(peer)
                 connection.close()
                 self._is_closing.wait(_PAUSE_S)
@@ -136,6 +135,8 @@ class Server:
             _send_away(connection, _late(what, limit_s))
         except TengenError as error:
             _send_away(connection, error)
+        except MemoryError:
+            _send_away(connection, _short(self._name))
         except OSError:
             pass
         finally:
@@ -161,6 +162,8 @@ class Server:
             _try_send(connection, error)
         except OSError:
             raise
+        except MemoryError:
+            _try_send(connection, _short(self._name))
         except Exception as error:
             # Whatever a message has brought about: its sender is not left waiting.
             wrong = UsageError(
@@ -173,7 +176,13 @@ class Server:
         if kind != RESUME:  # which was let in before
             _check_descriptors(connection, self._name)
         with self._while_open(kind):
-            answer = self._service.sessions[kind](connection, message)
+            try:
+                answer = self._service.sessions[kind](connection, message)
+            except OSError as error:
+                raise RunError(
+                    f"session (of this client) cannot be opened: {os_reason(error)}; "
+                    f"close others, or raise the server's ulimit -n"
+                ) from error
         send_line(connection, {"answer": answer})
         connection.close()
 
@@ -217,6 +226,13 @@ def _check_descriptors(connection: socket.socket, service: str) -> None:
 
 def _unknown(kind: object) -> UsageError:
     return UsageError(f"ask ({kind}) must be known; install the same tengen")
+
+
+def _short(service: str) -> RunError:
+    return RunError(
+        f"memory (of the {service}'s process) is used up; ask for less at once, close "
+        f"other clients, or raise its ulimit -v"
+    )
 
 
 def _full(service: str, what: str, most: int) -> ServiceFull:

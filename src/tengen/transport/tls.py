@@ -14,10 +14,12 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
+from tengen.transport.owned import OwnedSocket
 
 __all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
 
@@ -179,11 +181,31 @@ def _shake_hands(
 
 def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
     """Starts the thread that carries bytes, and returns the plain end."""
-    ours, theirs = socket.socketpair()
-    threading.Thread(
+    ours, theirs = (OwnedSocket(end) for end in socket.socketpair())
+    carrier = threading.Thread(
         target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
-    ).start()
+    )
+    try:
+        carrier.start()
+    except RuntimeError as error:
+        for one in (tls, ours, theirs):
+            one.close()
+        raise RunError(
+            f"thread (of {service}'s TLS) cannot be started; close other clients, or "
+            f"raise ulimit -u"
+        ) from error
     return ours
+
+
+@contextlib.contextmanager
+def _owned(tls: ssl.SSLSocket) -> Iterator[None]:
+    """Keeps a forked process out of a connection, and closes it; see `OwnedSocket`."""
+    with tls:
+        _core.own_descriptor(tls.fileno())
+        try:
+            yield
+        finally:
+            _core.disown_descriptor(tls.fileno())
 
 
 class _Way:
@@ -241,7 +263,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     # Set once the plain end was closed for good, and not for one direction: then a peer
     # that neither takes what is left nor goes must not keep the thread.
     until: float | None = None
-    with tls, plain:
+    with _owned(tls), plain:
         while not (out.is_over and (back.is_over or until is not None)):
             moved = out.move() | back.move()
             if until is not None and time.monotonic() > until:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
+import signal
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +63,56 @@ def test_a_full_disk_leaves_the_lock_to_the_next_try(
         lock.check_held()
         with pytest.raises(UsageError, match=f"in use by process {os.getpid()} on"):
             WriterLock(tmp_path / "a", tmp_path)
+
+
+def _fork_of_python() -> int:
+    return os.fork()
+
+
+def _fork_of_c() -> int:
+    """As a simulator forks: no hook of Python's runs."""
+    pid: int = ctypes.CDLL(None).fork()
+    return pid
+
+
+@pytest.mark.parametrize("fork", [_fork_of_python, _fork_of_c])
+def test_a_lock_does_not_live_on_in_what_its_holder_forked(
+    tmp_path: Path, fork: Callable[[], int]
+) -> None:
+    read_end, write_end = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        lock = WriterLock(tmp_path / "a", tmp_path)
+        child = fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+        os.write(write_end, b"%d\n" % child)
+        lock.check_held()
+        signal.pause()
+        os._exit(0)
+    with os.fdopen(read_end) as pipe:
+        child = int(pipe.readline())
+    os.close(write_end)
+    try:
+        assert lock_holder(tmp_path / "a") == f"{holder} on {socket.gethostname()}"
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
+        os.kill(child, 0)
+        assert lock_holder(tmp_path / "a") is None
+        WriterLock(tmp_path / "a", tmp_path).release()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(
+    tmp_path: Path,
+) -> None:
+    with WriterLock(tmp_path / "a", tmp_path) as lock:
+        child = os.fork()
+        if child == 0:
+            lock.release()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert lock_holder(tmp_path / "a") is not None
+    assert lock_holder(tmp_path / "a") is None

@@ -285,6 +285,37 @@ def test_a_file_system_without_room_does_too(folder):
     assert run.stdout == "served on\n", run.stderr
 
 
+AGAIN = """
+import resource, sys, time
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_store_disk import CHUNK, cold_store, fill, table_of
+resource.setrlimit(resource.RLIMIT_FSIZE, (30 * CHUNK, resource.RLIM_INFINITY))
+with cold_store(Path(sys.argv[1]), table_of()) as store:
+    fill(store, 300)
+    told = store.table("t").describe()
+    assert "cannot be written" in told["trouble"], told
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    while "trouble" in store.table("t").describe():
+        time.sleep(0.05)
+    before = store.table("t").describe()["num_items"]
+    fill(store, 300)
+    assert store.table("t").describe()["num_items"] == before + 300
+print("used")
+"""
+
+
+def test_a_disk_that_has_room_again_is_used(folder):
+    run = subprocess.run(
+        [sys.executable, "-c", AGAIN, str(folder), str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.stdout == "used\n", run.stderr
+
+
 def test_a_batch_waits_for_memory_that_others_hold(folder):
     with cold_store(folder, table_of(), slots=8) as store:
         fill(store, 100)

@@ -1,0 +1,15 @@
+#pragma once
+// Descriptors that mean ownership: a lock, a listening socket, a connection whose end tells the
+// other side that this process has gone. A process that this one forks has no part in them, or they
+// would live on in it: an environment may fork a process that outlives its parent.
+
+namespace tengen {
+
+// From here on a forked process has /dev/null under this number, whoever calls fork(): Python, C, a
+// library. Not where a process is made by clone() without fork() and does not exec; descriptors are
+// CLOEXEC besides. Thread-safe. Does nothing below 0, and for numbers beyond a million.
+void own_descriptor(int descriptor);
+// Says that the descriptor is closed next. Does nothing for one that is not owned.
+void disown_descriptor(int descriptor);
+
+}  // namespace tengen

@@ -1,0 +1,85 @@
+"""Connections of the server: silent ones keep nobody out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["Connection"]
+
+_MAX_CONNECTIONS = 256
+_REQUEST_S = 20.0
+"""Seconds for a whole request, from the connection or its first byte on."""
+_FULL = b"server (full) answers as many requests as it can; try again\n"
+
+
+class Connection(H11Protocol):
+    """A connection that must send whole requests in time.
+
+    Where there are too many connections, the one that has been without a request for
+    longest is closed for a new one. What is being answered is never closed: the guard
+    behind it answers those who may not ask at once, so only clients that it lets in
+    can hold connections for long.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+    _idle_since: float = 0.0
+
+    def connection_made(  # type: ignore[override]
+        self, transport: asyncio.Transport
+    ) -> None:
+        """Begins; makes room where there are too many."""
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._begin_request()
+        if len(self.connections) <= _MAX_CONNECTIONS:
+            return
+        idle = [
+            one
+            for one in self.connections
+            if isinstance(one, Connection) and one is not self and one._is_idle
+        ]
+        if idle:
+            min(idle, key=lambda one: one._idle_since)._end()
+            return
+        head = f"HTTP/1.1 503 Service Unavailable\r\nContent-Length: {len(_FULL)}\r\n"
+        transport.write(f"{head}Connection: close\r\n\r\n".encode() + _FULL)
+        transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends."""
+        self._end_request()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Takes bytes of a request."""
+        if self._late is None and self._is_idle:
+            self._begin_request()
+        super().data_received(data)
+        if not self._is_idle and not self.cycle.more_body:
+            self._end_request()
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request."""
+        self._end_request()
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _begin_request(self) -> None:
+        self._late = self.loop.call_later(_REQUEST_S, self._end)
+
+    def _end_request(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _end(self) -> None:
+        # Forgotten at once, as the loop may take its time to close it.
+        self.connections.discard(self)
+        self._end_request()
+        self.transport.close()

@@ -1,0 +1,401 @@
+"""A store whose machine runs out of things, again and again.
+
+``limits_storm.py storm FOLDER FAULTS SEED [KIND ...]`` mounts small file systems in
+FOLDER for the kinds ``disk`` and ``shm``, so it runs in a mount namespace of its own;
+``limits_storm.py serve FOLDER DURABILITY`` is the store's process. After each fault
+every byte of every item that was acknowledged is compared with what its number says,
+and after each host that is lost, those that a checkpoint or a flush returned for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import encodings.idna  # noqa: F401 - not to be had later, by another user
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tengen import _core
+from tengen.errors import TengenError
+from tengen.store import Column, Selector, Store, TableConfig
+
+SIZE = 700
+PATIENCE_S = 120.0
+# Nobody else's, so that the limit of its threads counts this one's alone.
+USER = 61234
+DISK_BYTES = 64 << 20
+SHM_BYTES = 48 << 20
+CLIENTS = ("here", "far")
+KINDS = ("disk", "shm", "memory", "threads", "descriptors", "host")
+
+TABLE = TableConfig(
+    name="t",
+    columns={
+        "number": Column(dtype="int64"),
+        "x": Column(dtype="uint8", shape=(SIZE,)),
+    },
+    sampler=Selector(kind="without_replacement"),
+    max_items=100_000,
+    steps_per_chunk=4,
+)
+
+
+def bytes_of(number: int) -> np.ndarray:
+    return np.random.default_rng(number).integers(0, 256, SIZE, np.uint8)
+
+
+def serve(folder: Path, durability: str) -> None:
+    """Holds the store until its standard input ends, and then closes it."""
+    is_alone = os.geteuid() == 0 and durability.endswith("-alone")
+    store = Store(
+        [TABLE],
+        memory_bytes=24 << 20,
+        directory=folder / "shm" / "store",
+        listen="127.0.0.1:0",
+        disk_bytes=32 << 20,
+        disk_directory=folder / "disk" / "rows",
+        durability=durability.removesuffix("-alone"),
+        durability_ms=50.0,
+    )
+    if is_alone:
+        for path in (folder / "shm", folder / "disk", folder):
+            for one in (path, *path.rglob("*")):
+                os.chown(one, USER, USER)
+        os.setuid(USER)
+    print(json.dumps({"address": store.address, "alone": is_alone}), flush=True)
+    for line in sys.stdin:
+        set_limit(*map(int, line.split()))
+        print("set", flush=True)
+    store.close()
+    print("closed", flush=True)
+
+
+@contextlib.contextmanager
+def as_root() -> Iterator[None]:
+    """Does what another user may not; clients are of the store's own user."""
+    before = os.geteuid()
+    os.seteuid(os.getuid())
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def set_limit(kind: int, most: int) -> None:
+    """Sets a limit of this process; -1: none that it may not exceed."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (hard if most < 0 else most, hard))
+
+
+class Machine:
+    """A store's process, its file systems, and the limits that it meets."""
+
+    def __init__(self, folder: Path, durability: str) -> None:
+        self.folder = folder
+        self.durability = durability
+        self.start()
+
+    def start(self) -> None:
+        with as_root():
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, "serve", str(self.folder), self.durability],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the store did not start"
+        told = json.loads(line)
+        self.address, self.is_alone = told["address"], told["alone"]
+        if self.is_alone:
+            os.seteuid(USER)
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        assert self.process.stdout.read() == "closed\n"
+        assert self.process.wait() == 0
+
+    def lose(self) -> None:
+        """The host is lost, and with it what was in memory."""
+        with as_root():
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            shutil.rmtree(self.folder / "shm" / "store")
+
+    @contextlib.contextmanager
+    def full(self, name: str) -> Iterator[None]:
+        """Nothing more can be written to a file system."""
+        ballast = self.folder / name / "ballast"
+        with ballast.open("wb", buffering=0) as file:
+            for size in (1 << 20, 4096, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(b"x" * size)
+        try:
+            yield
+        finally:
+            ballast.unlink()
+
+    @contextlib.contextmanager
+    def limit(self, kind: int, most: int) -> Iterator[None]:
+        self.tell(kind, most)
+        try:
+            yield
+        finally:
+            self.tell(kind, -1)
+
+    def tell(self, kind: int, most: int) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{kind} {most}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "set\n"
+
+    def status(self, name: str) -> int:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        lines = [line for line in text.splitlines() if line.startswith(name + ":")]
+        return int(lines[0].split()[1])
+
+    def num_descriptors(self) -> int:
+        with as_root():
+            return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+class Storm:
+    """Clients, a machine without mercy, and what must be there whatever happens."""
+
+    def __init__(self, folder: Path, kinds: list[str], seed: int) -> None:
+        self.kinds = kinds
+        self.rng = random.Random(seed)
+        durability = ("checkpoint", "sync")[seed % 2] + "-alone"
+        self.machine = Machine(folder, durability)
+        self.is_sync = seed % 2 == 1
+        self.inserted: set[int] = set()  # of which a flush has returned
+        self.kept: set[int] = set()  # which outlive the host
+        self.doubtful: set[int] = set()  # of which a flush has failed
+        self.next = 0
+        self.errors: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        self.kind = ""
+        self.connect()
+
+    def connect(self) -> None:
+        address = self.machine.folder / "shm" / "store"
+        self.stores = {
+            "here": Store.connect(address),
+            "far": Store.connect(self.machine.address),
+        }
+        self.writers = {
+            name: store.writer(name, "t") for name, store in self.stores.items()
+        }
+
+    def disconnect(self) -> None:
+        for store in self.stores.values():
+            with contextlib.suppress(TengenError, _core.CoreError):
+                store.close()
+        self.stores, self.writers = {}, {}
+
+    def may_fail(self, work: Callable[[], object]) -> bool:
+        """A request either succeeds or is refused in one line."""
+        refused = ""
+        try:
+            work()
+        except (TengenError, _core.CoreError) as error:
+            self.errors[self.kind].add(str(error)[:90])
+            refused = str(error)
+        assert "\n" not in refused
+        assert "Traceback" not in refused
+        assert self.machine.process.poll() is None, self.machine.process.poll()
+        return not refused
+
+    def insert(self, name: str, count: int = 12) -> bool:
+        """Inserts by a client; opens its writer again where it was refused."""
+        numbers = range(self.next, self.next + count)
+        self.next += count
+
+        def work() -> None:
+            if name not in self.writers:
+                self.writers[name] = self.stores[name].writer(name, "t")
+            writer = self.writers[name]
+            for number in numbers:
+                writer.append({"number": np.int64(number), "x": bytes_of(number)})
+                writer.insert("t", 1)
+            writer.flush(timeout_s=PATIENCE_S)
+
+        if self.may_fail(work):
+            self.inserted.update(numbers)
+            if self.is_sync:
+                self.kept.update(numbers)
+            return True
+        self.doubtful.update(numbers)
+        with contextlib.suppress(TengenError, _core.CoreError):
+            self.writers.pop(name).close(timeout_s=1.0)
+        return False
+
+    def checkpoint(self) -> bool:
+        before = set(self.inserted)
+        if not self.may_fail(lambda: self.stores["here"].checkpoint(PATIENCE_S)):
+            return False
+        self.kept |= before
+        return True
+
+    def until(self, work: Callable[[], bool]) -> None:
+        """What must succeed once there is room, does."""
+        end = time.monotonic() + PATIENCE_S
+        while not work():
+            assert time.monotonic() < end, self.errors[self.kind]
+            time.sleep(0.05)
+
+    def check(self, name: str, needed: set[int]) -> None:
+        """Draws every item, and compares every byte."""
+        seen: set[int] = set()
+        table = self.stores[name].table("t")
+        num_items = table.describe()["num_items"]
+        with contextlib.closing(table.sampler(16, num_ahead=0)) as sampler:
+            for _ in range(2 * num_items // 16 + 4):
+                batch = sampler.sample(timeout_s=PATIENCE_S)
+                for number, x in zip(
+                    batch.columns["number"].ravel(), batch.columns["x"], strict=True
+                ):
+                    assert (x.ravel() == bytes_of(int(number))).all(), number
+                    seen.add(int(number))
+                batch.ack()
+                if len(seen) == num_items:
+                    break
+        assert len(seen) == num_items, "an item has another's bytes"
+        assert not needed - seen, f"{len(needed - seen)} were lost"
+        assert seen <= self.inserted | self.doubtful
+
+    def greedy(self, num_samples: int = 4_000_000) -> None:
+        def work() -> None:
+            with Store.connect(self.machine.address) as store:
+                sampler = store.table("t").sampler(num_samples, num_ahead=0)
+                with contextlib.closing(sampler):
+                    sampler.sample(timeout_s=2.0)
+
+        self.may_fail(work)
+
+    def crowd(self, count: int) -> None:
+        """Many clients at once, of which those beyond the limit are refused."""
+        with contextlib.ExitStack() as stack:
+            for _ in range(count):
+
+                def work() -> None:
+                    address = self.machine.folder / "shm" / "store"
+                    store = Store.connect(self.machine.address)
+                    stack.callback(store.close)
+                    stack.enter_context(
+                        contextlib.closing(store.table("t").sampler(2, num_ahead=0))
+                    )
+                    near = Store.connect(address, patience_s=0.1)
+                    stack.callback(near.close)
+                    stack.enter_context(
+                        contextlib.closing(near.table("t").sampler(2, num_ahead=0))
+                    )
+
+                if not self.may_fail(work):
+                    break
+
+    def fault(self, kind: str) -> None:
+        self.kind = kind
+        machine = self.machine
+        if kind == "disk":
+            with machine.full("disk"):
+                for name in CLIENTS:
+                    self.insert(name)
+                self.checkpoint()
+                self.check(self.rng.choice(CLIENTS), self.inserted)
+        elif kind == "shm":
+            with machine.full("shm"):
+                self.crowd(2)
+                for name in CLIENTS:
+                    self.insert(name)
+        elif kind == "memory":
+            spare = self.rng.choice((0, 1 << 20, 9 << 20, 64 << 20))
+            most = (machine.status("VmSize") << 10) + spare
+            with machine.limit(resource.RLIMIT_AS, most):
+                self.greedy()
+                self.crowd(2)
+                self.insert(self.rng.choice(CLIENTS))
+                self.checkpoint()
+        elif kind == "threads":
+            most = machine.status("Threads") + self.rng.randrange(4)
+            with machine.limit(resource.RLIMIT_NPROC, most):
+                self.crowd(8)
+                self.insert(self.rng.choice(CLIENTS))
+        elif kind == "descriptors":
+            with machine.limit(
+                resource.RLIMIT_NOFILE,
+                machine.num_descriptors() + self.rng.randrange(8),
+            ):
+                self.crowd(8)
+                self.insert(self.rng.choice(CLIENTS))
+                self.checkpoint()
+        else:
+            self.until(self.checkpoint)
+            self.disconnect()
+            machine.lose()
+            machine.start()
+            self.inserted = set(self.kept)
+            self.connect()
+        for name in CLIENTS:
+            self.until(lambda name=name: self.insert(name))  # type: ignore[misc]
+        self.until(self.checkpoint)
+        self.check(self.rng.choice(CLIENTS), self.inserted)
+
+    def run(self, num_faults: int) -> None:
+        for name in CLIENTS:
+            assert self.insert(name)
+        counts = dict.fromkeys(self.kinds, 0)
+        for index in range(num_faults):
+            kind = self.kinds[index % len(self.kinds)]
+            self.fault(kind)
+            counts[kind] += 1
+        # Closed and opened once more.
+        self.disconnect()
+        self.machine.close()
+        self.machine.start()
+        self.connect()
+        self.check("far", self.inserted)
+        self.disconnect()
+        self.machine.close()
+        told = {
+            "faults": counts,
+            "items": len(self.inserted),
+            "refused": {kind: sorted(errors) for kind, errors in self.errors.items()},
+            "threads_limited": self.machine.is_alone,
+        }
+        print(json.dumps(told))
+
+
+def storm(folder: Path, num_faults: int, seed: int, kinds: list[str]) -> None:
+    for name, size in (("disk", DISK_BYTES), ("shm", SHM_BYTES)):
+        (folder / name).mkdir()
+        if "disk" in kinds or "shm" in kinds:
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder / name],
+                check=True,
+            )
+    Storm(folder, kinds, seed).run(num_faults)
+
+
+if __name__ == "__main__":
+    threading.excepthook = lambda given: os._exit(70)
+    if sys.argv[1] == "serve":
+        serve(Path(sys.argv[2]), sys.argv[3])
+    else:
+        _, _, to, faults, number, *chosen = sys.argv
+        storm(Path(to), int(faults), int(number), chosen or list(KINDS))

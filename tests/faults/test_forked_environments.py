@@ -1,0 +1,104 @@
+"""An environment that forks a process which outlives the role, as simulators do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tengen.transport import Client, Dialect, Server, Service, listen_on
+from tests.faults.test_actor_kills import process_of, turns
+from tests.integration.runs import events, wait_for
+
+pytest.importorskip("gymnasium")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="processes are found there"
+)
+
+FORKS = """
+import os, signal
+from pathlib import Path
+
+from gymnasium.envs.classic_control import CartPoleEnv
+
+
+class Forks(CartPoleEnv):
+    def __init__(self):
+        super().__init__()
+        child = os.fork()
+        if child:
+            with Path(__file__).with_name("children").open("a") as file:
+                file.write(f"{child}\\n")
+            return
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nothing, number)
+        os.setsid()
+        while True:
+            signal.pause()
+"""
+
+
+def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) -> None:
+    (tmp_path / "forks.py").write_text(FORKS)
+    out = tmp_path / "run"
+    words = ["train", "forks:Forks", "--agent", "ppo", "--frames", "6000"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    children: set[int] = set()
+    try:
+        wait_for(lambda: len(turns(out, "learn")) >= 2)
+        role = process_of(out, "learn")
+        assert role is not None
+        os.kill(role, signal.SIGKILL)
+        _, errors = run.communicate(timeout=300)
+        children = {int(line) for line in (tmp_path / "children").read_text().split()}
+        assert run.returncode == 0, errors
+        assert [death["how"] for death in events(out, "death")] == ["signal 9"]
+        # They were there all the time.
+        for child in children:
+            os.kill(child, 0)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+
+
+def test_a_port_does_not_live_on_in_what_its_server_forked() -> None:
+    dialect = Dialect("echo", 1)
+    service = Service(
+        dialect=dialect,
+        questions={"say": lambda message: message["text"]},
+        sessions={},
+        num_sessions=lambda: 0,
+        is_closing=lambda: False,
+    )
+    server = Server(listen_on(dialect, "127.0.0.1:0"), service)
+    connection, _ = Client(dialect, server.address).open({"ask": "say", "text": "a"})
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        address = server.address
+        server.close()
+        connection.close()
+        port = int(address.rpartition(":")[2])
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=10)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

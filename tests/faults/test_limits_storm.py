@@ -1,0 +1,79 @@
+"""Full disks, and limits of memory, threads and descriptors: nobody's bytes change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+STORM = Path(__file__).with_name("limits_storm.py")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # A socket's path is short.
+    path = Path(tempfile.mkdtemp(prefix="tengen-storm-"))
+    yield path
+    shutil.rmtree(path)
+
+
+def namespace() -> list[str]:
+    """Returns what runs a command that may mount file systems for itself."""
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        pytest.skip("file systems of a process's own need Linux's unshare")
+    mount = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    for words in (["unshare", "-m"], ["unshare", "-rm"]):
+        if subprocess.run([*words, *mount], capture_output=True).returncode == 0:
+            return words
+    pytest.skip("this machine lets this user mount no file systems")
+
+
+def run_storm(folder: Path, words: list[str], *kinds: str) -> dict:
+    done = subprocess.run(
+        [*words, *kinds], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told: dict = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
+    return [
+        sys.executable,
+        str(STORM),
+        "storm",
+        str(folder),
+        f"{num_faults}",
+        f"{seed}",
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
+@pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
+def test_a_limit_ends_the_request_that_meets_it_alone(folder, kind):
+    told = run_storm(folder, storm(folder, 2, 0), kind)
+    # The limit of threads is not for the user root.
+    is_met = kind != "host" and (kind != "threads" or told["threads_limited"])
+    assert bool(told["refused"][kind]) == is_met
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(folder, seed):
+    told = run_storm(folder, [*namespace(), *storm(folder, 6, seed)])
+    assert sum(told["faults"].values()) == 6
+    # What was refused, was refused for the fault.
+    assert any("will not outlive its host" in line for line in told["refused"]["disk"])
+    assert told["refused"]["memory"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_nothing_is_lost_by_two_hundred_faults(folder, seed):
+    told = run_storm(folder, [*namespace(), *storm(folder, 100, seed)])
+    assert sum(told["faults"].values()) == 100

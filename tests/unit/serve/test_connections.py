@@ -1,0 +1,90 @@
+"""Connections that say nothing, or too little, and keep nobody out."""
+
+import contextlib
+import socket
+
+import pytest
+
+TOKEN = "a-token-of-the-test"
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+
+from tengen.serve import connections  # noqa: E402
+from tests.unit.serve.served import serving  # noqa: E402
+
+
+@pytest.fixture
+def door(monkeypatch):
+    """A server that may have eight connections at once."""
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
+    with serving([], token=TOKEN) as site:
+        yield site
+
+
+@contextlib.contextmanager
+def connected(site, count, said=b""):
+    with contextlib.ExitStack() as stack:
+        silent = []
+        for _ in range(count):
+            one = socket.create_connection(("127.0.0.1", site.port), timeout=60)
+            silent.append(stack.enter_context(one))
+            one.sendall(said)
+        yield silent
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"GET /api/runs HT", b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\n"]
+)
+def test_silent_connections_keep_nobody_out(door, said):
+    with connected(door, 20, said):
+        for _ in range(20):
+            reply = door.ask("/api/runs", Authorization=f"Bearer {TOKEN}")
+            assert reply.status == 200
+
+
+def test_connections_of_those_who_may_not_ask_keep_nobody_out(door):
+    request = b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(door, 20, request) as others:
+        assert b" 401 " in others[-1].recv(65536)
+        reply = door.ask("/api/runs", Authorization=f"Bearer {TOKEN}")
+        assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"POST /api/runs HTTP/1.1\r\nHost: loc",
+        b"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+        b"Content-Type: application/json\r\nAuthorization: Bearer "
+        + TOKEN.encode()
+        + b"\r\n\r\n{",
+        # Behind a request that was answered.
+        b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api",
+    ],
+)
+def test_a_request_that_does_not_come_whole_is_ended(monkeypatch, said):
+    monkeypatch.setattr(connections, "_REQUEST_S", 0.2)
+    with serving([], token=TOKEN) as site, connected(site, 1, said) as (one,):
+        while one.recv(65536):
+            pass
+
+
+def test_what_is_being_answered_is_not_ended_for_others(door):
+    with (
+        contextlib.closing(
+            socket.create_connection(("127.0.0.1", door.port), timeout=60)
+        ) as page,
+        connected(door, 0),
+    ):
+        page.sendall(
+            b"GET /api/changes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+            + TOKEN.encode()
+            + b"\r\n\r\n"
+        )
+        assert b" 200 " in page.recv(65536)
+        with connected(door, 20):
+            page.setblocking(False)
+            # There is no end to read.
+            with contextlib.suppress(BlockingIOError):
+                assert all(iter(lambda: page.recv(65536), None))
