@@ -21,8 +21,10 @@ namespace tengen::transport {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int reason) {
-  throw Error("shared memory (" + path + ") " + action + ": " + std::strerror(reason) +
-              "; see that the folder is there and yours");
+  const char* advice = "; see that the folder is there and yours";
+  if (reason == ENOMEM) advice = "; ask for less at once, or raise ulimit -v";
+  if (reason == EMFILE || reason == ENFILE) advice = "; close others, or raise ulimit -n";
+  throw Error("shared memory (" + path + ") " + action + ": " + std::strerror(reason) + advice);
 }
 
 [[noreturn]] void fail_for_room(const std::string& path, uint64_t num_bytes) {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,11 +38,22 @@ def namespace() -> list[str]:
 
 
 def run_storm(folder: Path, words: list[str], *kinds: str) -> dict:
-    done = subprocess.run(
-        [*words, *kinds], capture_output=True, text=True, cwd=folder, check=False
+    run = subprocess.Popen(
+        [*words, *kinds],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        start_new_session=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    told: dict = json.loads(done.stdout.splitlines()[-1])
+    try:
+        out, errors = run.communicate(timeout=1800)
+    finally:
+        # The store's process too, where the clients have failed.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+    assert run.returncode == 0, out + errors
+    told: dict = json.loads(out.splitlines()[-1])
     return told
 
 
@@ -57,23 +71,26 @@ def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
 @pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
 def test_a_limit_ends_the_request_that_meets_it_alone(folder, kind):
-    told = run_storm(folder, storm(folder, 2, 0), kind)
+    seed = 2 if kind == "memory" else 0  # a disk bounds what a batch may ask for
+    told = run_storm(folder, storm(folder, 2, seed), kind)
     # The limit of threads is not for the user root.
     is_met = kind != "host" and (kind != "threads" or told["threads_limited"])
     assert bool(told["refused"][kind]) == is_met
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(folder, seed):
     told = run_storm(folder, [*namespace(), *storm(folder, 6, seed)])
     assert sum(told["faults"].values()) == 6
     # What was refused, was refused for the fault.
-    assert any("will not outlive its host" in line for line in told["refused"]["disk"])
+    of_disk = told["refused"]["disk"]
+    assert bool(of_disk) == ("disk" in told["faults"])
+    assert all("will not outlive its host" in line for line in of_disk)
     assert told["refused"]["memory"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("seed", range(3, 7))
 def test_nothing_is_lost_by_two_hundred_faults(folder, seed):
-    told = run_storm(folder, [*namespace(), *storm(folder, 100, seed)])
-    assert sum(told["faults"].values()) == 100
+    told = run_storm(folder, [*namespace(), *storm(folder, 60, seed)])
+    assert sum(told["faults"].values()) == 60

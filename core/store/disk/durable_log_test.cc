@@ -2,6 +2,7 @@
 
 #include "store/disk/durable_log.h"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -245,9 +246,64 @@ void check_damaged_logs() {
   TENGEN_CHECK(throws([&] { DurableLog::load(folder.path); }));
 }
 
+// While files may not grow, as on a full disk, records wait in memory; once they may, all of them
+// are kept. Whatever instant the host is lost at, there is the last checkpoint.
+void check_room_again() {
+  Folder folder("checkpointer");
+  std::signal(SIGXFSZ, SIG_IGN);
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  log.add(event::SessionBegun{0, 0});
+  log.add(event::SessionBegun{1, 0});
+  State state;
+  state.apply(log.pending());
+  const std::vector<std::byte> much(300 << 10);
+  uint32_t last = 0;
+  {
+    DurableLog kept(folder.path, state, 1 << 20);
+    const auto append = [&] {
+      log.clear();
+      ++last;
+      log.add(event::SessionDescribed{1, static_cast<uint32_t>(much.size())}, std::span(much));
+      log.add(event::SessionDescribed{0, last}, std::span(much).first(last));
+      return kept.append(log.pending());
+    };
+    const auto kept_last = [&] {
+      const std::optional<State> found = DurableLog::load(folder.path);
+      return found && found->sessions.at(0).description.size() == last;
+    };
+    for (int again = 0; again < 3; ++again) {
+      for (int i = 0; i < 5; ++i) TENGEN_CHECK(append());
+      TENGEN_CHECK(kept.mark(kept.position(), 1, {}) && kept_last());
+      const uint32_t marked = last;
+      {
+        const SmallFiles small;
+        // By a record, or by the mark.
+        const bool is_by_mark = again == 1;
+        for (int i = 0; i < (is_by_mark ? 0 : 9); ++i) append();
+        TENGEN_CHECK(!kept.mark(kept.position(), 2, {}) && !kept.trouble().empty());
+        for (int i = 0; i < 3; ++i) {
+          TENGEN_CHECK(!kept.resume() && !append());
+          const std::optional<State> found = DurableLog::load(folder.path);
+          TENGEN_CHECK(found && found->sessions.at(0).description.size() == marked);
+        }
+      }
+      TENGEN_CHECK(kept.resume() && kept.trouble().empty());
+      // No mark yet.
+      const std::optional<State> found = DurableLog::load(folder.path);
+      TENGEN_CHECK(found && found->sessions.at(0).description.size() == marked);
+      TENGEN_CHECK(append() && kept.mark(kept.position(), 3, {}) && kept_last());
+    }
+    TENGEN_CHECK(!kept.is_over());
+  }
+  const std::optional<State> found = DurableLog::load(folder.path);
+  TENGEN_CHECK(found && found->sessions.at(0).description.size() == last);
+}
+
 }  // namespace
 
 int main() {
+  check_room_again();
   check_torn_logs();
   check_damage();
   check_next_store();

@@ -178,6 +178,34 @@ void check_no_room() {
   store->change([](Engine& engine) { engine.begin_session(); });
 }
 
+// Once there is room again, a later process goes on with all of it.
+void check_room_again() {
+  const Folder folder("keeper");
+  std::signal(SIGXFSZ, SIG_IGN);
+  const auto store = make_store(folder, false);
+  uint32_t num_sessions = 0;
+  const auto change = [&](int count) {
+    store->change([&](Engine& engine) {
+      for (int i = 0; i < count; ++i, ++num_sessions) engine.end_session(engine.begin_session());
+    });
+  };
+  for (int again = 0; again < 2; ++again) {
+    {
+      const SmallFiles small;
+      change(10000);
+      TENGEN_CHECK(!store->trouble().empty() && folder.count("state-") == 0);
+      for (int i = 0; i < 50; ++i) change(1);
+      TENGEN_CHECK(!store->trouble().empty() && folder.count("state-") == 0);
+    }
+    for (int i = 0; !store->trouble().empty(); ++i) {
+      TENGEN_CHECK(i < 100);
+      change(1);
+    }
+    const State state = *Keeper::load(folder.path.string());
+    TENGEN_CHECK(state.next_session == num_sessions);
+  }
+}
+
 void check_damage() {
   const Folder folder("keeper");
   TENGEN_CHECK(!Keeper::load(folder.path.string()));
@@ -216,6 +244,7 @@ int main() {
   check_kills();
   check_compaction();
   check_no_room();
+  check_room_again();
   check_damage();
   return 0;
 }

@@ -297,6 +297,7 @@ class Engine {
   Loans loans_;
   uint64_t next_lease_ = 0;
   std::string checkpoint_trouble_;
+  std::string disk_trouble_;  // why a row could not be written, while there is no room
   uint64_t num_removed_ = 0;
 };
 

@@ -127,6 +127,7 @@ bool Engine::loaded(uint32_t pool, uint32_t chunk, const TransferResult& result)
 }
 
 bool Engine::saved(uint32_t pool, uint32_t chunk, const TransferResult& result) {
+  if (result.is_shortage) disk_trouble_ = result.error;
   pools_[pool]->staging()->saved(chunk, result);
   advance(pool);
   return true;
@@ -134,6 +135,7 @@ bool Engine::saved(uint32_t pool, uint32_t chunk, const TransferResult& result) 
 
 void Engine::regain_room() {
   disk_->regain();
+  disk_trouble_.clear();
   for (uint32_t i = 0; i < num_pools(); ++i) advance(i);
 }
 
@@ -142,6 +144,7 @@ std::string Engine::grant_waits(uint32_t writer) const {
   if (staging != nullptr && staging->is_saving()) {
     return "writer waits: memory is full of steps that go to disk";
   }
+  if (!disk_trouble_.empty()) return "writer waits: " + disk_trouble_;
   if (!checkpoint_trouble_.empty()) return "writer waits: " + checkpoint_trouble_;
   const std::string& trouble = pools_[writers_[writer].pool]->slots().trouble();
   if (!trouble.empty()) return "writer waits: " + trouble;

@@ -24,10 +24,19 @@ class NetSamplerSession final : public NetSession {
         num_samples_(num_samples),
         batch_(parts.schema, num_samples, num_steps) {}
 
+  ~NetSamplerSession() override {
+    // Not begun.
+    end_sending("");
+    if (sender_.joinable()) sender_.join();
+  }
+
+  void begin() override {
+    sender_ = start_thread("a sampler", [this] { send_batches(); });
+  }
+
  private:
   // What is refused is told by the sender, behind the batch that it is sending.
   void serve() override {
-    std::thread sender = start_thread("a sampler", [this] { send_batches(); });
     const uint64_t max_bytes = sizeof(OfLease) + num_samples_ * sizeof(double);
     const std::string error = error_of([&] {
       while (read_message(socket_, max_bytes, &message_) && take()) {
@@ -35,7 +44,7 @@ class NetSamplerSession final : public NetSession {
     });
     end_sending(error);
     if (error.empty()) socket_.shut_down();  // ends a send that blocks
-    sender.join();
+    sender_.join();
   }
   void end() noexcept override { channel_.reset(); }
 
@@ -157,6 +166,7 @@ class NetSamplerSession final : public NetSession {
   std::optional<uint64_t> being_sent_;  // the lease of the batch that is being sent
   bool is_over_ = false;
   std::string error_;
+  std::thread sender_;
 };
 
 }  // namespace

@@ -28,6 +28,8 @@ class NetSession {
   NetSession(int descriptor, std::string name) : socket_(descriptor), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
+  // Does what may be refused before the client has an answer; throws Error. First, by any thread.
+  virtual void begin() {}
   // Serves the client until it has gone, or was refused, and ends its writers and samplers. What
   // fails, for want of memory too, ends this session alone, and the client is told why. Blocks; for
   // one thread. The other members are for any thread.

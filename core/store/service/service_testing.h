@@ -1,6 +1,7 @@
 #pragma once
 // What the native tests of stores share: folders, and a server's clients in the same process.
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,6 +51,23 @@ struct Folder {
   }
 
   const std::filesystem::path path;
+};
+
+// While one lives, files of this process grow no further than a page, as on a full disk. SIGXFSZ
+// must be ignored.
+class SmallFiles {
+ public:
+  SmallFiles() {
+    TENGEN_CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit small{4096, before_.rlim_max};
+    TENGEN_CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+  ~SmallFiles() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
 };
 
 // A client's own mappings of the files of a store's first pool. Outlives the maps.

@@ -114,7 +114,7 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
     // Otherwise the place may be bad, so it is not used again.
     if (result.is_shortage) short_places_.push_back(cell.place);
     cell.place = kNowhere;
-    disk_->give_up(slots_->slot_bytes());
+    disk_->give_up(slots_->slot_bytes(), result.is_shortage);
   }
   if (cell.is_dead) {
     // A chunk that is being saved counts as not saved; no checkpoint names its place.

@@ -66,10 +66,11 @@ class Staging {
   // Starts the saves and loads that can be started now.
   void advance();
   bool is_saving() const { return num_saves_ > 0; }
-  // Whether writers, or a fetch, can go on only when items are removed, as the disk is full. With
-  // checkpoints, until enough places are freed to be worth one.
+  // Whether writers, or a fetch, can go on only when items are removed, as the disk's budget is
+  // used up. With checkpoints, until enough places are freed to be worth one.
   bool needs_room() const {
-    return num_saves_ == 0 && !residence_.has_place() && !residence_.has_enough_frozen();
+    return num_saves_ == 0 && !residence_.has_place() && !residence_.has_enough_frozen() &&
+           !disk_->waits_for_room();
   }
   bool fetch_needs_room() const {
     return queued_ && needs_room() && residence_.num_unsaved() > max_unsaved();

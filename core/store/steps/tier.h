@@ -64,12 +64,18 @@ class Disk {
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
   // Says that a row could not be written: it is given up, and the disk takes no more rows than it
   // has now, until regain().
-  void give_up(uint64_t row_bytes) {
+  void give_up(uint64_t row_bytes, bool is_shortage) {
+    is_short_ = is_short_ || is_shortage;
     used_bytes_ -= row_bytes;
     budget_bytes_ = used_bytes_;
   }
   // Says that there is room again.
-  void regain() { budget_bytes_ = all_bytes_; }
+  void regain() {
+    budget_bytes_ = all_bytes_;
+    is_short_ = false;
+  }
+  // Whether callers that need a row wait for room, instead of removing items that would be kept.
+  bool waits_for_room() const { return is_short_ && makes_checkpoints_; }
 
  private:
   Tier* const tier_;
@@ -78,6 +84,7 @@ class Disk {
   const bool refuses_damage_;
   const bool has_checkpoints_;
   bool makes_checkpoints_;
+  bool is_short_ = false;  // the file system has less room than the budget
   uint64_t used_bytes_ = 0;
 };
 

@@ -93,7 +93,8 @@ class Server:
             # A socket of this host has no address.
             peer = address[0] if isinstance(address, tuple) else None
             if not self._hellos.take(peer):
-                self._turn_away(connection)
+                full = _full(self._name, "greetings", _MAX_HELLOS)
+                self._turn_away(connection, full)
                 continue
             try:
                 threading.Thread(
@@ -104,16 +105,16 @@ class Server:
                 ).start()
             except (RuntimeError, MemoryError):  # no thread to be had
                 self._hellos.leave(peer)
-                connection.close()
+                self._turn_away(connection, _no_thread(self._name))
                 self._is_closing.wait(_PAUSE_S)
 
-    def _turn_away(self, connection: socket.socket) -> None:
+    def _turn_away(self, connection: socket.socket, error: RunError) -> None:
         """Refuses a client that there is no thread for, and waits for nothing."""
         with connection:
             # A line means nothing to a client that waits for encryption.
             if self._listener.tls is None:
                 connection.setblocking(False)
-                _try_send(connection, _full(self._name, "greetings", _MAX_HELLOS))
+                _try_send(connection, error)
 
     def _receive(self, connection: socket.socket, peer: str | None) -> None:
         places, what, limit_s = self._hellos, "greeting", _HELLO_S
@@ -173,10 +174,10 @@ class Server:
 
     def _open(self, connection: socket.socket, kind: str, message: Message) -> None:
         connection.settimeout(None)
-        if kind != RESUME:  # which was let in before
-            _check_descriptors(connection, self._name)
         with self._while_open(kind):
             try:
+                if kind != RESUME:  # which was let in before
+                    _check_descriptors(connection, self._name)
                 answer = self._service.sessions[kind](connection, message)
             except OSError as error:
                 raise RunError(
@@ -226,6 +227,13 @@ def _check_descriptors(connection: socket.socket, service: str) -> None:
 
 def _unknown(kind: object) -> UsageError:
     return UsageError(f"ask ({kind}) must be known; install the same tengen")
+
+
+def _no_thread(service: str) -> RunError:
+    return RunError(
+        f"thread (of the {service}'s process) cannot be started; close other clients, "
+        f"or raise its ulimit -u"
+    )
 
 
 def _short(service: str) -> RunError:
