@@ -108,7 +108,7 @@ void Gateway::start(std::unique_ptr<NetSession> session) {
   auto& running = running_.emplace_back(std::make_unique<Running>());
   running->session = std::move(session);
   try {
-    running->session->begin();
+    running->session->prepare();
     running->thread = start_thread("a client", [this, one = running.get()] {
       one->session->run();
       std::unique_ptr<NetSession> over;

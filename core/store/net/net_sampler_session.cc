@@ -30,7 +30,7 @@ class NetSamplerSession final : public NetSession {
     if (sender_.joinable()) sender_.join();
   }
 
-  void begin() override {
+  void prepare() override {
     sender_ = start_thread("a sampler", [this] { send_batches(); });
   }
 

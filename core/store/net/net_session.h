@@ -29,7 +29,7 @@ class NetSession {
   virtual ~NetSession() = default;
 
   // Does what may be refused before the client has an answer; throws Error. First, by any thread.
-  virtual void begin() {}
+  virtual void prepare() {}
   // Serves the client until it has gone, or was refused, and ends its writers and samplers. What
   // fails, for want of memory too, ends this session alone, and the client is told why. Blocks; for
   // one thread. The other members are for any thread.

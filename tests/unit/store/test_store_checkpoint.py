@@ -298,7 +298,7 @@ writer = client.writer("writer", "queue")
 try:
     for value in range(100_000):
         if value == 2050:
-            limit = (1 << 12, resource.RLIM_INFINITY)
+            limit = (1 << 10, resource.RLIM_INFINITY)
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         frame = np.full(9, value % 251, np.uint8)
         # Rows that the last checkpoint names are not written over.
