@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def bytes_of(number: int) -> np.ndarray:
 def serve(folder: Path, durability: str) -> None:
     """Holds the store until its standard input ends, and then closes it."""
     is_alone = os.geteuid() == 0 and durability.endswith("-alone")
-    disk = {
+    disk: dict[str, Any] = {
         "disk_bytes": 32 << 20,
         "disk_directory": folder / "disk" / "rows",
         "durability": durability.removesuffix("-alone"),

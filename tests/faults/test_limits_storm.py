@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def namespace() -> list[str]:
     pytest.skip("this machine lets this user mount no file systems")
 
 
-def run_storm(folder: Path, words: list[str], *kinds: str) -> dict:
+def run_storm(folder: Path, words: list[str], *kinds: str) -> dict[str, Any]:
     run = subprocess.Popen(
         [*words, *kinds],
         stdout=subprocess.PIPE,
@@ -53,7 +54,7 @@ def run_storm(folder: Path, words: list[str], *kinds: str) -> dict:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGKILL)
     assert run.returncode == 0, out + errors
-    told: dict = json.loads(out.splitlines()[-1])
+    told: dict[str, Any] = json.loads(out.splitlines()[-1])
     return told
 
 
@@ -70,7 +71,7 @@ def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
 @pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
-def test_a_limit_ends_the_request_that_meets_it_alone(folder, kind):
+def test_a_limit_ends_the_request_that_meets_it_alone(folder: Path, kind: str) -> None:
     seed = 2 if kind == "memory" else 0  # a disk bounds what a batch may ask for
     told = run_storm(folder, storm(folder, 2, seed), kind)
     # The limit of threads is not for the user root.
@@ -79,7 +80,9 @@ def test_a_limit_ends_the_request_that_meets_it_alone(folder, kind):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(folder, seed):
+def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
+    folder: Path, seed: int
+) -> None:
     told = run_storm(folder, [*namespace(), *storm(folder, 6, seed)])
     assert sum(told["faults"].values()) == 6
     # What was refused, was refused for the fault.
@@ -91,6 +94,6 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(folder, seed
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 7))
-def test_nothing_is_lost_by_two_hundred_faults(folder, seed):
+def test_nothing_is_lost_by_two_hundred_faults(folder: Path, seed: int) -> None:
     told = run_storm(folder, [*namespace(), *storm(folder, 60, seed)])
     assert sum(told["faults"].values()) == 60

@@ -100,7 +100,7 @@ class ReplicaSession final : public NetSession {
       is_begun_ = false;
     } else {
       const Deadline slice = std::chrono::steady_clock::now() + kSlice;
-      (void)checkpointer_->wait(checkpointer_->num_made() + 1, slice);
+      (void)checkpointer_->wait(checkpointer_->num_made() + 1, slice, /*is_patient=*/true);
     }
     return true;
   }
@@ -117,7 +117,8 @@ class ReplicaSession final : public NetSession {
     if (checkpointer_->num_made() > 0) return true;
     const uint64_t first = checkpointer_->ask();
     while (!socket_.has_ended()) {
-      if (checkpointer_->wait(first, std::chrono::steady_clock::now() + kSlice)) return true;
+      const Deadline slice = std::chrono::steady_clock::now() + kSlice;
+      if (checkpointer_->wait(first, slice, /*is_patient=*/true)) return true;
     }
     return false;
   }

@@ -92,10 +92,11 @@ uint64_t Checkpointer::ask() {
   return num_begun_ + 1;
 }
 
-bool Checkpointer::wait(uint64_t number, Deadline deadline) {
+bool Checkpointer::wait(uint64_t number, Deadline deadline, bool is_patient) {
   std::unique_lock lock(mutex_);
   const auto is_over = [&] {
-    return num_made_ >= number || num_failed_ >= number || is_stopping_ || log_.is_over();
+    const bool has_failed = num_failed_ >= number && !is_patient;
+    return num_made_ >= number || has_failed || is_stopping_ || log_.is_over();
   };
   if (!made_.wait_until(lock, deadline, is_over)) return false;
   if (num_made_ >= number) return true;

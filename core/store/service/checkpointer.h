@@ -56,8 +56,8 @@ class Checkpointer {
   bool knows(uint64_t number);
   // Blocks until the checkpoint of this number is made; false where the deadline passes first.
   // Throws Error where an attempt to make it has failed. Others follow, so that a later one may
-  // have made it.
-  bool wait(uint64_t number, Deadline deadline);
+  // have made it: `is_patient` waits for these, and throws only where there will be none.
+  bool wait(uint64_t number, Deadline deadline, bool is_patient = false);
   uint64_t num_made();
   // When the last checkpoint began; none where there was none.
   std::optional<std::chrono::steady_clock::time_point> made_at();

@@ -108,7 +108,7 @@ class Server:
                 self._turn_away(connection, _no_thread(self._name))
                 self._is_closing.wait(_PAUSE_S)
 
-    def _turn_away(self, connection: socket.socket, error: RunError) -> None:
+    def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
         """Refuses a client that there is no thread for, and waits for nothing."""
         with connection:
             # A line means nothing to a client that waits for encryption.
@@ -229,8 +229,8 @@ def _unknown(kind: object) -> UsageError:
     return UsageError(f"ask ({kind}) must be known; install the same tengen")
 
 
-def _no_thread(service: str) -> RunError:
-    return RunError(
+def _no_thread(service: str) -> ServiceFull:
+    return ServiceFull(
         f"thread (of the {service}'s process) cannot be started; close other clients, "
         f"or raise its ulimit -u"
     )
