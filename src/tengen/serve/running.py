@@ -53,7 +53,7 @@ def bind(host: str, port: int) -> socket.socket:
             f"address ({host}:{port}) cannot be listened on, {os_reason(error)}; "
             f"choose another --port or --host"
         ) from error
-    return OwnedSocket(listener)
+    return OwnedSocket.of(listener)
 
 
 class Server(uvicorn.Server):

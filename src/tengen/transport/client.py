@@ -168,7 +168,7 @@ class Client:
 
     def _connect_net(self, until: float) -> socket.socket:
         until = min(until, time.monotonic() + _CONNECT_S)
-        connection: socket.socket = OwnedSocket(
+        connection: socket.socket = OwnedSocket.of(
             socket.create_connection(
                 (self._address.host, self._address.port), until - time.monotonic()
             )
@@ -195,7 +195,7 @@ class Client:
 def _connect_host(folder: Path, until: float) -> socket.socket:
     # Each time: once a server's folder is gone, anybody may have its name.
     check_own_folder("directory", folder)
-    connection = OwnedSocket(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    connection = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(max(0.001, until - time.monotonic()))
     while True:
         try:

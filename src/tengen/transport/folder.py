@@ -64,7 +64,7 @@ class HostFolder:
         except BaseException:
             bound.close()
             raise
-        return Listener(OwnedSocket(bound), str(self.path))
+        return Listener(OwnedSocket.of(bound), str(self.path))
 
     def remove(self) -> None:
         """Removes the folder. Idempotent."""

@@ -124,7 +124,7 @@ def listen_on(
             f"address"
         ) from error
     taken = str(NetAddress(address.host, bound.getsockname()[1]))
-    return Listener(OwnedSocket(bound), taken, token, tls)
+    return Listener(OwnedSocket.of(bound), taken, token, tls)
 
 
 def check_hello(

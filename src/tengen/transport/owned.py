@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 from tengen import _core
@@ -14,16 +15,25 @@ class OwnedSocket(socket.socket):
 
     Without it a process that an environment forks would keep the port of a killed
     server, and a session of a killed client, for as long as it runs.
-
-    Args:
-        plain: The socket to take over.
     """
 
-    def __init__(self, plain: socket.socket) -> None:
-        timeout_s = plain.gettimeout()
-        super().__init__(plain.family, plain.type, plain.proto, plain.detach())
-        self.settimeout(timeout_s)
+    def __init__(
+        self,
+        family: int = -1,
+        type: int = -1,
+        proto: int = -1,
+        fileno: int | None = None,
+    ) -> None:
+        super().__init__(family, type, proto, fileno)
         _core.own_descriptor(self.fileno())
+
+    @classmethod
+    def of(cls, plain: socket.socket) -> OwnedSocket:
+        """Takes a socket over."""
+        timeout_s = plain.gettimeout()
+        owned = cls(plain.family, plain.type, plain.proto, plain.detach())
+        owned.settimeout(timeout_s)
+        return owned
 
     def close(self) -> None:
         """Closes it. Idempotent."""
@@ -36,4 +46,6 @@ class OwnedSocket(socket.socket):
         return super().detach()
 
     def __del__(self) -> None:
-        self.close()
+        # One that could not be made has no attributes.
+        with contextlib.suppress(AttributeError):
+            self.close()

@@ -181,7 +181,7 @@ def _shake_hands(
 
 def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
     """Starts the thread that carries bytes, and returns the plain end."""
-    ours, theirs = (OwnedSocket(end) for end in socket.socketpair())
+    ours, theirs = (OwnedSocket.of(end) for end in socket.socketpair())
     carrier = threading.Thread(
         target=_carry, args=(tls, theirs), name=f"{service}-tls", daemon=True
     )
