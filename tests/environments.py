@@ -260,6 +260,18 @@ class Plain(gymnasium.Env):
         return np.array([self._steps, self.total], np.float32)
 
 
+class InMainThread(Plain):
+    """Handles a signal, which Python allows in the main thread alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def step(self, action: Any) -> Answer:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        return super().step(action)
+
+
 class Sleeping(Plain):
     """Each step takes some seconds."""
 
@@ -322,6 +334,15 @@ class RaisingInClose(Plain):
 
     def close(self) -> None:
         raise OSError("the port is gone")
+
+
+class HangingForGood(Plain):
+    """Hangs in a step and swallows what would interrupt it."""
+
+    def step(self, action: Any) -> Answer:
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(1000)
 
 
 class HangingWhenMade(Plain):

@@ -1,7 +1,9 @@
-"""Helpers of all adapters: seeds of copies, checks of actions and rewards."""
+"""Helpers of all adapters: seeds of copies, checks of actions, rewards and ends."""
 
 from __future__ import annotations
 
+import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -13,27 +15,40 @@ from tengen.envs.env import ActionSpec
 from tengen.errors import EnvError, RunError
 
 __all__ = [
+    "MAX_SEED",
+    "MOST_FLOAT32",
     "MOST_WORDS",
     "RAISED",
     "ActionRange",
+    "UnfitError",
+    "as_end",
+    "as_reward",
     "check_reward",
     "copy_seeds",
+    "not_float32",
     "one_line",
     "raised",
     "said",
+    "typed",
 ]
 
 RAISED = (Exception, SystemExit)
 """Exceptions that are reported as errors of an environment's code, exits included."""
+MAX_SEED = 2**31 - 1
+"""The greatest seed that environments get: many simulators take a C int."""
 MOST_WORDS = 500
 """The most characters shown of an environment's own message."""
 
+MOST_FLOAT32 = float(np.finfo(np.float32).max)
+"""The greatest number that rewards and observations may have."""
+
 # Relative amount by which an action may exceed a bound, because float32 rounds.
 _ROUNDING = 1e-6
+_A_NUMBER = "must be a number"
 
 
 def copy_seeds(seed: int, num_envs: int) -> list[int]:
-    """Returns a seed for each copy, below 2^32, since some environments need that.
+    """Returns a seed for each copy, all different, each below 2^31.
 
     By Gymnasium's own rule, seed + i, seed 1 would share copies with seed 0.
 
@@ -46,7 +61,105 @@ def copy_seeds(seed: int, num_envs: int) -> list[int]:
     """
     check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
     check(seed >= 0, "seed", seed, "must be at least 0; choose another")
-    return [int(word) for word in np.random.SeedSequence(seed).generate_state(num_envs)]
+    sequence = np.random.SeedSequence(seed)
+    num_words = num_envs
+    seeds: dict[int, None] = {}
+    while len(seeds) < num_envs:
+        words = sequence.generate_state(num_words) % (MAX_SEED + 1)
+        seeds = dict.fromkeys(words.tolist())
+        num_words += num_envs
+    return list(seeds)[:num_envs]
+
+
+class UnfitError(EnvError):
+    """A part of what an environment returned is not what it should be.
+
+    Args:
+        what: The name and value of the part.
+        task: The environment's name.
+        copy: The copy's number; None for all copies together.
+        rule: What the part must be.
+
+    Attributes:
+        what: As above.
+        rule: As above.
+    """
+
+    def __init__(self, what: str, task: str, copy: int | None, rule: str) -> None:
+        where = task if copy is None else f"{task} (copy {copy})"
+        super().__init__(f"{what} of {where} {rule}; correct the environment")
+        self.what = what
+        self.rule = rule
+
+
+def as_reward(value: Any, task: str, copy: int | None = None) -> float:
+    """Returns the reward of one step as a float.
+
+    Args:
+        value: What the environment returned: any number, or an array of one number.
+        task: The environment's name, for messages.
+        copy: The copy's number, for messages.
+
+    Raises:
+        UnfitError: It is no number, or not finite as float32.
+    """
+    number = value
+    if type(value) is not float:
+        number = _number(value)
+        if number is None:
+            raise UnfitError(f"reward ({typed(value)})", task, copy, _A_NUMBER)
+        try:
+            number = float(number)
+        except OverflowError:
+            number = math.inf
+    if -MOST_FLOAT32 <= number <= MOST_FLOAT32:  # false for NaN too
+        return float(number)
+    what = f"reward ({one_line(value)})"
+    raise UnfitError(what, task, copy, not_float32(value))
+
+
+def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
+    """Returns whether a step ended the episode.
+
+    Args:
+        name: ``terminated`` or ``truncated``.
+        value: What the environment returned: a bool, 0 or 1, or an array of one such.
+        task: The environment's name, for messages.
+        copy: The copy's number, for messages.
+
+    Raises:
+        UnfitError: It is something else, such as a string, which Python holds true.
+    """
+    if value is True or value is False:
+        return bool(value)
+    number = _number(value)
+    if number is None or number not in (0, 1):
+        raise UnfitError(f"{name} ({typed(value)})", task, copy, "must be a bool")
+    return bool(number)
+
+
+def not_float32(value: Any) -> str:
+    """Returns the rule that a number breaks which is not finite as float32."""
+    is_finite = value == value and value not in (math.inf, -math.inf)
+    return f"must be at most {MOST_FLOAT32:.2g}" if is_finite else "must be finite"
+
+
+def typed(value: Any) -> str:
+    """Returns a value's type and text on one line, so that "1.0" is no number."""
+    return f"{type(value).__name__} {one_line(value)}"
+
+
+def _number(value: Any) -> Any:
+    """Returns the number that a value is; None where it is none."""
+    if isinstance(value, numbers.Real):
+        return value
+    if isinstance(value, list | tuple):
+        return None
+    try:
+        array = np.asarray(value)
+    except RAISED:
+        return None
+    return array.item() if array.dtype.kind in "biuf" and array.size == 1 else None
 
 
 def check_reward(reward: NDArray[np.float32], task: str) -> None:
@@ -65,7 +178,10 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
 
 def one_line(value: object, most: int = 100) -> str:
     """Returns a value's text on one line of at most ``most`` characters."""
-    text = " ".join(str(value).split())
+    try:
+        text = " ".join(str(value).split())
+    except RAISED:  # of foreign code, or of numbers of too many digits
+        text = type(value).__name__
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

@@ -5,6 +5,7 @@ Source of the interface: Gymnasium 1.1 and later.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from tengen.distribution import pip_install
 from tengen.envs.copies import (
     MOST_WORDS,
     RAISED,
-    check_reward,
+    as_end,
+    as_reward,
     copy_seeds,
     one_line,
     raised,
@@ -100,6 +102,10 @@ _RESET = ("observation", "info")
 _STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
+# The environments, without wrappers, of all copies of this process that are not closed.
+_STEPPED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
 class GymnasiumEnv:
     """Copies of one Gymnasium environment in this process, stepped in turn.
 
@@ -133,7 +139,8 @@ class GymnasiumEnv:
 
         Raises:
             UsageError: A copy cannot be made, is no ``gymnasium.Env``, has other spaces
-                than the first, or a space is of a kind that is not handled.
+                than the first, is one that is stepped already, or a space is of a kind
+                that is not handled.
         """
         self._seeds = copy_seeds(seed, num_envs)
         self.num_envs = num_envs
@@ -149,13 +156,12 @@ class GymnasiumEnv:
         except UsageError:
             self.close()
             raise
-        registered = first.spec
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
             actions=self._actions.spec,
-            max_episode_steps=registered.max_episode_steps if registered else None,
-            reward_threshold=registered.reward_threshold if registered else None,
+            max_episode_steps=_registered(first, "max_episode_steps"),
+            reward_threshold=_registered(first, "reward_threshold"),
             frames_per_step=frames_per_step,
             is_hard=is_hard,
             is_partial=is_partial,
@@ -181,7 +187,7 @@ class GymnasiumEnv:
         observation = self._observations.zeros(self.num_envs)
         reward = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
-        is_reset = self._is_over
+        is_reset, name = self._is_over, self._name
         for i in range(self.num_envs):
             if is_reset[i]:
                 self._reset_copy(i, observation)
@@ -191,20 +197,14 @@ class GymnasiumEnv:
                 if not isinstance(answer, tuple) or len(answer) != len(_STEP):
                     raise self._misshapen("step", answer, _STEP, i)
                 self._observations.write(answer[0], observation, i)
+                reward[i] = as_reward(answer[1], name, i)
+                terminated[i] = as_end("terminated", answer[2], name, i)
+                truncated[i] = as_end("truncated", answer[3], name, i)
             except TengenError:
                 raise
             except RAISED as error:
-                raise raised(self._name, error, f"copy {i}") from error
-            try:
-                reward[i], terminated[i], truncated[i] = answer[1:4]
-            except (TypeError, ValueError) as error:
-                shown = one_line(answer[1:4])
-                raise EnvError(
-                    f"reward, terminated and truncated ({shown}) of {self._name} (copy "
-                    f"{i}) must be a number and two bools; correct the environment"
-                ) from error
+                raise raised(name, error, f"copy {i}") from error
         self._observations.check_finite(observation)
-        check_reward(reward, self._name)
         self._is_over = terminated | truncated
         return Step(observation, reward, terminated, truncated, is_reset)
 
@@ -219,8 +219,10 @@ class GymnasiumEnv:
     def close(self) -> None:
         """Releases the copies' resources; see ``Env.close``."""
         while self._copies:
+            copy = self._copies.pop()
+            _STEPPED.pop(id(copy.unwrapped), None)
             try:
-                self._copies.pop().close()
+                copy.close()
             except RAISED as error:
                 raise raised(self._name, error, "close()") from error
 
@@ -248,6 +250,13 @@ class GymnasiumEnv:
                 f'environment ("{self._name}") must have the same spaces in every '
                 f"copy; correct it"
             )
+        core = made.unwrapped
+        if _STEPPED.get(id(core)) is core:
+            raise UsageError(
+                f'environment ("{self._name}") must be a new one for each copy, but '
+                f"one object was returned twice; make it anew in each call"
+            )
+        _STEPPED[id(core)] = core
         return made
 
     def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
@@ -272,3 +281,9 @@ class GymnasiumEnv:
             f"{method} ({shown}) of {self._name} (copy {copy}) must return "
             f"{len(parts)} values, {', '.join(parts)}; correct the environment"
         )
+
+
+def _registered(env: Any, name: str) -> Any:
+    """Returns a number of Gymnasium's registered spec; None where there is none."""
+    value = getattr(getattr(env, "spec", None), name, None)
+    return value if isinstance(value, int | float) else None

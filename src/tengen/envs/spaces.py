@@ -10,6 +10,7 @@ where nested. An action space becomes choices, each counted from 0 (``Discrete``
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.copies import ActionRange, one_line
+from tengen.envs.copies import ActionRange, UnfitError, not_float32, one_line
 from tengen.envs.env import ActionSpec, Arrays
-from tengen.errors import EnvError, UsageError
+from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
 __all__ = ["Actions", "Observations"]
@@ -35,6 +36,12 @@ _DTYPES = {
     "uint32": "int64",
     "int64": "int64",
 }
+
+
+# Greater spaces cannot be learned from, and their arrays would exhaust the memory.
+_MAX_VALUES = 65_536  # of a one-hot vector
+_MAX_CHOICES = 1_048_576  # of all parts of an action, a logit each
+_MAX_NUMBERS = 67_108_864  # of an array of an observation
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ class Observations:
         try:
             self.write(value, arrays, 0)
             self.check_finite(arrays)
-        except _UnfitError as error:
+        except UnfitError as error:
             raise UsageError(
                 f"{error.what} of {self._task} {error.rule}; pass what reset or step "
                 f"of the environment returned"
@@ -154,8 +161,11 @@ class Observations:
         if array.shape != rows.shape:
             rule = f"must have the shape {rows.shape} of its space"
             raise self._refusal(entry.name, array.shape, copy, rule)
-        if array.dtype == rows.dtype or rows.dtype == np.float32:
+        if array.dtype == rows.dtype:
             rows[...] = array
+            return
+        if rows.dtype == np.float32:
+            self._write_floats(entry, array, rows, copy)
             return
         with np.errstate(invalid="ignore"):
             rows[...] = array
@@ -164,25 +174,20 @@ class Observations:
             rule = f"must hold numbers of its space's type ({rows.dtype})"
             raise self._refusal(entry.name, array.dtype, copy, rule)
 
+    def _write_floats(
+        self, entry: _Entry, array: NDArray[Any], rows: NDArray[Any], copy: int | None
+    ) -> None:
+        try:
+            with np.errstate(over="raise"):
+                rows[...] = array
+        except FloatingPointError:
+            value = array.flat[np.abs(array).argmax()].item()
+            raise self._refusal(entry.name, value, copy, not_float32(value)) from None
+
     def _refusal(
         self, name: str, value: object, copy: int | None, rule: str
-    ) -> _UnfitError:
-        where = "" if copy is None else f" (copy {copy})"
-        return _UnfitError(f"{name} ({one_line(value)})", self._task + where, rule)
-
-
-class _UnfitError(EnvError):
-    """An observation does not fit its space.
-
-    Attributes:
-        what: The name and value of the observation.
-        rule: What the observation must be.
-    """
-
-    def __init__(self, what: str, task: str, rule: str) -> None:
-        super().__init__(f"{what} of {task} {rule}; correct the environment")
-        self.what = what
-        self.rule = rule
+    ) -> UnfitError:
+        return UnfitError(f"{name} ({one_line(value)})", self._task, copy, rule)
 
 
 class Actions:
@@ -207,15 +212,19 @@ class Actions:
         )
         self._dtype = space.dtype
         self._first: Any = 0
+        name = "action space"
         if isinstance(space, spaces.Discrete):
+            _check_size(space, task, name, int(space.n), _MAX_CHOICES, "choices")
             self._first = int(space.start)
             self.spec = ActionSpec(num_choices=(int(space.n),))
         elif isinstance(space, spaces.MultiDiscrete) and space.nvec.size:
             self._first = space.start.ravel()
             choices = tuple(int(n) for n in space.nvec.ravel())
+            _check_size(space, task, name, sum(choices), _MAX_CHOICES, "choices")
             self.spec = ActionSpec(shape=(len(choices),), num_choices=choices)
         elif isinstance(space, spaces.MultiBinary):
-            length = int(np.prod(self._shape))
+            length = math.prod(self._shape)
+            _check_size(space, task, name, 2 * length, _MAX_CHOICES, "choices")
             self.spec = ActionSpec(shape=(length,), num_choices=(2,) * length)
         elif (
             isinstance(space, spaces.Box) and space.dtype.kind == "f" and space.low.size
@@ -281,6 +290,7 @@ def _entries(
             yield from _entries(part, task, f"{name}/{key}", (*keys, key))
         return
     if isinstance(space, spaces.Discrete):
+        _check_size(space, task, name, int(space.n), _MAX_VALUES, "values")
         values = int(space.start) + np.arange(int(space.n))
         yield _Entry(name, keys, TensorSpec(shape=values.shape), values)
         return
@@ -302,4 +312,15 @@ def _entries(
             f"{name} ({one_line(space)}) of {task} must not be empty; "
             f"wrap the environment, or choose another"
         )
+    _check_size(space, task, name, math.prod(shape), _MAX_NUMBERS, "numbers")
     yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape))
+
+
+def _check_size(
+    space: Any, task: str, name: str, count: int, most: int, unit: str
+) -> None:
+    if count > most:
+        raise UsageError(
+            f"{name} ({one_line(space)}) of {task} must have at most {most:,} {unit}; "
+            f"wrap the environment, or choose another"
+        )

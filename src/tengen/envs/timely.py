@@ -1,4 +1,4 @@
-"""An environment with its own thread, and a deadline for each call.
+"""An environment with a deadline for each call.
 
 It is used where an environment is stepped in the process that the user started. An
 actor instead ends its own process, and the launcher starts the actor again.
@@ -6,13 +6,12 @@ actor instead ends its own process, and the launcher starts the actor again.
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from tengen.envs.deadline import Deadline, HangError
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.errors import RunError
 
@@ -24,9 +23,8 @@ _Result = TypeVar("_Result")
 class TimelyEnv:
     """An ``Env`` that raises an error where a call hangs; used by one thread.
 
-    A separate thread makes, steps and closes the environment. Where a call hangs, the
-    thread is left behind and ends with the process. An environment that hangs in C code
-    and keeps the interpreter's lock is not noticed.
+    That thread makes, steps and closes the environment, because some environments work
+    only in the main thread; see ``Deadline`` for calls that hang.
 
     Args:
         make: Returns the environment.
@@ -39,14 +37,10 @@ class TimelyEnv:
     """
 
     def __init__(self, make: Callable[[], Env], timeout_s: float, name: str) -> None:
-        self._timeout_s = timeout_s
         self._name = name
-        self._work: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+        self._deadline = Deadline(timeout_s, f"environment ({name})")
+        self._deadline.__enter__()
         self._is_over = False
-        # A daemon, so that a thread that hangs does not keep the process from ending.
-        thread = threading.Thread(target=self._serve, name="environment", daemon=True)
-        thread.start()
         try:
             self._env: Env = self._call(make, "when it is made")
         except BaseException:
@@ -101,37 +95,16 @@ class TimelyEnv:
             self._end()
 
     def _call(self, work: Callable[[], _Result], where: str) -> _Result:
-        self._work.put(work)
         try:
-            result: _Result = self._done.get(timeout=self._timeout_s)()
-        except queue.Empty:
-            self._is_over = True  # an environment that hangs cannot be closed either
+            with self._deadline.during(where):
+                return work()
+        except HangError:
+            self._end()  # an environment that hangs cannot be closed either
             raise RunError(
-                f"environment ({self._name}) hangs {where}, for {self._timeout_s:g} s; "
-                "correct it"
+                f"environment ({self._name}) hangs {where}, for "
+                f"{self._deadline.timeout_s:g} s; correct it"
             ) from None
-        return result
 
     def _end(self) -> None:
         self._is_over = True
-        self._work.put(None)
-
-    def _serve(self) -> None:
-        while (work := self._work.get()) is not None:
-            try:
-                result = work()
-            except BaseException as error:
-                self._done.put(_raiser(error))
-            else:
-                self._done.put(_returner(result))
-
-
-def _raiser(error: BaseException) -> Callable[[], Any]:
-    def fail() -> Any:
-        raise error
-
-    return fail
-
-
-def _returner(result: Any) -> Callable[[], Any]:
-    return lambda: result
+        self._deadline.__exit__()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from tengen import envs
 from tengen.envs import ActionSpec
+from tengen.envs.copies import copy_seeds
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import RunError, UsageError
 from tengen.tensors import TensorSpec
@@ -217,13 +219,11 @@ def test_methods_that_return_other_parts_than_they_should(
     [
         (
             (np.zeros(4), np.zeros(2), True, False, {}),
-            "reward, terminated and truncated ((array([0., 0.]), True, False)) of "
-            "broken (copy 0) must be a number and two bools",
+            "reward (ndarray [0. 0.]) of broken (copy 0) must be a number",
         ),
         (
             (np.zeros(4), 0.0, True, np.zeros(2), {}),
-            "reward, terminated and truncated ((0.0, True, array([0., 0.]))) of broken "
-            "(copy 0) must be a number and two bools",
+            "truncated (ndarray [0. 0.]) of broken (copy 0) must be a bool",
         ),
         (
             (["a"] * 4, 0.0, True, False, {}),
@@ -243,6 +243,59 @@ def test_parts_of_a_step_that_are_not_what_they_should_be(
     with pytest.raises(RunError) as caught:
         step_with(make_counting_env, "step", lambda _: returned)
     assert str(caught.value) == f"{line}; correct the environment"
+
+
+def one_step(make_counting_env: MakeOne, *parts: Any) -> envs.Step:
+    one = make_counting_env()
+    one.step = lambda _: (np.zeros(4), *parts, {})
+    env = envs.make_own(lambda: one, "own", 1, 0)
+    env.reset()
+    step = env.step(actions_of(0))
+    env.close()
+    return step
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        (("1.0", False, False), "reward (str 1.0) of own (copy 0) must be a number"),
+        ((None, False, False), "reward (NoneType None) of own (copy 0) must be"),
+        (([1.0], False, False), "reward (list [1.0]) of own (copy 0) must be"),
+        ((1j, False, False), "reward (complex 1j) of own (copy 0) must be a number"),
+        ((10**400, False, False), "reward (1000"),
+        ((10**5000, False, False), "reward (int) of own (copy 0) must be at most"),
+        ((1e300, False, False), "reward (1e+300) of own (copy 0) must be at most"),
+        ((-np.inf, False, False), "reward (-inf) of own (copy 0) must be finite"),
+        ((0.0, "False", False), "terminated (str False) of own (copy 0) must be a b"),
+        ((0.0, None, False), "terminated (NoneType None) of own (copy 0) must be a b"),
+        ((0.0, 2, False), "terminated (int 2) of own (copy 0) must be a bool"),
+        ((0.0, np.nan, False), "terminated (float nan) of own (copy 0) must be a bool"),
+        ((0.0, False, "no"), "truncated (str no) of own (copy 0) must be a bool"),
+        ((0.0, False, []), "truncated (list []) of own (copy 0) must be a bool"),
+    ],
+)
+def test_strings_and_numbers_out_of_range_are_no_rewards_and_ends(
+    make_counting_env: MakeOne, parts: Any, line: str
+) -> None:
+    with pytest.raises(RunError) as caught:
+        one_step(make_counting_env, *parts)
+    assert str(caught.value).startswith(line)
+    assert str(caught.value).endswith("; correct the environment")
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [1, True, Fraction(1), np.float16(1), np.int8(1), np.True_, np.array(1.0)],
+    ids=lambda reward: type(reward).__name__,
+)
+@pytest.mark.parametrize("end", [True, 1, np.True_, np.int64(1), np.array(True)])
+def test_any_number_is_a_reward_and_any_bool_an_end(
+    make_counting_env: MakeOne, reward: Any, end: Any
+) -> None:
+    step = one_step(make_counting_env, reward, end, end)
+    assert (step.reward.tolist(), step.reward.dtype) == ([1.0], np.float32)
+    assert (step.terminated.tolist(), step.truncated.tolist()) == ([True], [True])
 
 
 def test_nested_observations_and_several_choices() -> None:
@@ -324,6 +377,30 @@ def test_own_environments_that_are_refused(make_counting_env: MakeOne) -> None:
         'environment ("own") must have the same spaces in every copy; correct it'
     )
     assert len(closed) == 2
+
+
+def test_one_instance_for_all_copies_is_refused(make_counting_env: MakeOne) -> None:
+    one = make_counting_env()
+    wrapped = gymnasium.wrappers.TimeLimit
+    for make in (lambda: one, lambda: wrapped(one, 5)):
+        with pytest.raises(
+            UsageError, match=r'"own"\) must be a new one for each copy'
+        ):
+            envs.make_own(make, "own", 2, 0)
+    first = envs.make_own(lambda: one, "own", 1, 0)
+    with pytest.raises(UsageError, match="must be a new one for each copy"):
+        envs.make_own(lambda: one, "own", 1, 1)  # another group's copy
+    first.close()
+    envs.make_own(lambda: one, "own", 1, 1).close()
+
+
+def test_seeds_of_copies_are_c_ints_and_differ() -> None:
+    for seed, num_envs in ((0, 1), (3, 4096), (2**64 - 1, 16)):
+        seeds = copy_seeds(seed, num_envs)
+        assert len(set(seeds)) == len(seeds) == num_envs
+        assert all(0 <= one < 2**31 for one in seeds)
+        # More copies do not change the seeds of the first ones.
+        assert copy_seeds(seed, num_envs + 1)[:num_envs] == seeds
 
 
 def test_arguments_are_checked(make_counting_env: MakeOne) -> None:

@@ -195,20 +195,60 @@ def test_numbers_of_another_type_that_fit_are_taken() -> None:
     assert arrays["observation"].tolist() == [[255, 3]]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_named(value: float) -> None:
     space = spaces.Dict({"a": box(np.float64), "b": box(np.float64)})
     observations = Observations(space, "task")
     arrays = observations.zeros(3)
     observations.check_finite(arrays)
-    with np.errstate(over="ignore"):
-        observations.write({"a": [0, 0], "b": [0, value]}, arrays, 2)
-    shown = np.float32(np.inf) if value == 1e39 else value
+    observations.write({"a": [0, 0], "b": [0, value]}, arrays, 2)
     with pytest.raises(RunError) as caught:
         observations.check_finite(arrays)
     assert str(caught.value) == (
-        f"observation/b ({shown}) of task (copy 2) must be finite; "
+        f"observation/b ({value}) of task (copy 2) must be finite; "
         f"correct the environment"
+    )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [1e39, -1e300, 2 * 10**38 * 2.0])
+def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value: float) -> None:
+    observations = Observations(box(np.float64), "task")
+    with pytest.raises(RunError) as caught:
+        observations.write([0, value], observations.zeros(3), 2)
+    assert str(caught.value).startswith(
+        f"observation ({value}) of task (copy 2) must be at most 3.4e+38; "
+    )
+
+
+@pytest.mark.parametrize(
+    ("space", "rule"),
+    [
+        (spaces.Discrete(2**40), "1,048,576 choices"),
+        (spaces.MultiDiscrete([2, 2**40]), "1,048,576 choices"),
+        (spaces.MultiBinary(2**40), "1,048,576 choices"),
+    ],
+)
+def test_actions_of_too_many_choices_are_refused(space: Any, rule: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Actions(space, "task")
+    assert str(caught.value).startswith(f"action space ({type(space).__name__}(")
+    assert f") of task must have at most {rule}; " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("space", "rule"),
+    [
+        (spaces.Discrete(2**40), "65,536 values"),
+        (spaces.MultiBinary(2**40), "67,108,864 numbers"),
+    ],
+)
+def test_observations_that_are_too_large_are_refused(space: Any, rule: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Observations(space, "task")
+    assert str(caught.value) == (
+        f"observation ({space}) of task must have at most {rule}; "
+        f"wrap the environment, or choose another"
     )
 
 

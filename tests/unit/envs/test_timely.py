@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -36,7 +38,7 @@ def test_it_is_the_environment_that_it_holds() -> None:
             first, second = env.step(actions), plain.step(actions)
 
 
-def test_one_thread_makes_steps_and_closes_it() -> None:
+def test_the_callers_thread_makes_steps_and_closes_it() -> None:
     threads = []
 
     class Threaded(own.Plain):
@@ -57,9 +59,35 @@ def test_one_thread_makes_steps_and_closes_it() -> None:
     env.close()
     env.close()
     assert len(threads) == 6
-    assert {thread.name for thread in threads} == {"environment"}
-    threads[0].join(10)
-    assert not threads[0].is_alive()
+    assert set(threads) == {threading.current_thread()}
+
+
+def test_an_environment_may_need_the_main_thread() -> None:
+    pytest.importorskip("gymnasium")
+    allow("tests.environments:InMainThread")
+    assert envs.env_spec("tests.environments:InMainThread").actions.is_discrete
+    with contextlib.closing(timely(own.InMainThread, 60)) as env:
+        env.reset()
+        step_often(env)
+
+
+def test_a_call_that_cannot_be_interrupted_ends_the_process() -> None:
+    pytest.importorskip("gymnasium")
+    text = """
+import numpy as np
+from tengen import envs
+from tests.environments import HangingForGood
+make = lambda: envs.make_own(HangingForGood, "my:Env", 1, 0)
+env = envs.TimelyEnv(make, 0.2, "my:Env")
+env.reset()
+env.step(np.array([0]))
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "tengen: environment (my:Env) hangs (in step) for 0.2 s and cannot be "
+        "interrupted; correct it\n"
+    )
 
 
 def test_what_it_raises_is_raised() -> None:

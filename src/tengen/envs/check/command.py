@@ -8,6 +8,7 @@ from typing import Any
 
 from tengen.config import check, check_range
 from tengen.envs.check.report import Report, check_env
+from tengen.envs.copies import MAX_SEED
 from tengen.envs.registry import env_spec, make, maker_of_one
 from tengen.games import allow, is_game, is_program, load_program
 from tengen.observe.progress_line import ProgressLine
@@ -15,7 +16,6 @@ from tengen.observe.progress_line import ProgressLine
 __all__ = ["add_arguments", "env_check"]
 
 _MAX_STEPS = 100_000_000
-_MAX_SEED = 2**31 - 1
 _MAX_TIMEOUT_S = 86_400.0
 
 
@@ -59,7 +59,7 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: There is no such environment, or it is a game.
     """
     check_range("steps", args.steps, 1, _MAX_STEPS)
-    check_range("seed", args.seed, 0, _MAX_SEED)
+    check_range("seed", args.seed, 0, MAX_SEED)
     check_range("timeout", args.timeout, 0.1, _MAX_TIMEOUT_S)
     task = args.task
     allow(task)

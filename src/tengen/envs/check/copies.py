@@ -13,8 +13,8 @@ from tengen.envs.check.findings import CannotGoOnError, Findings
 from tengen.envs.check.one import Maker
 from tengen.envs.check.seeds import play
 from tengen.envs.check.seen import is_same
-from tengen.envs.check.watch import Watch
 from tengen.envs.copies import RAISED, copy_seeds, said
+from tengen.envs.deadline import Deadline
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import TengenError
@@ -46,7 +46,7 @@ class _Copies:
         num_envs: int,
         seed: int,
         findings: Findings,
-        watch: Watch,
+        watch: Deadline,
     ) -> None:
         self._findings, self._watch = findings, watch
         self._row = 0
@@ -156,7 +156,7 @@ class _Copies:
 
 
 def check_copies(
-    make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Watch
+    make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
     """Steps copies together, twice from one seed and once from another.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,8 +11,8 @@ import numpy as np
 
 from tengen.envs.check.findings import CannotGoOnError, Findings
 from tengen.envs.check.seen import ObservationCheck
-from tengen.envs.check.watch import Watch
-from tengen.envs.copies import RAISED, said
+from tengen.envs.copies import RAISED, UnfitError, as_end, as_reward, said, typed
+from tengen.envs.deadline import Deadline
 from tengen.envs.gymnasium_env import import_gymnasium, make_guarded
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import UsageError
@@ -32,7 +33,7 @@ class Maker(NamedTuple):
     """The task."""
     findings: Findings
     """Where failures are noted."""
-    watch: Watch
+    watch: Deadline
     """Watches every call."""
 
     def __call__(self) -> OneEnv:
@@ -216,18 +217,17 @@ class OneEnv:
                 f"must be a number at {self.where}; return float(...)",
             )
         try:
-            with np.errstate(over="ignore"):
-                value = float(np.float32(reward))
-        except (TypeError, ValueError):
-            raise CannotGoOnError from None
-        if not np.isfinite(value):
+            return float(np.float32(as_reward(reward, "")))
+        except UnfitError as error:
+            if not is_number:
+                raise CannotGoOnError from None
             self._findings.broken(
                 "step.reward",
                 "reward",
                 reward,
-                f"must be finite, as float32 too, at {self.where}; correct it",
+                f"{error.rule} at {self.where}; correct it",
             )
-        return value
+        return math.inf
 
     def _end(self, which: str, value: Any) -> bool:
         if not isinstance(value, bool | np.bool_):
@@ -238,8 +238,8 @@ class OneEnv:
                 f"must be a bool at {self.where}; return bool(...)",
             )
         try:
-            return bool(value)
-        except (TypeError, ValueError):
+            return as_end(which, value, "")
+        except UnfitError:
             raise CannotGoOnError from None
 
     def _cannot(self, rule: str, name: str, seen: object, must: str) -> Any:
@@ -251,4 +251,4 @@ def _kind(value: Any) -> str:
     """Returns a value's type, and its content where that is short."""
     if isinstance(value, tuple):
         return f"{len(value)} values"
-    return f"{type(value).__name__} {value!r}"
+    return typed(value)

@@ -12,7 +12,7 @@ from tengen.envs.check.episodes import EpisodeFacts, check_episodes, check_space
 from tengen.envs.check.findings import CannotGoOnError, Finding, Findings
 from tengen.envs.check.one import Maker
 from tengen.envs.check.seeds import check_seeds
-from tengen.envs.check.watch import HangError, Watch
+from tengen.envs.deadline import Deadline, HangError
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import UsageError
 
@@ -50,7 +50,7 @@ def check_env(
     seed: int = 0,
     timeout_s: float = 60.0,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; uses its own thread.
+    """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
 
     Args:
         make: Returns copies of the environment.
@@ -61,11 +61,12 @@ def check_env(
         seed: Seed of episodes and actions, at least 0.
         timeout_s: Seconds that one call may take.
     """
-    findings, watch = Findings(), Watch(timeout_s)
+    findings, watch = Findings(), Deadline(timeout_s, f"environment ({name})")
     report = Report([])
     work = _Work(make, make_one, name, num_steps, seed, findings, watch, report)
     try:
-        watch.run(work.all)
+        with watch:
+            work.all()
         report.is_whole = True
     except CannotGoOnError:
         pass
@@ -118,7 +119,7 @@ class _Work:
     num_steps: int
     seed: int
     findings: Findings
-    watch: Watch
+    watch: Deadline
     report: Report
 
     def all(self) -> None:

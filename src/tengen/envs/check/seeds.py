@@ -12,6 +12,7 @@ import numpy as np
 from tengen.envs.check.actions import own_actions
 from tengen.envs.check.one import Maker, OneEnv
 from tengen.envs.check.seen import copied, is_same
+from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
@@ -127,7 +128,10 @@ def _tell_of_copies(
 def _check_others(
     maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any], rows: list[Row]
 ) -> None:
-    others = [play(env, seed + more, actions) for more in range(1, _NUM_SEEDS + 1)]
+    others = [
+        play(env, (seed + more) % (MAX_SEED + 1), actions)
+        for more in range(1, _NUM_SEEDS + 1)
+    ]
     if any(_first_difference(rows, played) is not None for played in others):
         _check_next(maker, env, seed, actions)
         return

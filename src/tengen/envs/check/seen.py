@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.check.findings import CannotGoOnError, Findings
-from tengen.envs.copies import one_line
+from tengen.envs.copies import MOST_FLOAT32, RAISED, not_float32, one_line
 
 __all__ = ["ObservationCheck", "copied", "is_same"]
 
@@ -36,7 +36,8 @@ class ObservationCheck:
         Raises:
             CannotGoOnError: The observation cannot be read at all.
         """
-        self._check_part(self._space, observation, "observation", where)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._check_part(self._space, observation, "observation", where)
 
     def _check_part(self, space: Any, value: Any, name: str, where: str) -> None:
         from gymnasium import spaces
@@ -62,7 +63,7 @@ class ObservationCheck:
     def _check_array(self, space: Any, value: Any, name: str, where: str) -> None:
         try:
             array = np.asarray(value)
-        except (TypeError, ValueError) as error:
+        except RAISED as error:
             self._wrong(
                 "observation.dtype",
                 name,
@@ -88,13 +89,15 @@ class ObservationCheck:
                 f"must hold numbers {where}; return a numpy array",
             )
             raise CannotGoOnError
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            value = array[~np.isfinite(array)].flat[0]
+        # Agents see floats as float32.
+        fits = (np.abs(array) <= MOST_FLOAT32) | (array.dtype.kind != "f")
+        if not fits.all():
+            value = array[~fits].flat[0]
             self._wrong(
                 "observation.finite",
                 name,
                 value,
-                f"must be finite {where}; correct what it is computed from",
+                f"{not_float32(value)} {where}; correct what it is computed from",
             )
             return
         if array.dtype != space.dtype and not np.can_cast(array.dtype, space.dtype):

@@ -58,8 +58,6 @@ FRAME_SKIP = 4
 _PREFIX = "atari/"
 _MAX_FRAMES = 108_000
 _SIDE = 84
-# The emulator's seeds are signed 32-bit numbers, and a negative one counts as none.
-_SEED_BITS = 31
 
 
 def names() -> list[str]:
@@ -168,8 +166,7 @@ def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
     Raises:
         UsageError: A number is out of its range.
     """
-    most = 2**_SEED_BITS
-    return np.array([one % most for one in copy_seeds(seed, num_envs)], np.int64)
+    return np.array(copy_seeds(seed, num_envs), np.int64)
 
 
 def grey_env(name: str, num_envs: int, **options: Any) -> Any:

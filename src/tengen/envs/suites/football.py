@@ -55,7 +55,6 @@ _EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score
 _IDS = "gfootball/"
 _VERSION = "-v1"
 _SHAPE = (4, 72, 96)
-_SEED_BITS = 31
 _CELL = 4
 _FPS = 10.0
 
@@ -105,7 +104,7 @@ class FootballEnv:
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
-        self._seeds = [one % 2**_SEED_BITS for one in copy_seeds(seed, num_envs)]
+        self._seeds = copy_seeds(seed, num_envs)
         if importlib.util.find_spec("envpool") is None:
             raise missing(name, "envpool", "football")
         short = name.removeprefix(_PREFIX)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 from typing import Any, ClassVar
 
@@ -44,6 +45,14 @@ class Walk(gymnasium.Env):
     def seen(self) -> Any:
         numbers = self.place / 8, self.colour, self.num_steps / self.limit
         return np.array(numbers, np.float32)
+
+
+class InMainThread(Walk):
+    """Handles a signal, which Python allows in the main thread alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 class ResetsToAnObservation(Walk):
@@ -145,6 +154,43 @@ class RewardsByAnArray(Walk):
     def step(self, action: Any) -> Answer:
         seen, reward, *rest = super().step(action)
         return seen, np.array([reward]), *rest
+
+
+class RewardsByAString(Walk):
+    def step(self, action: Any) -> Answer:
+        seen, reward, *rest = super().step(action)
+        return seen, str(reward), *rest
+
+
+class RewardsByAHugeInteger(Walk):
+    def step(self, action: Any) -> Answer:
+        seen, _, *rest = super().step(action)
+        return seen, 10**400, *rest
+
+
+class EndsByAString(Walk):
+    def step(self, action: Any) -> Answer:
+        seen, reward, terminated, truncated, info = super().step(action)
+        return seen, reward, str(terminated), truncated, info
+
+
+class IsBeyondFloat32(Walk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float64)
+
+    def seen(self) -> Any:
+        return super().seen().astype(np.float64) + 1e300
+
+
+class IsOneForAll(Walk):
+    """One object is returned for every copy."""
+
+    it: ClassVar[Any] = None
+
+    def __new__(cls) -> Any:
+        cls.it = cls.it or super().__new__(cls)
+        return cls.it
 
 
 class RewardsWithoutBound(Walk):
@@ -343,7 +389,12 @@ BROKEN: dict[type, tuple[str, str]] = {
     IsOutOfChoices: ("observation.bounds", "observation (8) must be in the bounds"),
     RewardsByNone: ("step.reward", "reward (NoneType None) must be a number"),
     RewardsByAnArray: ("step.reward", "must be a number at episode 1, step 1"),
-    RewardsWithoutBound: ("step.reward", "must be finite, as float32 too"),
+    RewardsByAString: ("step.reward", "reward (str 0.0) must be a number at"),
+    RewardsByAHugeInteger: ("step.reward", "must be at most 3.4e+38 at episode"),
+    EndsByAString: ("step.terminated", "terminated (str False) must be a bool"),
+    IsBeyondFloat32: ("observation.finite", "must be at most 3.4e+38 of reset"),
+    IsOneForAll: ("copies.raises", "must be a new one for each copy"),
+    RewardsWithoutBound: ("step.reward", "must be at most 3.4e+38 at episode"),
     EndsByNumbers: ("step.terminated", "terminated (int 0) must be a bool"),
     CutsByNumbers: ("step.truncated", "truncated (int 0) must be a bool"),
     TellsNothing: ("info", "info of step (NoneType None) must be a dict"),

@@ -38,6 +38,11 @@ def test_one_without_a_fault_keeps_the_contract() -> None:
     assert 0 < (report.cost.reset_share or 0) < 1
 
 
+def test_one_that_needs_the_main_thread_is_checked() -> None:
+    assert check(planted.InMainThread).findings == []
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("fault", planted.BROKEN, ids=lambda fault: fault.__name__)
 def test_a_fault_is_named(fault: type) -> None:
     rule, words = planted.BROKEN[fault]
