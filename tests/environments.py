@@ -87,6 +87,35 @@ class Reach(gymnasium.Env):
         return self._shown
 
 
+class ReachFar(gymnasium.Env):
+    """A place is shown, and the action is to be there: 1 minus the share it is away.
+
+    Observation ``[1]`` in [0, 1]; action ``[1]`` between 0 and 1000, the place times
+    1000. An episode has ten steps. Always 0 gets 5, always the middle 7.5.
+    """
+
+    low, high = 0.0, 1000.0
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Box(self.low, self.high, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._drawn(), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        share = (float(action[0]) - self.low) / (self.high - self.low)
+        reward = 1.0 - abs(share - float(self._place[0]))
+        return self._drawn(), reward, False, self._steps == 10, {}
+
+    def _drawn(self) -> NDArray[np.float32]:
+        self._place = self.np_random.uniform(0, 1, 1).astype(np.float32)
+        return self._place
+
+
 class TMaze(gymnasium.Env):
     """A sign at the start of a corridor says which way to turn at its far end.
 

@@ -19,6 +19,7 @@ __all__ = [
     "FRACTIONS",
     "FRAMES",
     "QUANTILES",
+    "SCALED_POLICY",
     "BoardSpec",
     "PolicyLayout",
     "Signature",
@@ -32,6 +33,10 @@ with the newest last. Where the inputs are stored, such a state need not be."""
 QUANTILES = "quantiles"
 """The output ``[K, A]`` with K quantiles of the return of each of A actions, at the
 midpoints of K equal fractions."""
+
+SCALED_POLICY = "scaled_policy"
+"""The output ``[2 K]`` with means and logarithms of deviations of K real numbers, on a
+scale where the bounds of an action are -1 and 1."""
 
 FRACTIONS = "fractions"
 """An input ``[M]`` that no signature names: a learner may ask for ``QUANTILES`` ``[M,

@@ -26,23 +26,26 @@ from tengen.run import RunDirectory
 pytestmark = pytest.mark.learning
 
 CARTPOLE, MAZE = "CartPole-v1", "tests.environments:ShortTMaze"
-REACH = "tests.environments:Reach"
+REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
 # CartPole-v0's bar; a random policy returns 22, standing still 9, the most is 500. In
 # the maze the most is 4, and 1.95 without memory. To reach nothing is -3.3, to draw any
-# action -6.7.
-SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0}
+# action -6.7. The farthest place gives 10, the middle of all 7.5.
+SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5}
 
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
+    ("a2c", FAR): 60_000,
     ("dqn", CARTPOLE): 150_000,
     ("iqn", CARTPOLE): 150_000,
     ("ppo", CARTPOLE): 150_000,
+    ("ppo", FAR): 40_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,
     ("sac", CARTPOLE): 40_000,
     ("sac", REACH): 6_000,
     ("vtrace", CARTPOLE): 400_000,
+    ("vtrace", FAR): 60_000,
 }
 """Several times what the seeds that were measured needed
 (benchmarks/results/environments.md)."""
@@ -89,6 +92,11 @@ def check(agent: str, task: str, seed: int, path: Path) -> None:
 @pytest.mark.parametrize("agent", ["a2c", "dqn", "ppo", "vtrace"])
 def test_an_agent_balances_a_pole(agent: str, tmp_path: Path) -> None:
     check(agent, CARTPOLE, 1, tmp_path / "run")
+
+
+@pytest.mark.parametrize("agent", ["a2c", "ppo", "vtrace"])
+def test_actions_of_hundreds_are_learned(agent: str, tmp_path: Path) -> None:
+    check(agent, FAR, 1, tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
+from tengen.envs import ActionSpec, Scale
 
 __all__ = [
     "ActionDraws",
@@ -105,19 +106,24 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """Independent real numbers, neither squashed nor clipped; two uniforms for each.
+    """Independent real numbers, perhaps scaled, neither squashed nor clipped.
+
+    Two uniform numbers are needed for each.
 
     The numbers are drawn by the method of Box and Muller: the first K uniform numbers
     give radii, the others angles.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
         """Makes the draws.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
+            scale: ``ActionSpec.scale``, by which drawn numbers become actions; None
+                where they are actions. Densities are those of the drawn numbers.
         """
         self._is_scalar = shape == ()
+        self._middle, self._half = map(np.array, scale or (0.0, 1.0))
         self._num_numbers = 1 if self._is_scalar else shape[0]
 
     @property
@@ -135,16 +141,22 @@ class GaussianDraws:
         # 1 - u is above 0, so its logarithm is finite.
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
-        actions = (mean + np.exp(log_std) * normals).astype(np.float32)
+        actions = self._scaled(mean + np.exp(log_std) * normals)
         # The density at the number that is returned, which is rounded to float32.
-        distance = (actions - mean) * np.exp(-log_std)
+        drawn = (actions - self._middle) / self._half
+        distance = (drawn - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)
         return self._shaped(actions), log_prob.astype(np.float32)
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """See ``ActionDraws``."""
-        return self._shaped(outputs[:, : self._num_numbers].copy())
+        mean = outputs[:, : self._num_numbers].astype(np.float64)
+        return self._shaped(self._scaled(mean))
+
+    def _scaled(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+        actions: NDArray[np.float64] = self._middle + self._half * numbers
+        return actions.astype(np.float32)
 
     def _split(
         self, pairs: NDArray[np.float64]
@@ -162,15 +174,15 @@ class SquashedDraws:
     (arXiv:1812.05905), appendix C.
     """
 
-    def __init__(self, low: Sequence[float], high: Sequence[float]) -> None:
+    def __init__(self, actions: ActionSpec) -> None:
         """Makes the draws.
 
         Args:
-            low: Least of each number, finite.
-            high: Greatest of each, finite.
+            actions: Real numbers, all with bounds.
         """
-        self._low, self._high = np.array(low), np.array(high)
-        self._gaussian = GaussianDraws((len(low),))
+        self._low, self._high = np.array(actions.low), np.array(actions.high)
+        self._middle, self._half = map(np.array, actions.scale)
+        self._gaussian = GaussianDraws(actions.shape)
 
     @property
     def num_uniforms(self) -> int:
@@ -192,34 +204,34 @@ class SquashedDraws:
         return self._scaled(self._gaussian.greedy(outputs))
 
     def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
-        middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
-        actions = middle + half * np.tanh(before.astype(np.float64))
+        actions = self._middle + self._half * np.tanh(before.astype(np.float64))
         clipped: NDArray[np.float32] = actions.clip(self._low, self._high).astype(
             np.float32
         )
         return clipped
 
 
-def make_squashed_draws(low: Sequence[float], high: Sequence[float]) -> ActionDraws:
+@functools.cache
+def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
     """Returns the draws of numbers between finite bounds, by a squashed Gaussian.
 
     Args:
-        low: Least of each number.
-        high: Greatest of each.
+        actions: Real numbers, all with bounds.
     """
-    return SquashedDraws(low, high)
+    return SquashedDraws(actions)
 
 
 @functools.cache
 def make_action_draws(
-    num_choices: tuple[int, ...], shape: tuple[int, ...]
+    num_choices: tuple[int, ...], shape: tuple[int, ...], scale: Scale | None = None
 ) -> ActionDraws:
     """Returns the draws for the actions of an environment.
 
     Args:
         num_choices: Choices of each part; empty where actions are real numbers.
         shape: Shape of one action: () or ``(K,)``.
+        scale: See ``GaussianDraws``; for real numbers alone.
     """
     if num_choices:
         return CategoricalDraws(num_choices, shape)
-    return GaussianDraws(shape)
+    return GaussianDraws(shape, scale)

@@ -16,7 +16,7 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
     """Returns real numbers clipped to their bounds, and choices as they are.
 
     A policy draws real numbers from a Gaussian, which has no bounds. The number drawn
-    is stored, and the clipped number is what the environment gets.
+    is stored, in the environment's units, and the environment gets the clipped number.
 
     Args:
         spec: The environment's action space.
@@ -35,16 +35,22 @@ def encoded_length(spec: ActionSpec) -> int:
     return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
 
 
-def encode_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[np.float32]:
+def encode_actions(
+    spec: ActionSpec, actions: NDArray[Any], *, is_scaled: bool = False
+) -> NDArray[np.float32]:
     """Returns ``[N, encoded_length]`` float32: choices one-hot, numbers clipped.
 
     Args:
         spec: The environment's action space.
         actions: ``[N, ...]``.
+        is_scaled: Whether numbers with bounds are scaled to [-1, 1].
     """
     num_rows = len(actions)
     if not spec.is_discrete:
         numbers = clip_actions(spec, actions).reshape(num_rows, -1)
+        if is_scaled:
+            middle, half = map(np.array, spec.scale)
+            numbers = (numbers - middle) / half
         return numbers.astype(np.float32)
     starts = np.cumsum((0, *spec.num_choices[:-1]))
     encoded = np.zeros((num_rows, encoded_length(spec)), np.float32)

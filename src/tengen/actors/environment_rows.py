@@ -16,13 +16,13 @@ from tengen.actors.action_values import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
 from tengen.inference import RowArrays
-from tengen.tensors import Signature
+from tengen.tensors import SCALED_POLICY, Signature
 
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
 """Name of the input that holds the action before: choices one-hot, real numbers clipped
-to their bounds; zeros at the first step of an episode."""
+to their bounds, in the units of the policy; zeros at the first step of an episode."""
 LAST_REWARD = "last_reward"
 """Name of the input that holds the reward before; 0 at an episode's first step."""
 
@@ -52,6 +52,7 @@ class EnvironmentRows:
         """
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
+        self._is_scaled = SCALED_POLICY in signature.outputs
 
     @property
     def inputs(self) -> Arrays:
@@ -98,7 +99,7 @@ class EnvironmentRows:
         """
         self._write(observation)
         if LAST_ACTION in self.inputs:
-            told = encode_actions(self._actions, action)
+            told = encode_actions(self._actions, action, is_scaled=self._is_scaled)
             self.inputs[LAST_ACTION][:] = told * ~is_first[:, None]
         if LAST_REWARD in self.inputs:
             self.inputs[LAST_REWARD][:] = reward * ~is_first

@@ -113,7 +113,8 @@ class A2cUpdate(PolicyUpdate):
 
         agent = self._agent
         rows = unroll(net, columns)
-        policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
+        policy = rows.outputs[self.policy_output][:-1]
+        values = rows.outputs["value"]
         targets = losses.gae_targets(
             v=values.detach(),
             reward=rows.columns["reward"],

@@ -152,10 +152,11 @@ class DqnUpdate(TargetUpdate):
         import torch
 
         from tengen import losses
+        from tengen.nets.modules.running import uncounted
 
         rows = self.ends(net, columns)
         q_first = q_values(net.answer(*rows.first)[0])
-        with torch.no_grad():
+        with torch.no_grad(), uncounted(net):
             value = losses.double_q_values(
                 q_values(net.answer(*rows.last)[0]),
                 q_values(self.target.answer(*rows.last)[0]),

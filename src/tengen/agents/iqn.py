@@ -107,6 +107,7 @@ class IqnUpdate(DqnUpdate):
         import torch
 
         from tengen import losses
+        from tengen.nets.modules.running import uncounted
 
         fractions = columns[FRACTIONS]
         rows = self.ends(net, columns)
@@ -115,7 +116,7 @@ class IqnUpdate(DqnUpdate):
         answers = net.answer(at, state)[0][QUANTILES]
         chosen = rows.action[:, None, None].expand(-1, answers.shape[1], 1)
         quantiles = answers.gather(-1, chosen).squeeze(-1)
-        with torch.no_grad():
+        with torch.no_grad(), uncounted(net):
             last, before = rows.last
             best = net.answer(last, before)[0][QUANTILES].mean(1).argmax(-1)
             at = {**last, FRACTIONS: fractions[:, 1]}

@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.actors import Slots, make_action_draws
+from tengen.actors import ActionDraws, Slots, make_action_draws
 from tengen.agents.default_nets import net_for, shows_screens
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
-from tengen.envs import ActionSpec, Arrays, EnvSpec
+from tengen.envs import ActionSpec, Arrays, EnvSpec, Scale
 from tengen.evaluation import Acting
 from tengen.experience import ItemLayout
 from tengen.nets import MlpConfig, NetConfig
-from tengen.tensors import FRAMES, TensorSpec
+from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
 __all__ = ["PolicyAgent"]
 
@@ -32,13 +32,13 @@ _MAX_LAG = 1_000
 class PolicyAgent(EnvironmentAgent):
     """Base of the agents with a policy and a baseline, which learn from unrolls.
 
-    The network answers ``policy``, the flat parameters of a distribution
+    The network answers ``policy_output``, the flat parameters of a distribution
     (``tengen.losses.distributions``), and ``value`` ``[]``, the expected return. A step
     stores the log-probability of its action under the policy that drew it. An item is
     an unroll of T transitions and one closing step, which only bootstraps.
     """
 
-    fixed: ClassVar[tuple[str, ...]] = ("sees_last_step",)
+    fixed: ClassVar[tuple[str, ...]] = ("sees_last_step", "scales_actions")
 
     unroll_length: int | None = bounded(None, 1, 100_000, "use 20")
     """Number T of transitions in an unroll, 1 to 100,000. None: 20, or 64 for a network
@@ -54,6 +54,10 @@ class PolicyAgent(EnvironmentAgent):
     """Largest policy lag of an unroll that is learned from, in optimizer steps, at
     least 0. Unrolls of older policies are left out. None: 1,000."""
 
+    scales_actions: bool = False
+    """Whether real actions with bounds are drawn on a scale from -1 to 1, and not in
+    the environment's units. New runs do."""
+
     @property
     def lag_bound(self) -> int:
         """The value of ``max_lag``, or of its default where it is None."""
@@ -66,12 +70,15 @@ class PolicyAgent(EnvironmentAgent):
         the closing step, which at first is arbitrary: V-trace's policies in
         vizdoom/Basic became certain of one action before that value was learned.
         """
-        told = self.sees_last_step or spec.is_partial
-        if not shows_screens(spec):
-            return dataclasses.replace(self, sees_last_step=told)
-        return dataclasses.replace(
+        agent = dataclasses.replace(
             self,
-            sees_last_step=told,
+            sees_last_step=self.sees_last_step or spec.is_partial,
+            scales_actions=any(spec.actions.is_bounded),
+        )
+        if not shows_screens(spec):
+            return agent
+        return dataclasses.replace(
+            agent,
             unroll_length=64,
             trace_lambda=0.95,
             actor=dataclasses.replace(self.actor, turn_steps=64),
@@ -97,11 +104,28 @@ class PolicyAgent(EnvironmentAgent):
         """See ``EnvironmentAgent.outputs_of``."""
         # A mean and a standard deviation for each real number.
         length = sum(actions.num_choices) or 2 * len(actions.low)
-        return {"policy": TensorSpec(shape=(length,)), "value": TensorSpec()}
+        return {self.policy_output: TensorSpec(shape=(length,)), "value": TensorSpec()}
+
+    @property
+    def policy_output(self) -> str:
+        """The name of the output that parametrises the policy."""
+        return SCALED_POLICY if self.scales_actions else "policy"
+
+    def scale_of(self, actions: ActionSpec) -> Scale | None:
+        """Returns the scale of ``make_action_draws`` and ``make_distribution``."""
+        return actions.scale if self.scales_actions else None
+
+    @classmethod
+    def acting_settings(cls, signature: Signature) -> dict[str, Any]:
+        """See ``EnvironmentAgent.acting_settings``."""
+        return {
+            **super().acting_settings(signature),
+            "scales_actions": SCALED_POLICY in signature.outputs,
+        }
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         """See ``Policy.num_uniforms``."""
-        return make_action_draws(actions.num_choices, actions.shape).num_uniforms
+        return self._draws(actions).num_uniforms
 
     def act(
         self,
@@ -111,14 +135,18 @@ class PolicyAgent(EnvironmentAgent):
         slots: Slots,
     ) -> Arrays:
         """See ``Policy.act``: draws from the policy."""
-        draws = make_action_draws(actions.num_choices, actions.shape)
-        action, log_prob = draws.draw(outputs["policy"], uniforms)
+        draws = self._draws(actions)
+        action, log_prob = draws.draw(outputs[self.policy_output], uniforms)
         return {"action": action, "behaviour_log_prob": log_prob}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``: the likeliest action."""
-        draws = make_action_draws(actions.num_choices, actions.shape)
-        return {"action": draws.greedy(outputs["policy"])}
+        greedy = self._draws(actions).greedy(outputs[self.policy_output])
+        return {"action": greedy}
+
+    def _draws(self, actions: ActionSpec) -> ActionDraws:
+        scale = self.scale_of(actions)
+        return make_action_draws(actions.num_choices, actions.shape, scale)
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """See ``EnvironmentAgent.acting_to_score``: drawn, as in training."""

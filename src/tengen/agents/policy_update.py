@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.return_scale import ReturnScale
+from tengen.agents.running_square import RunningSquare
 from tengen.learners import Update
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ __all__ = ["ADVANTAGE_SQUARE", "PolicyUpdate"]
 ADVANTAGE_SQUARE = "advantage_square"
 """The loss metric that ``PolicyUpdate.advantage_scale`` is computed from."""
 
-# Decay of the running average per learner step: it spans about a hundred steps.
-_DECAY = 0.99
 # The scale goes no lower: smaller advantages are noise around values already learned.
 _LEAST_SCALE = 0.01
 
@@ -31,8 +29,9 @@ class PolicyUpdate(Update):
     """Base of policy updates: divides rewards by the scale of returns.
 
     Attributes:
-        distribution: The distribution of actions that the network's ``policy`` output
+        distribution: The distribution of actions that the network's policy
             parametrises.
+        policy_output: The name of that output.
     """
 
     later_state = ("return_scale", "advantage_scale")
@@ -46,11 +45,13 @@ class PolicyUpdate(Update):
         """
         from tengen.losses import make_distribution
 
-        self.distribution = make_distribution(actions.num_choices, actions.shape)
+        self.distribution = make_distribution(
+            actions.num_choices, actions.shape, agent.scale_of(actions)
+        )
+        self.policy_output = agent.policy_output
         self._scale = ReturnScale(agent.discount)
         self.max_lag = agent.lag_bound
-        self._square = 0.0
-        self._weight = 0.0
+        self._advantage_square = RunningSquare()
 
     @property
     def advantage_scale(self) -> float:
@@ -64,16 +65,12 @@ class PolicyUpdate(Update):
         baseline does that, and the scale comes from earlier steps, so that a batch may
         be split among threads.
         """
-        if self._weight == 0.0:
-            return 1.0
-        return max(_LEAST_SCALE, math.sqrt(self._square / self._weight))
+        return self._advantage_square.root(_LEAST_SCALE)
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``: updates the scale of advantages."""
         if ADVANTAGE_SQUARE in metrics:
-            square = metrics[ADVANTAGE_SQUARE]
-            self._square += (1.0 - _DECAY) * (square - self._square)
-            self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
+            self._advantage_square.observe(metrics[ADVANTAGE_SQUARE])
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -90,16 +87,16 @@ class PolicyUpdate(Update):
         names = ("reward", "terminated", "is_reset")
         reward, terminated, is_reset = (columns[name][:, :-1] for name in names)
         self._scale.observe(reward, terminated, is_reset, self.group)
-        return {**columns, "reward": columns["reward"] / self._scale.value}
+        return {**columns, "reward": self._scale.scaled(columns["reward"])}
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
         import torch
 
-        both = torch.tensor([self._square, self._weight], dtype=torch.float64)
+        both = torch.tensor(self._advantage_square.numbers(), dtype=torch.float64)
         return {**self._scale.state(), "advantage_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         self._scale.load_state(tensors)
-        self._square, self._weight = tensors["advantage_scale"].tolist()
+        self._advantage_square.load(tensors["advantage_scale"].tolist())

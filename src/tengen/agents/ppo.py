@@ -225,13 +225,16 @@ class PpoUpdate(PolicyUpdate):
             columns: ``[rows, T, ...]`` each, of transitions; T = 1 without memory.
         """
         from tengen import losses
+        from tengen.nets.modules.running import uncounted
 
         agent, steps = self._agent, time_major(columns)
         inputs, state = network_inputs(net, columns)
-        outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
+        with uncounted(net):  # ``minibatches`` has counted the batch
+            outputs, _ = net.unroll(inputs, state, first_steps(steps["is_reset"]))
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
-        log_prob = self.distribution.log_prob(outputs["policy"], steps["action"])
+        policy = outputs[self.policy_output]
+        log_prob = self.distribution.log_prob(policy, steps["action"])
         policy_loss = losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
@@ -241,7 +244,7 @@ class PpoUpdate(PolicyUpdate):
             steps["returns"],
             agent.clip_value,
         )
-        entropy = self.distribution.entropy(outputs["policy"])
+        entropy = self.distribution.entropy(policy)
         clipped = losses.is_clipped(log_prob, before, agent.clip_ratio).float()
         metrics = {
             "policy_loss": (policy_loss * is_live).mean(),
@@ -275,7 +278,7 @@ class PpoUpdate(PolicyUpdate):
             values, ratio = rows.outputs["value"], None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
-                    rows.outputs["policy"][:-1], rows.columns["action"]
+                    rows.outputs[self.policy_output][:-1], rows.columns["action"]
                 )
                 ratio = (log_prob - rows.columns["behaviour_log_prob"]).exp()
             targets = losses.gae_targets(

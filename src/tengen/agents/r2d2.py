@@ -240,11 +240,13 @@ class R2d2Update(TargetUpdate):
         """Returns ``[unroll_length + 1, B, A]`` after a burn-in without gradient."""
         import torch
 
+        from tengen.nets.modules.running import uncounted
+
         burn_in = self._agent.burn_in
         inputs, state = network_inputs(net, columns)
         is_first = first_steps(steps["is_reset"])
         if burn_in > 0:
-            with torch.no_grad():
+            with torch.no_grad(), uncounted(net):
                 before = {name: column[:burn_in] for name, column in inputs.items()}
                 _, state = net.unroll(before, state, is_first[:burn_in])
         learned = {name: column[burn_in:] for name, column in inputs.items()}

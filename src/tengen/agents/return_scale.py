@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tengen.agents.running_square import RunningSquare
 from tengen.learners.group import ALONE, Group
 
 if TYPE_CHECKING:
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReturnScale"]
 
-# Decay of the running average per batch: it spans about a hundred batches.
-_DECAY = 0.99
+# The greatest scaled reward: greater ones are outliers, or come before the scale has
+# followed, and the square of their errors would drown all others.
+_MOST = 100.0
 
 
 class ReturnScale:
@@ -42,15 +43,16 @@ class ReturnScale:
             discount: Discount of one step, in [0, 1].
         """
         self._discount = discount
-        self._square = 0.0
-        self._weight = 0.0
+        self._square = RunningSquare()
 
     @property
     def value(self) -> float:
         """What to divide rewards by, at least 1."""
-        if self._weight == 0.0:
-            return 1.0
-        return max(1.0, math.sqrt(self._square / self._weight))
+        return self._square.root(1.0)
+
+    def scaled(self, reward: Tensor) -> Tensor:
+        """Returns rewards of any shape divided by the scale, at most 100 either way."""
+        return (reward / self.value).clamp(-_MOST, _MOST)
 
     def observe(
         self,
@@ -71,6 +73,8 @@ class ReturnScale:
 
         is_live = is_reset == 0
         goes_on = self._discount * (terminated == 0)
+        # In float64, whose squares of float32 are finite.
+        reward = reward.double()
         following = torch.zeros_like(reward[:, 0])
         total = torch.zeros_like(following)
         for t in range(reward.shape[1] - 1, -1, -1):
@@ -81,16 +85,15 @@ class ReturnScale:
         else:
             each = group.gather([float(total.sum()), float(is_live.sum())]).sum(axis=0)
             mean = float(each[0] / max(1.0, each[1]))
-        self._square += (1.0 - _DECAY) * (mean - self._square)
-        self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
+        self._square.observe(mean)
 
     def state(self) -> dict[str, Tensor]:
         """Returns the average so far, for a checkpoint."""
         import torch
 
-        both = torch.tensor([self._square, self._weight], dtype=torch.float64)
+        both = torch.tensor(self._square.numbers(), dtype=torch.float64)
         return {"return_scale": both}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restores the average from what ``state`` returned."""
-        self._square, self._weight = tensors["return_scale"].tolist()
+        self._square.load(tensors["return_scale"].tolist())

@@ -90,11 +90,7 @@ class Sac(EnvironmentAgent):
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete:
             return "" if actions.shape == () else "its actions are several choices"
-        # In float32, where the greatest finite number counts as no bound too.
-        with np.errstate(all="ignore"):
-            low, high = (np.array(b, np.float32) for b in (actions.low, actions.high))
-            has_bounds = bool(np.isfinite(high - low).all())
-        return "" if has_bounds else "its actions must have bounds"
+        return "" if all(actions.is_bounded) else "its actions must have bounds"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -247,6 +243,7 @@ class SacUpdate(Update):
         import torch
 
         from tengen import losses
+        from tengen.nets.modules.running import uncounted
 
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
@@ -259,7 +256,7 @@ class SacUpdate(Update):
             for i in (0, 1)
         )
         temperature = self.log_temperature.exp().detach()
-        with torch.no_grad():
+        with torch.no_grad(), uncounted(net):
             policy_t = self._drawn(net, reached, columns, 1)
             q_t = self.target(*reached, policy_t.action)
             targets = losses.soft_targets(
@@ -352,4 +349,4 @@ class _Drawn:
 def _draws(actions: ActionSpec) -> ActionDraws:
     if actions.is_discrete:
         return make_action_draws(actions.num_choices, actions.shape)
-    return make_squashed_draws(actions.low, actions.high)
+    return make_squashed_draws(actions)

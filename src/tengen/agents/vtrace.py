@@ -129,7 +129,8 @@ class VtraceUpdate(PolicyUpdate):
 
         agent = self._agent
         rows: Unrolled = unroll(net, columns)
-        policy, values = rows.outputs["policy"][:-1], rows.outputs["value"]
+        policy = rows.outputs[self.policy_output][:-1]
+        values = rows.outputs["value"]
         log_prob = self.distribution.log_prob(policy, rows.columns["action"])
         log_rho = log_prob.detach() - rows.columns["behaviour_log_prob"]
         ended, is_live = rows.columns["terminated"].float(), rows.is_live > 0

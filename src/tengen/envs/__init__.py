@@ -7,7 +7,7 @@ environment library; the first use of an environment does.
 from __future__ import annotations
 
 from tengen.envs.check import check_own_env
-from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Step
+from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Scale, Step
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.group_env import GroupEnv
 from tengen.envs.registry import (
@@ -32,6 +32,7 @@ __all__ = [
     "FilmedEnv",
     "GroupEnv",
     "Picture",
+    "Scale",
     "Step",
     "TimelyEnv",
     "check_own_env",

@@ -16,6 +16,7 @@ first one, and the row that leads from an episode to the next is marked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -24,7 +25,13 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.tensors import TensorSpec
 
-__all__ = ["ActionSpec", "Arrays", "Env", "EnvSpec", "Step"]
+__all__ = ["ActionSpec", "Arrays", "Env", "EnvSpec", "Scale", "Step"]
+
+Scale: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""``ActionSpec.scale``: the middle of each number's bounds, and half their distance."""
+
+# Bounds further apart mean none, and the product with a draw would exceed float32.
+_MAX_WIDTH = 1e30
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """``[N, ...]`` each, by name."""
@@ -85,6 +92,24 @@ class ActionSpec:
     def is_discrete(self) -> bool:
         """Whether actions are choices."""
         return bool(self.num_choices)
+
+    @cached_property
+    def is_bounded(self) -> tuple[bool, ...]:
+        """Whether each real number has two bounds, not further apart than 1e30."""
+        widths = np.subtract(self.high, self.low, dtype=np.float64)
+        return tuple((widths <= _MAX_WIDTH).tolist())
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The middle of each real number's bounds, and half the distance between them.
+
+        0 and 1 for a number without bounds. The half is 1 where both bounds are equal.
+        """
+        low, high = np.array(self.low), np.array(self.high)
+        with np.errstate(invalid="ignore"):  # of infinite bounds
+            middle = np.where(self.is_bounded, (low + high) / 2, 0.0)
+            half = np.where(self.is_bounded, (high - low) / 2, 1.0)
+        return tuple(middle.tolist()), tuple(np.where(half > 0, half, 1.0).tolist())
 
     @property
     def tensor(self) -> TensorSpec:

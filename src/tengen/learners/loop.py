@@ -399,6 +399,9 @@ class Learner:
         # The update's own computations run on one intra-op thread too.
         following = functools.partial(next, minibatches, None)
         while (minibatch := self._shards.run(following)) is not None:
+            if num_minibatches == 0:
+                # The update may have counted the batch's rows.
+                self._shards.spread_statistics()
             parts = self._shards.compute(minibatch)
             size = len(next(iter(minibatch.values())))
             step = functools.partial(self._step, parts, size)

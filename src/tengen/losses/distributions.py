@@ -8,9 +8,9 @@ their log-probabilities and their entropies add up.
 ``tengen.actors.action_draws`` has the same distributions in numpy, for actors, which
 draw actions: the two modules must match.
 
-Differs from most papers on continuous control: actions are not squashed. The actor
-clips the action that it gives to the environment, and stores the action that it drew,
-whose density is the Gaussian's.
+Differs from most papers on continuous control: actions are scaled to their bounds, but
+not squashed. The actor clips the action that it gives to the environment, and stores
+the action that it drew, whose density is the Gaussian's.
 
 Legend: L outputs, K parts or numbers of an action.
 """
@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from tengen.envs import Scale
 
 __all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution"]
 
@@ -91,19 +94,28 @@ class Categorical:
 
 
 class DiagonalGaussian:
-    """Independent real numbers; L is 2K, or 2 where an action is one number."""
+    """Independent real numbers; L is 2K, or 2 where an action is one number.
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    Densities are those of the numbers before they are scaled.
+    """
+
+    def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
         """Makes the distribution.
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
+            scale: ``ActionSpec.scale``, by which drawn numbers become actions; None
+                where they are actions.
         """
         self._is_scalar = shape == ()
+        self._scale = None if scale is None else tuple(map(torch.tensor, scale))
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
         """See ``Distribution``."""
         numbers = actions[..., None] if self._is_scalar else actions
+        if self._scale is not None:
+            middle, half = (one.to(numbers) for one in self._scale)
+            numbers = (numbers - middle) / half
         mean, log_std = _split(outputs)
         distance = (numbers - mean) * (-log_std).exp()
         log_density = -0.5 * distance.square() - log_std - 0.5 * math.log(2 * math.pi)
@@ -116,17 +128,18 @@ class DiagonalGaussian:
 
 
 def make_distribution(
-    num_choices: tuple[int, ...], shape: tuple[int, ...]
+    num_choices: tuple[int, ...], shape: tuple[int, ...], scale: Scale | None = None
 ) -> Distribution:
     """Returns the distribution of the actions of an environment.
 
     Args:
         num_choices: Choices of each part; empty where actions are real numbers.
         shape: Shape of one action: () or ``(K,)``.
+        scale: See ``DiagonalGaussian``; for real numbers alone.
     """
     if num_choices:
         return Categorical(num_choices, shape)
-    return DiagonalGaussian(shape)
+    return DiagonalGaussian(shape, scale)
 
 
 def _split(outputs: Tensor) -> tuple[Tensor, Tensor]:

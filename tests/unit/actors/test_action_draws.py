@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from tengen.actors import make_action_draws
+from tengen.envs import ActionSpec
 from tengen.losses import make_distribution
 
 # Parts' choices, an action's shape, outputs of a row.
@@ -131,6 +132,42 @@ def test_extreme_outputs_and_uniforms_draw_actions_with_finite_log_probabilities
         assert (log_prob > -2000).all()  # no choice whose weight is 0 in float64
     expected = torch_log_prob(num_choices, shape, outputs, actions)
     np.testing.assert_allclose(log_prob, expected, rtol=1e-5, atol=1e-5)
+
+
+BOUNDED = ActionSpec(
+    shape=(4,), low=(0.0, -2.0, -np.inf, 5.0), high=(1000.0, 2.0, 1.0, 5.0)
+)
+
+
+def test_numbers_with_bounds_are_drawn_on_the_scale_of_their_bounds() -> None:
+    assert BOUNDED.is_bounded == (True, True, False, True)
+    assert BOUNDED.scale == ((500.0, 0.0, 0.0, 5.0), (500.0, 2.0, 1.0, 1.0))
+    outputs = outputs_of(2000, 8, 1.0)
+    plain, scaled = (
+        make_action_draws((), (4,)),
+        make_action_draws((), (4,), BOUNDED.scale),
+    )
+    uniforms = np.random.default_rng(6).random((2000, plain.num_uniforms))
+    numbers, _ = plain.draw(outputs, uniforms)
+    actions, log_prob = scaled.draw(outputs, uniforms)
+    wanted = (500.0, 0.0, 0.0, 5.0) + numbers * (500.0, 2.0, 1.0, 1.0)
+    np.testing.assert_allclose(actions, wanted, rtol=1e-5, atol=1e-4)
+    greedy = (500.0, 0.0, 0.0, 5.0) + outputs[:, :4] * (500.0, 2.0, 1.0, 1.0)
+    np.testing.assert_allclose(scaled.greedy(outputs), greedy, rtol=1e-6, atol=1e-6)
+    distribution = make_distribution((), (4,), BOUNDED.scale)
+    theirs = distribution.log_prob(torch.from_numpy(outputs), torch.from_numpy(actions))
+    np.testing.assert_allclose(log_prob, theirs.numpy(), rtol=1e-3, atol=1e-3)
+    # The weight of the entropy bonus does not depend on the bounds.
+    entropy = make_distribution((), (4,)).entropy(torch.from_numpy(outputs))
+    torch.testing.assert_close(distribution.entropy(torch.from_numpy(outputs)), entropy)
+
+
+def test_bounds_that_no_simulator_means_are_none() -> None:
+    most = float(np.finfo(np.float32).max)
+    spec = ActionSpec(shape=(2,), low=(-most, 0.0), high=(most, np.inf))
+    assert spec.is_bounded == (False, False)
+    assert spec.scale == ((0.0, 0.0), (1.0, 1.0))
+    assert ActionSpec(num_choices=(2,)).is_bounded == ()
 
 
 def test_first_and_last_choices_that_never_happen_are_not_drawn() -> None:

@@ -49,6 +49,40 @@ def test_the_scale_follows_over_a_hundred_batches() -> None:
     assert scale.value == pytest.approx(math.sqrt(9 + share * (900 - 9)))
 
 
+def observe(scale: ReturnScale, *rewards: float) -> None:
+    alive = torch.zeros(1, 1, dtype=torch.uint8)
+    for reward in rewards:
+        scale.observe(torch.tensor([[reward]]), alive, alive)
+
+
+@pytest.mark.parametrize("reward", [1e6, 2e19, 3e38])
+@pytest.mark.parametrize("when", [0, 50])
+def test_one_outlier_neither_stays_nor_spoils_the_scale(
+    reward: float, when: int
+) -> None:
+    scale = ReturnScale(0.5)
+    observe(scale, *[1.0] * when, reward)
+    assert scale.value <= (2.0 if when else 1000.0)
+    most = scale.scaled(torch.tensor([reward, -reward, 1.0])).tolist()
+    assert most[:2] == [100.0, -100.0] or when == 0
+    observe(scale, *[1.0] * (100 if when else 1000))
+    assert scale.value < 1.5
+
+
+def test_larger_rewards_are_followed_within_batches() -> None:
+    scale = ReturnScale(0.5)
+    observe(scale, *[0.0] * 500, *[1e4] * 40)
+    assert scale.value > 3e3
+
+
+def test_a_scale_that_an_earlier_version_spoiled_begins_anew() -> None:
+    scale = ReturnScale(0.5)
+    spoiled = torch.tensor([math.nan, 0.5], dtype=torch.float64)
+    scale.load_state({"return_scale": spoiled})
+    observe(scale, 3.0)
+    assert scale.value == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("reward", [0.0, 0.3])
 def test_small_returns_stay_small(reward: float) -> None:
     scale = ReturnScale(0.9)

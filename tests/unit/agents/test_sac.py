@@ -154,7 +154,7 @@ def test_targets_follow_and_a_checkpoint_has_all() -> None:
 
 def test_actions_are_drawn_between_the_bounds_with_the_density_of_the_learner() -> None:
     outputs = np.random.default_rng(0).normal(0, 2, (3000, 4)).astype(np.float32)
-    draws = make_squashed_draws(NUMBERS.low, NUMBERS.high)
+    draws = make_squashed_draws(NUMBERS)
     uniforms = np.random.default_rng(1).random((3000, draws.num_uniforms))
     actions, log_prob = draws.draw(outputs, uniforms)
     assert (actions >= NUMBERS.low).all()

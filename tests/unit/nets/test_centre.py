@@ -9,8 +9,9 @@ from torch import Tensor
 
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.modules import centre as module
-from tengen.nets.modules.centre import _MAX_ROWS, Centre
+from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.net import Net
+from tengen.nets.modules.running import WINDOW_ROWS
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
 
@@ -86,13 +87,17 @@ def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
     torch.testing.assert_close(merged.mean[0], whole)
 
 
-def test_it_stays_after_a_million_rows() -> None:
+def test_another_background_after_a_million_rows_is_followed() -> None:
     centre = Centre(2, 12, 12)
-    centre(pictures(8), torch.float32)
-    centre.num_rows.fill_(_MAX_ROWS)
-    before = centre.mean
-    centre(pictures(8, seed=1) + 50, torch.float32)
-    assert torch.equal(centre.mean, before)
+    centre.num_rows.fill_(WINDOW_ROWS)
+    for _ in range(40):
+        centre(pictures(50_000) + 50, torch.float32)
+    assert centre.num_rows == WINDOW_ROWS
+    wanted = pictures(50_000).float().mean(0) + 50
+    # The share of the old mean, 0, is (1 / 1.05) to the power of 40.
+    torch.testing.assert_close(
+        centre.mean[0], wanted * (1 - 1.05**-40), rtol=1e-3, atol=0
+    )
 
 
 @pytest.mark.parametrize("config", NETS, ids=lambda config: config.kind)

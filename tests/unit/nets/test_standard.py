@@ -10,6 +10,7 @@ import torch
 
 from tengen.models.trace import trace
 from tengen.nets import InferenceHead, MlpConfig
+from tengen.nets.modules.running import uncounted
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 
@@ -65,13 +66,50 @@ def test_copies_have_the_statistics_of_all_rows() -> None:
     torch.testing.assert_close(one, other)
 
 
-def test_statistics_stay_after_a_million_rows() -> None:
+def test_a_shift_after_a_million_rows_is_followed() -> None:
+    standard = Standard(3).train()
+    for name, full in (("total", MIDDLE), ("squares", MIDDLE**2 + SIZE**2)):
+        standard.get_buffer(name).copy_(torch.from_numpy(full * 1e6))
+    standard.num_rows.fill_(1e6)
+    shifted = rows(1, 100_000) + torch.tensor([50.0, 1.0, 0.0])
+    before = standard.eval()(shifted)[:, :2]
+    assert (before.abs() == 10).float().mean() > 0.9
+    standard.train()
+    for _ in range(30):
+        standard(shifted)
+    assert standard.num_rows.item() == 1e6
+    after = standard.eval()(shifted)[:, :2]
+    assert (after.abs() < 10).all()
+    # The share of the old rows is (1 / 1.1) to the power of 30.
+    assert after.mean().abs() < 0.3
+
+
+def test_one_outlier_does_not_hide_what_comes_after() -> None:
+    standard = Standard(3).train()
+    standard(rows(1, 10_000))
+    before = standard.eval()(rows(3))
+    spoiled = rows(2)
+    spoiled[7] = torch.tensor([1e30, -1e30, 7.0])
+    standard.train()(spoiled)
+    after = standard.eval()(rows(3))
+    assert (after[:, :2].std(0) > 0.5 * before[:, :2].std(0)).all()
+
+
+def test_a_unit_that_changes_is_followed_within_batches() -> None:
     standard = Standard(3).train()
     standard(rows(1))
-    standard.num_rows.fill_(1e6)
-    total = standard.total.clone()
-    standard(rows(2))
-    assert torch.equal(standard.total, total)
+    for seed in range(20):
+        standard(1e6 * rows(seed))
+    assert (standard.eval()(1e6 * rows(99))[:, :2].abs() < 10).all()
+
+
+def test_rows_that_are_seen_again_are_not_counted() -> None:
+    net = MlpConfig(standardizes=True).build(WANTED).train()
+    net.answer({"observation": rows(1)}, {})
+    with uncounted(net):
+        net.answer({"observation": rows(2)}, {})
+    counts = [one.num_rows.item() for one in net.modules() if isinstance(one, Standard)]
+    assert counts == [400]
 
 
 @pytest.mark.parametrize("lstm_units", [0, 8])

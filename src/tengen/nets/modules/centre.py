@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from tengen import _core
+from tengen.nets.modules.running import WINDOW_ROWS, RunningSums
 
 __all__ = ["Centre", "without_mean"]
 
-_MAX_ROWS = 1_000_000.0
 _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 
@@ -31,13 +31,13 @@ def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         state: The state of one or several networks of today.
     """
     return {
-        name: torch.full_like(tensor, _MAX_ROWS if found[2] == "num_rows" else 0.0)
+        name: torch.full_like(tensor, WINDOW_ROWS if found[2] == "num_rows" else 0.0)
         for name, tensor in state.items()
         if (found := _NAMES.fullmatch(name))
     }
 
 
-class Centre(nn.Module):
+class Centre(RunningSums):
     """Subtracts from pictures of bytes the mean picture, rounded to whole numbers.
 
     Screens of a game differ only by a few objects on a background. A layer's response
@@ -48,10 +48,9 @@ class Centre(nn.Module):
     subtracted, PPO's values explained half of Pong's returns after 28,000 steps instead
     of 58,000 (one seed).
 
-    The mean is over the pictures that the network was trained on, each counted as often
-    as it was used, up to a million for each part of a batch
-    (``LearnerConfig.num_shards``); then the mean stays. It has whole numbers, so that
-    differences of bytes are exact in bfloat16 too.
+    The mean is over the pictures of the batches that the network was trained on. Of
+    more than ``WINDOW_ROWS`` the older ones count less. It is rounded to whole numbers,
+    so that differences of bytes are exact in bfloat16 too.
 
     Source: the means of observations that are subtracted before networks of vectors
     see them, as in Engstrom et al. 2020, "Implementation Matters in Deep Policy
@@ -60,12 +59,10 @@ class Centre(nn.Module):
     """
 
     total: Tensor
-    num_rows: Tensor
 
     def __init__(self, num_channels: int, height: int, width: int) -> None:
         """Begins with a mean of 0, which changes nothing."""
         super().__init__()
-        # A sum, so that averaging several copies gives the mean over all their rows.
         self.register_buffer("total", torch.zeros(1, num_channels, height, width))
         self.register_buffer("num_rows", torch.zeros(()))
 
@@ -88,7 +85,7 @@ class Centre(nn.Module):
         # Reordered as bytes, before they take two or four bytes each.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
         in_core = _is_for_the_core(pictures, dtype)
-        if self.training and len(pictures):
+        if self.is_counting(pictures):
             self._observe(pictures, in_core)
         mean = self.mean.round()
         if in_core:
@@ -98,17 +95,17 @@ class Centre(nn.Module):
 
     @torch.no_grad()
     def _observe(self, pictures: Tensor, in_core: bool) -> None:
-        if self.num_rows >= _MAX_ROWS:
-            return
-        self.num_rows += len(pictures)
+        keeps = self.make_room(len(pictures))
         if not in_core:
             self.total += pictures.sum(0, keepdim=True, dtype=torch.float32)
+            self.total *= keeps.float()
             return
         rows = _rows(pictures)
         total = np.zeros(rows.shape[1], np.uint32)
         _core.add_pictures(rows, total)
         beside = torch.from_numpy(total.astype(np.float32))
         self.total += beside.view(1, *_beside(pictures).shape[1:]).permute(0, 3, 1, 2)
+        self.total *= keeps.float()
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any

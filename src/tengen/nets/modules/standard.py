@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from tengen.nets.modules.running import RunningSums
 
 __all__ = ["Standard"]
 
-_MAX_ROWS = 1_000_000.0
 _MOST = 10.0
+# Deviations from the mean beyond which a number is an outlier: it counts as if it were
+# there, so that one outlier hides nothing, and a new unit is followed within batches.
+_OUTLIER = 100.0
 _EPSILON = 1e-8
 
 
@@ -42,13 +46,12 @@ class _Kept(NamedTuple):
         )
 
 
-class Standard(nn.Module):
+class Standard(RunningSums):
     """Subtracts a running mean, divides by the running deviation, clips to +-10.
 
-    The statistics are over the rows that the network was trained on, each counted as
-    often as it was used, up to a million for each part of a batch
-    (``LearnerConfig.num_shards``); then they stay. Before the first rows, vectors are
-    only clipped.
+    The statistics are over the rows of the batches that the network was trained on. Of
+    more than ``WINDOW_ROWS`` the older ones count less. Before the first rows, vectors
+    are only clipped.
 
     Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
     (arXiv:2005.12729), section 3, about PPO's code for MuJoCo. Differs from the source:
@@ -58,13 +61,11 @@ class Standard(nn.Module):
 
     total: Tensor
     squares: Tensor
-    num_rows: Tensor
 
     def __init__(self, num_inputs: int) -> None:
         """Begins without statistics: only the bound changes anything."""
         super().__init__()
-        # Sums, so that averaging several copies gives statistics over all their rows;
-        # in float64, since a deviation is a small difference of large sums.
+        # In float64, since a deviation is a small difference of large sums.
         for name in ("total", "squares"):
             self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
         self.register_buffer("num_rows", torch.zeros(1))
@@ -80,7 +81,7 @@ class Standard(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Returns ``[B, N]`` float32; in training, rows first enter the statistics."""
-        if self.training and len(rows):
+        if self.is_counting(rows):
             self._observe(rows)
         units = self._units()
         return ((rows - units.mean) / units.deviation).clamp(-_MOST, _MOST)
@@ -129,9 +130,10 @@ class Standard(nn.Module):
 
     @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
-        if self.num_rows >= _MAX_ROWS:
-            return
-        wide = rows.double()
-        self.num_rows += len(rows)
-        self.total += wide.sum(0)
-        self.squares += wide.square().sum(0)
+        units = self._units()
+        # The first rows have no outliers.
+        reach = units.deviation * torch.where(self.num_rows > 0, _OUTLIER, torch.inf)
+        wide = rows.clamp(units.mean - reach, units.mean + reach).double()
+        keeps = self.make_room(len(rows))
+        self.total.add_(wide.sum(0)).mul_(keeps)
+        self.squares.add_(wide.square().sum(0)).mul_(keeps)

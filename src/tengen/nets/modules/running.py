@@ -1,0 +1,62 @@
+"""Statistics of the rows that a network learns from, which follow slowly."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+__all__ = ["WINDOW_ROWS", "RunningSums", "uncounted"]
+
+WINDOW_ROWS = 1_000_000.0
+"""Rows that statistics are over; each row's weight then falls by e in as many more."""
+
+
+class RunningSums(nn.Module):
+    """Base of modules with sums over rows, kept as buffers.
+
+    Sums, so that averaging several copies gives statistics over all their rows. In
+    training mode a module counts the rows that it sees, except in ``uncounted``.
+
+    Attributes:
+        num_rows: float32, the weight of all rows, at most ``WINDOW_ROWS``.
+    """
+
+    num_rows: Tensor
+
+    def __init__(self) -> None:
+        """Begins to count."""
+        super().__init__()
+        self.counts = True
+
+    def is_counting(self, rows: Tensor) -> bool:
+        """Returns whether these rows enter the statistics."""
+        return self.training and self.counts and len(rows) > 0
+
+    def make_room(self, num_new: int) -> Tensor:
+        """Counts new rows, and returns what all sums must be multiplied by then.
+
+        Args:
+            num_new: Rows whose sums were added.
+        """
+        # As tensors, since reading a number would wait for a GPU.
+        num_rows = self.num_rows.double() + num_new
+        self.num_rows.copy_(num_rows.clamp(max=WINDOW_ROWS))
+        return (WINDOW_ROWS / num_rows).clamp(max=1.0)
+
+
+@contextlib.contextmanager
+def uncounted(net: nn.Module) -> Iterator[None]:
+    """Context in which the rows that a network sees enter no statistics.
+
+    For rows that are seen again, since each row is to count once.
+    """
+    modules = [one for one in net.modules() if isinstance(one, RunningSums)]
+    for module in modules:
+        module.counts = False
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.counts = True

@@ -1,0 +1,71 @@
+"""Statistics of observations count each row of a batch once, however it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen import envs
+from tengen.actors import step_tensors
+from tengen.agents import EnvironmentAgent
+from tengen.games import allow
+from tengen.learners import Learner
+from tengen.nets.modules.standard import Standard
+from tengen.overrides import override
+from tengen.recipes import make_config
+from tengen.store import Batch
+
+TASK = "tests.environments:Reach"
+
+
+class Rows:
+    """An experience of one random batch."""
+
+    config = None
+
+    def __init__(self, agent: EnvironmentAgent, num_steps: int) -> None:
+        spec = envs.env_spec(TASK)
+        own = agent.own_tensors(spec.actions)
+        self._specs = step_tensors(agent.inputs_of(spec), spec.actions, own)
+        self._num_steps = num_steps
+
+    def sample(self, num_samples: int) -> Batch:
+        rng = np.random.default_rng(0)
+        shape = (num_samples, self._num_steps)
+        columns: dict[str, Any] = {
+            name: rng.normal(size=(*shape, *spec.shape)).astype(spec.dtype)
+            if spec.dtype == "float32"
+            else np.zeros((*shape, *spec.shape), spec.dtype)
+            for name, spec in self._specs.items()
+        }
+        keys, share = np.arange(num_samples), np.full(num_samples, 0.1)
+        return Batch(0, keys, share, columns, 10, lambda *_: None)
+
+
+@pytest.mark.parametrize("num_shards", [1, 2])
+@pytest.mark.parametrize("kind", ["a2c", "ppo", "sac", "vtrace"])
+def test_a_row_counts_once(kind: str, num_shards: int) -> None:
+    pytest.importorskip("gymnasium")
+    allow(TASK)
+    settings = ("net.standardizes=true", f"learner.num_shards={num_shards}")
+    config = override(make_config(TASK, kind, None), settings)
+    agent = config.agent
+    assert isinstance(agent, EnvironmentAgent)
+    signature = agent.net_signature(config)
+    num_steps = agent.layout(signature.state).num_steps
+    net = config.net.build(signature)
+    rows: Any = Rows(agent, num_steps)
+    with Learner(
+        config.learner, net, agent.make_update(config, net), rows, num_threads=1
+    ) as learner:
+        for _ in learner.steps(1):
+            pass
+        (standard,) = (one for one in net.modules() if isinstance(one, Standard))
+        # An item of SAC is one transition, and the state reached is another's first.
+        seen = 1 if kind == "sac" else num_steps
+        # The mean over the copies of the parts, each of which counts its own rows.
+        share = 1 if kind == "ppo" else num_shards
+        batch_size = config.learner.batch_size
+        assert standard.num_rows.item() == seen * batch_size / share
