@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from tengen.envs import EnvSpec
 from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
-from tengen.nets.memory import MemoryConfig
+from tengen.nets.memory import ImageConfig, MemoryConfig
 from tengen.nets.nature import NatureConfig
 
 __all__ = ["net_for", "shows_screens"]
@@ -33,6 +35,12 @@ def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     if not images:
         return of_vectors or MlpConfig()
+    return dataclasses.replace(
+        _net_of_images(spec, images), pixel_scale=spec.pixel_scale
+    )
+
+
+def _net_of_images(spec: EnvSpec, images: list[tuple[int, ...]]) -> ImageConfig:
     if shows_screens(spec):
         # A single grey screen does not show in which direction things move.
         is_grey = all(min(shape) == 1 for shape in images)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_PRIORITY", "QAgent", "TargetUpdate", "q_values"]
 
+_MANY_COPIES = 256
+
 LEAST_PRIORITY = 1e-6
 """Added to every priority, so that every item can still be drawn."""
 
@@ -37,7 +39,8 @@ class QAgent(EnvironmentAgent):
 
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
-    epsilon_power * i / (N - 1))``.
+    epsilon_power * i / (N - 1))``. A single copy takes the mean of the probabilities
+    that many copies would have, 0.062 by default.
 
     The actor passes to the writer the Q values of the action taken and of the best
     action, from the answers that it acted by. Priorities of new items are computed
@@ -139,8 +142,12 @@ class QAgent(EnvironmentAgent):
 
     def epsilons(self, slots: Slots) -> NDArray[np.float64]:
         """Returns the probability of a random action of each copy, ``[N]``."""
+        if slots.total == 1:
+            shares = np.linspace(0.0, 1.0, _MANY_COPIES)
+            probabilities = self.epsilon ** (1.0 + self.epsilon_power * shares)
+            return np.full(1, probabilities.mean())
         place = np.arange(slots.first, slots.first + slots.count)
-        share = place / max(1, slots.total - 1)
+        share = place / (slots.total - 1)
         return np.asarray(self.epsilon ** (1.0 + self.epsilon_power * share))
 
 

@@ -147,6 +147,10 @@ class EnvSpec:
     """Whether observations often lack what an agent must remember. Published agents
     then have a memory, and their last action and reward are inputs."""
 
+    pixel_scale: float = 1.0
+    """What networks divide the pixels of images that are no bytes by: the greatest
+    bound of such images, where it is finite and above 1."""
+
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rewards ``[N]`` clipped for learning and for a network's inputs."""
         if self.reward_bound is None:

@@ -159,6 +159,7 @@ class GymnasiumEnv:
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
+            pixel_scale=self._observations.pixel_scale,
             actions=self._actions.spec,
             max_episode_steps=_registered(first, "max_episode_steps"),
             reward_threshold=_registered(first, "reward_threshold"),

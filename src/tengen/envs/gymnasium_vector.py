@@ -81,6 +81,7 @@ class GymnasiumVectorEnv:
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
+            pixel_scale=self._observations.pixel_scale,
             actions=self._actions.spec,
             max_episode_steps=registered.max_episode_steps,
             reward_threshold=registered.reward_threshold,

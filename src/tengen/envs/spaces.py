@@ -42,6 +42,7 @@ _DTYPES = {
 _MAX_VALUES = 65_536  # of a one-hot vector
 _MAX_CHOICES = 1_048_576  # of all parts of an action, a logit each
 _MAX_NUMBERS = 67_108_864  # of an array of an observation
+_MAX_PIXEL = 1e6  # greater bounds of pixels mean none
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class _Entry:
     """The array's spec for one copy."""
     values: NDArray[np.int64] | None = None
     """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
+    most: float = 0.0
+    """The greatest bound of a ``Box``, perhaps infinite; 0 for other spaces."""
 
 
 class Observations:
@@ -67,6 +70,7 @@ class Observations:
 
     Attributes:
         specs: The arrays of one observation by name.
+        pixel_scale: See ``EnvSpec``.
 
     Raises:
         UsageError: A part of the space is of a kind that is not handled, or two parts
@@ -77,6 +81,7 @@ class Observations:
         self._task = task
         self._entries = list(_entries(space, task, "observation", ()))
         self.specs = {entry.name: entry.spec for entry in self._entries}
+        self.pixel_scale = max((1.0, *map(_pixel_scale, self._entries)))
         if not self._entries or len(self.specs) != len(self._entries):
             raise UsageError(
                 f"observation space ({one_line(space)}) of {task} must have entries, "
@@ -306,14 +311,21 @@ def _entries(
             f"MultiDiscrete or MultiBinary space, or a Dict or Tuple of such; "
             f"wrap the environment, or choose another"
         )
-    shape = tuple(int(length) for length in space.shape)
+    shape, most = tuple(int(length) for length in space.shape), 0.0
     if 0 in shape:
         raise UsageError(
             f"{name} ({one_line(space)}) of {task} must not be empty; "
             f"wrap the environment, or choose another"
         )
     _check_size(space, task, name, math.prod(shape), _MAX_NUMBERS, "numbers")
-    yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape))
+    if isinstance(space, spaces.Box):
+        most = max(-float(space.low.min()), float(space.high.max()))
+    yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape), most=most)
+
+
+def _pixel_scale(entry: _Entry) -> float:
+    is_image = len(entry.spec.shape) == 3 and entry.spec.dtype != "uint8"
+    return entry.most if is_image and 1.0 < entry.most <= _MAX_PIXEL else 1.0
 
 
 def _check_size(

@@ -23,6 +23,7 @@ from tengen.errors import RunError, UsageError
 from tengen.inference.architecture import answered, read_architecture
 from tengen.inference.backend import NO_STATE, Arrays, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
+from tengen.inference.graph_file import check_is_whole
 from tengen.tensors import Signature
 
 __all__ = [
@@ -147,10 +148,12 @@ def read_graph(path: Path) -> Any:
     writes lines of other readers to stderr.
 
     Raises:
-        UsageError: OpenVINO is not installed.
+        UsageError: OpenVINO is not installed, or the graph's weights are in other
+            files.
         RuntimeError: OpenVINO refuses the file.
     """
     _core()
+    check_is_whole(path)
     from openvino import frontend
 
     reader = frontend.FrontEndManager().load_by_framework("onnx")
@@ -231,7 +234,7 @@ class OpenVinoBackend:
 
         Raises:
             UsageError: OpenVINO is not installed, or the CPU has no such precision, or
-                the model has no graph.
+                the model has no graph, or its graph names other files.
             RunError: OpenVINO refuses the model.
         """
         require_precision(precision)
@@ -245,6 +248,7 @@ class OpenVinoBackend:
                 f"model ({directory}) has no {ONNX_FILE}, which the openvino backend "
                 f"reads; set inference.backend=torch"
             )
+        check_is_whole(path)
         floats = float_precision() if precision == "int8" else precision
         settings = _settings(floats, num_threads)
         try:

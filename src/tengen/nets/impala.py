@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_range
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
-from tengen.nets.memory import MemoryConfig
+from tengen.nets.memory import ImageConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["ImpalaConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImpalaConfig(MemoryConfig):
+class ImpalaConfig(ImageConfig):
     """Sections of residual convolutions, a dense layer, and a linear layer per output.
 
     A section is a convolution, a pooling that halves the image, and two residual
@@ -62,6 +62,11 @@ class ImpalaConfig(MemoryConfig):
         from tengen.nets.modules.torso_net import TorsoNet
 
         def torso(seen: Signature) -> ImageTorso:
-            return ImageTorso(seen, lambda n: impala_layers(n, self), self.num_units)
+            return ImageTorso(
+                seen,
+                lambda n: impala_layers(n, self),
+                self.num_units,
+                pixel_scale=self.pixel_scale,
+            )
 
         return TorsoNet(wanted, self, torso)

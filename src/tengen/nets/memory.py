@@ -9,7 +9,7 @@ from tengen.nets.config import NetConfig
 from tengen.nets.inputs import MAX_UNITS, images_of
 from tengen.tensors import FRAMES, Signature, TensorSpec
 
-__all__ = ["MemoryConfig"]
+__all__ = ["ImageConfig", "MemoryConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +41,12 @@ class MemoryConfig(NetConfig):
             spec = TensorSpec(shape=(self.lstm_units,))
             state |= {"lstm/hidden": spec, "lstm/cell": spec}
         return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageConfig(MemoryConfig):
+    """Base of the configs of networks for images."""
+
+    pixel_scale: float = bounded(1.0, 0, above=True, rule="must be positive; use 255")
+    """What the pixels of images that are no bytes are divided by, above 0. Bytes are
+    divided by 255."""

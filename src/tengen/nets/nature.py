@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
-from tengen.nets.memory import MemoryConfig
+from tengen.nets.memory import ImageConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MAX_KERNEL = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class NatureConfig(MemoryConfig):
+class NatureConfig(ImageConfig):
     """Convolutions without padding, a dense layer, and a linear layer per output.
 
     The defaults are the paper's, for images of 84 x 84 pixels. For images of 10 x 10,
@@ -79,7 +79,12 @@ class NatureConfig(MemoryConfig):
         from tengen.nets.modules.torso_net import TorsoNet
 
         def torso(seen: Signature) -> ImageTorso:
-            return ImageTorso(seen, lambda n: nature_layers(n, self), self.num_units)
+            return ImageTorso(
+                seen,
+                lambda n: nature_layers(n, self),
+                self.num_units,
+                pixel_scale=self.pixel_scale,
+            )
 
         return TorsoNet(wanted, self, torso)
 

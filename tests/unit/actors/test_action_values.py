@@ -32,6 +32,13 @@ def test_numbers_are_told_within_their_bounds() -> None:
     assert actions[0, 0] == 3.0
 
 
+def test_numbers_are_told_on_the_scale_of_their_bounds() -> None:
+    spec = ActionSpec(shape=(2,), low=(0.0, -np.inf), high=(1000.0, np.inf))
+    actions = np.array([[1250.0, 3.0], [250.0, -7.0]], np.float32)
+    told = encode_actions(spec, actions, is_scaled=True)
+    assert told.tolist() == [[1.0, 3.0], [-0.5, -7.0]]
+
+
 def test_choices_are_done_as_they_are() -> None:
     actions = np.array([2, 0])
     assert clip_actions(ActionSpec(num_choices=(3,)), actions) is actions

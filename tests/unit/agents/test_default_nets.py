@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from tengen.agents import EnvironmentAgent
 from tengen.agents.a2c import A2c
 from tengen.agents.default_nets import net_for
 from tengen.agents.dqn import Dqn
@@ -16,7 +18,7 @@ from tengen.envs import ActionSpec, EnvSpec
 from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.nature import NatureConfig
-from tengen.tensors import TensorSpec
+from tengen.tensors import SCALED_POLICY, Signature, TensorSpec
 
 
 def spec(*shape: int, dtype: str = "uint8") -> EnvSpec:
@@ -44,6 +46,44 @@ def test_hard_tasks_of_places_are_seen_by_four_sections_and_four_pictures() -> N
     assert net_for(FOOTBALL) == NatureConfig(num_frames=1)
     hard = net_for(dataclasses.replace(FOOTBALL, is_hard=True))
     assert hard == ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
+
+
+def test_pixels_of_floats_are_divided_by_their_bound() -> None:
+    bytes_of_floats = dataclasses.replace(
+        spec(1, 84, 84, dtype="float32"), pixel_scale=255.0
+    )
+    assert net_for(bytes_of_floats) == NatureConfig(num_frames=4, pixel_scale=255.0)
+
+
+@pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])
+def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
+    bounded = ActionSpec(shape=(2,), low=(0.0, -np.inf), high=(1000.0, 1.0))
+    free = ActionSpec(shape=(1,), low=(-np.inf,), high=(np.inf,))
+    robot = dataclasses.replace(spec(9, dtype="float32"), actions=bounded)
+    agent = kind().for_environment(robot)
+    assert agent.scales_actions
+    assert agent.outputs_of(bounded) == {
+        SCALED_POLICY: TensorSpec(shape=(4,)),
+        "value": TensorSpec(),
+    }
+    drawn = agent.act_greedily({SCALED_POLICY: np.zeros((1, 4), np.float32)}, bounded)
+    assert drawn["action"].tolist() == [[500.0, 0.0]]
+    for other in (free, ActionSpec(num_choices=(3,))):
+        task = dataclasses.replace(robot, actions=other)
+        assert not kind().for_environment(task).scales_actions
+
+
+@pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])
+def test_a_model_of_before_acts_in_the_units_of_its_environment(
+    kind: type[Ppo],
+) -> None:
+    bounded = ActionSpec(shape=(1,), low=(0.0,), high=(1000.0,))
+    inputs = {"observation": TensorSpec(shape=(3,))}
+    for agent, greedy in ((kind(), 3.0), (kind(scales_actions=True), 2000.0)):
+        signature = Signature(inputs=inputs, outputs=agent.outputs_of(bounded))
+        found = EnvironmentAgent.of_model(agent.kind, signature, "a model")
+        outputs = {found.policy_output: np.array([[3.0, 0.0]], np.float32)}
+        assert found.act_greedily(outputs, bounded)["action"].tolist() == [[greedy]]
 
 
 @pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])

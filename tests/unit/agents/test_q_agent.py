@@ -26,7 +26,13 @@ def test_the_epsilons_of_eight_copies(agent: QAgent) -> None:
     assert agent.epsilons(ALL) == pytest.approx(expected)
     # The copies of an actor are some of all.
     assert agent.epsilons(Slots(2, 3, 8)) == pytest.approx(expected[2:5])
-    assert agent.epsilons(Slots(0, 1, 1)) == pytest.approx([0.4])
+
+
+@pytest.mark.parametrize("agent", [Dqn(), R2d2()], ids=lambda agent: agent.kind)
+def test_one_copy_explores_as_many_copies_do_on_average(agent: QAgent) -> None:
+    many = agent.epsilons(Slots(0, 1000, 1000)).mean()
+    assert agent.epsilons(Slots(0, 1, 1)) == pytest.approx([many], rel=0.01)
+    assert many < 0.1
 
 
 def test_epsilons_may_be_the_same_for_all_or_none() -> None:

@@ -63,6 +63,22 @@ NESTED = spaces.Dict(
 )
 
 
+@pytest.mark.parametrize(
+    ("space", "scale"),
+    [
+        (spaces.Box(0, 255, (8, 8, 3), np.float32), 255.0),
+        (spaces.Box(0, 255, (8, 8, 3), np.int32), 255.0),
+        (spaces.Box(-4, 2, (8, 8, 3), np.float32), 4.0),
+        (spaces.Box(0, 255, (8, 8, 3), np.uint8), 1.0),
+        (spaces.Box(0, 1, (8, 8, 3), np.float32), 1.0),
+        (spaces.Box(0, np.inf, (8, 8, 3), np.float32), 1.0),
+        (spaces.Box(0, 255, (8,), np.float32), 1.0),
+    ],
+)
+def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None:
+    assert Observations(space, "task").pixel_scale == scale
+
+
 def test_a_nested_observation_is_arrays_by_name() -> None:
     observations = Observations(NESTED, "task")
     assert observations.specs == {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tengen.errors import RunError, UsageError
@@ -247,6 +248,29 @@ def test_a_precision_that_the_cpu_lacks_is_refused(
     check_machine(dataclasses.replace(config, precision="auto"))
     check_machine(dataclasses.replace(config, precision="fp32"))
     check_machine(dataclasses.replace(config, backend="torch", precision="bf16"))
+
+
+@needs_openvino
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_graph_with_weights_in_other_files_is_refused(
+    model: Path, tmp_path: Path, is_nested: bool
+) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    graph = onnx.load(str(copy / "model.onnx"))
+    tensor = graph.graph.initializer[0]
+    if is_nested:
+        node = graph.graph.node.add(op_type="Constant", output=["extra"])
+        node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+        tensor = node.attribute[0].t
+        tensor.name, tensor.data_type = "extra", onnx.TensorProto.FLOAT
+        tensor.dims.append(1)
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="/etc/passwd")
+    (copy / "model.onnx").write_bytes(graph.SerializeToString())
+    with pytest.raises(UsageError, match="must hold its tensors itself"):
+        opened(copy)
 
 
 @needs_openvino

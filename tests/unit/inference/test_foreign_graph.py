@@ -69,6 +69,20 @@ def write_graph(path: Path, dtype: int = onnx.TensorProto.FLOAT, side: int = 5) 
     onnx.save(model, str(path))
 
 
+def test_a_graph_with_weights_in_other_files_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "graph.onnx"
+    write_graph(path)
+    onnx.save(
+        onnx.load(str(path)),
+        str(path),
+        save_as_external_data=True,
+        location="weights",
+        size_threshold=0,
+    )
+    with pytest.raises(UsageError, match="must hold its tensors itself"):
+        ForeignGraph(path, board_of(games.open_game(TASK)).signature, 1)
+
+
 def answers(path: Path, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     signature = board_of(games.open_game(TASK)).signature
     backend = ForeignGraph(path, signature, 1)

@@ -37,6 +37,8 @@ class ImageTorso(Torso):
         wanted: Signature,
         make_layers: Callable[[int], nn.Sequential],
         num_units: int,
+        *,
+        pixel_scale: float = 1.0,
     ) -> None:
         """Makes the layers with random weights.
 
@@ -45,6 +47,7 @@ class ImageTorso(Torso):
             make_layers: Returns the layers for an image with a number of channels,
                 which read it as ``[B, C, H, W]`` float32.
             num_units: Units of the dense layer.
+            pixel_scale: See ``ImageConfig``.
         """
         images = images_of(wanted)
         others = tuple(name for name in wanted.inputs if name not in images)
@@ -53,7 +56,7 @@ class ImageTorso(Torso):
         self._others = others
         # Bytes are scaled to numbers in [0, 1].
         self._scales = [
-            1.0 / MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else 1.0
+            1.0 / (MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else pixel_scale)
             for name in images
         ]
         self.centres = nn.ModuleList(
