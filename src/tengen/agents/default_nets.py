@@ -10,7 +10,7 @@ from tengen.nets.impala import ImpalaConfig
 from tengen.nets.memory import ImageConfig, MemoryConfig
 from tengen.nets.nature import NatureConfig
 
-__all__ = ["net_for", "shows_screens"]
+__all__ = ["net_for", "shows_boards", "shows_screens"]
 
 # Least size of a screen in pixels: the three layers of the network for Atari need it.
 _SMALLEST_SCREEN = 36
@@ -20,6 +20,12 @@ def shows_screens(spec: EnvSpec) -> bool:
     """Returns whether all image observations are screens, and not small boards."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     return bool(images) and min(map(max, images)) >= _SMALLEST_SCREEN
+
+
+def shows_boards(spec: EnvSpec) -> bool:
+    """Returns whether an image observation is a small board, such as MinAtar's."""
+    has_images = any(len(s.shape) == 3 for s in spec.observations.values())
+    return has_images and not shows_screens(spec)
 
 
 def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.acting_errors import acting_errors
-from tengen.agents.default_nets import shows_screens
+from tengen.agents.default_nets import shows_boards, shows_screens
 from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.envs import Arrays, EnvSpec
@@ -64,10 +64,16 @@ class Dqn(QAgent):
     """How environments are stepped."""
 
     def for_environment(self, spec: EnvSpec) -> Self:
-        """See ``EnvironmentAgent.for_environment``: a slower target for screens."""
-        if not shows_screens(spec):
-            return self
-        return dataclasses.replace(self, target_period=2_000)
+        """See ``EnvironmentAgent.for_environment``: a slower target for images.
+
+        For boards also single steps: in MinAtar's Asterix three steps, priorities or a
+        rate above 1e-4 learned hardly anything (benchmarks/results/environments.md).
+        """
+        if shows_boards(spec):
+            return dataclasses.replace(self, target_period=1_000, num_steps=1)
+        if shows_screens(spec):
+            return dataclasses.replace(self, target_period=2_000)
+        return self
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """See ``EnvironmentAgent.layout``: each transition and the n steps after it."""
@@ -85,8 +91,18 @@ class Dqn(QAgent):
         return np.abs(errors[:, 0]) + LEAST_PRIORITY
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """See ``EnvironmentAgent.default_store``: prioritized replay."""
+        """See ``EnvironmentAgent.default_store``: prioritized replay, but for boards.
+
+        For the reason see ``for_environment``.
+        """
         is_large = shows_screens(spec)
+        if shows_boards(spec):
+            return ReplayConfig(
+                sampler="uniform",
+                max_items=100_000,
+                min_items=1_000,
+                samples_per_item=16.0,
+            )
         return ReplayConfig(
             sampler="prioritized",
             max_items=1_000_000 if is_large else 100_000,
@@ -99,11 +115,12 @@ class Dqn(QAgent):
         # For screens: Dopamine's batch size, learning rate and epsilon of Adam (Castro
         # et al. 2018, arXiv:1812.06110).
         is_large = shows_screens(spec)
+        small_rate = 1e-4 if shows_boards(spec) else 2e-3
         return LearnerConfig(
             batch_size=32 if is_large else 64,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=6.25e-5 if is_large else 2e-3,
+                learning_rate=6.25e-5 if is_large else small_rate,
                 epsilon=1.5e-4 if is_large else 1e-8,
                 weight_decay=0.0,
                 num_warmup_steps=0,

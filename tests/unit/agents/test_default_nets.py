@@ -48,6 +48,17 @@ def test_hard_tasks_of_places_are_seen_by_four_sections_and_four_pictures() -> N
     assert hard == ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
 
 
+def test_dqn_learns_boards_slowly_from_uniform_replay() -> None:
+    board = spec(4, 10, 10, dtype="bool")
+    agent = Dqn().for_environment(board)
+    assert (agent.target_period, agent.num_steps) == (1000, 1)
+    assert agent.default_store(board).sampler == "uniform"
+    assert agent.default_learner(board).optimizer.learning_rate == 1e-4
+    screen = Dqn().for_environment(spec(1, 84, 84))
+    assert (screen.target_period, screen.num_steps) == (2000, 3)
+    assert Dqn().for_environment(spec(4)) == Dqn()
+
+
 def test_pixels_of_floats_are_divided_by_their_bound() -> None:
     bytes_of_floats = dataclasses.replace(
         spec(1, 84, 84, dtype="float32"), pixel_scale=255.0
