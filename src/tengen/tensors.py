@@ -36,7 +36,7 @@ midpoints of K equal fractions."""
 
 SCALED_POLICY = "scaled_policy"
 """The output ``[2 K]`` with means and logarithms of deviations of K real numbers, on a
-scale where the bounds of an action are -1 and 1."""
+scale where the bounds of an action are -2 and 2."""
 
 FRACTIONS = "fractions"
 """An input ``[M]`` that no signature names: a learner may ask for ``QUANTILES`` ``[M,

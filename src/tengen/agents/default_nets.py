@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from tengen.envs import EnvSpec
 from tengen.nets import MlpConfig
@@ -46,7 +47,7 @@ def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     )
 
 
-def _net_of_images(spec: EnvSpec, images: list[tuple[int, ...]]) -> ImageConfig:
+def _net_of_images(spec: EnvSpec, images: Sequence[tuple[int, ...]]) -> ImageConfig:
     if shows_screens(spec):
         # A single grey screen does not show in which direction things move.
         is_grey = all(min(shape) == 1 for shape in images)

@@ -22,6 +22,8 @@ from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
 __all__ = ["PolicyAgent"]
 
+# The bounds of a number on the policy's scale, from minus this to this.
+_BOUND = 2.0
 _UNROLL = 20
 _MEMORY_UNROLL = 64
 # Sample Factory's: a hundred times the usual policy lag of actors in other processes.
@@ -55,7 +57,7 @@ class PolicyAgent(EnvironmentAgent):
     least 0. Unrolls of older policies are left out. None: 1,000."""
 
     scales_actions: bool = False
-    """Whether real actions with bounds are drawn on a scale from -1 to 1, and not in
+    """Whether real actions with bounds are drawn on a scale from -2 to 2, and not in
     the environment's units. New runs do."""
 
     @property
@@ -112,8 +114,21 @@ class PolicyAgent(EnvironmentAgent):
         return SCALED_POLICY if self.scales_actions else "policy"
 
     def scale_of(self, actions: ActionSpec) -> Scale | None:
-        """Returns the scale of ``make_action_draws`` and ``make_distribution``."""
-        return actions.scale if self.scales_actions else None
+        """Returns the scale of ``make_action_draws`` and ``make_distribution``.
+
+        The bounds are -2 and 2, so that the first policies, whose deviation is 1,
+        deviate by half the distance from the middle to a bound.
+
+        Source: Andrychowicz et al. 2020, "What Matters In On-Policy Reinforcement
+        Learning?" (arXiv:2006.05990), section 3.2.
+        """
+        if not self.scales_actions:
+            return None
+        middle, half = actions.scale
+        return middle, tuple(
+            one / _BOUND if is_bounded else one
+            for one, is_bounded in zip(half, actions.is_bounded, strict=True)
+        )
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_a_model_of_before_acts_in_the_units_of_its_environment(
 ) -> None:
     bounded = ActionSpec(shape=(1,), low=(0.0,), high=(1000.0,))
     inputs = {"observation": TensorSpec(shape=(3,))}
-    for agent, greedy in ((kind(), 3.0), (kind(scales_actions=True), 2000.0)):
+    for agent, greedy in ((kind(), 3.0), (kind(scales_actions=True), 1250.0)):
         signature = Signature(inputs=inputs, outputs=agent.outputs_of(bounded))
         found = EnvironmentAgent.of_model(agent.kind, signature, "a model")
         outputs = {found.policy_output: np.array([[3.0, 0.0]], np.float32)}
