@@ -89,13 +89,13 @@ class PolicyAgent(EnvironmentAgent):
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """See ``EnvironmentAgent.default_net``: with memory if partially observable.
 
-        Where actions are real numbers, the network standardizes the vectors that it
-        observes, because each of their numbers has a unit of its own.
+        Where actions are real numbers, or a vector has large bounds, the network
+        standardizes vectors, because each of their numbers has a unit of its own.
 
         Source: for the 256 units of memory for screens, Espeholt et al. 2018, "IMPALA"
         (arXiv:1802.01561), figure 3.
         """
-        standardizes = not spec.actions.is_discrete
+        standardizes = not spec.actions.is_discrete or spec.has_large_vectors
         net = net_for(spec, MlpConfig(standardizes=standardizes))
         if not spec.is_partial:
             return net

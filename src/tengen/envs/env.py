@@ -151,6 +151,9 @@ class EnvSpec:
     """What networks divide the pixels of images that are no bytes by: the greatest
     bound of such images, where it is finite and above 1."""
 
+    has_large_vectors: bool = False
+    """Whether numbers that are no image have a finite bound above 30."""
+
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rewards ``[N]`` clipped for learning and for a network's inputs."""
         if self.reward_bound is None:

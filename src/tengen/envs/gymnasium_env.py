@@ -160,6 +160,7 @@ class GymnasiumEnv:
             name=name,
             observations=self._observations.specs,
             pixel_scale=self._observations.pixel_scale,
+            has_large_vectors=self._observations.has_large_vectors,
             actions=self._actions.spec,
             max_episode_steps=_registered(first, "max_episode_steps"),
             reward_threshold=_registered(first, "reward_threshold"),

@@ -82,6 +82,7 @@ class GymnasiumVectorEnv:
             name=name,
             observations=self._observations.specs,
             pixel_scale=self._observations.pixel_scale,
+            has_large_vectors=self._observations.has_large_vectors,
             actions=self._actions.spec,
             max_episode_steps=registered.max_episode_steps,
             reward_threshold=registered.reward_threshold,

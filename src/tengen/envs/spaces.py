@@ -43,6 +43,8 @@ _MAX_VALUES = 65_536  # of a one-hot vector
 _MAX_CHOICES = 1_048_576  # of all parts of an action, a logit each
 _MAX_NUMBERS = 67_108_864  # of an array of an observation
 _MAX_PIXEL = 1e6  # greater bounds of pixels mean none
+_LARGE = 30.0
+_MAX_BOUND = 1e30  # greater bounds of vectors mean none
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class _Entry:
     values: NDArray[np.int64] | None = None
     """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The greatest bound of a ``Box``, perhaps infinite; 0 for other spaces."""
+    """The greatest bound of numbers, perhaps infinite; 0 for one-hot vectors."""
 
 
 class Observations:
@@ -71,6 +73,7 @@ class Observations:
     Attributes:
         specs: The arrays of one observation by name.
         pixel_scale: See ``EnvSpec``.
+        has_large_vectors: See ``EnvSpec``.
 
     Raises:
         UsageError: A part of the space is of a kind that is not handled, or two parts
@@ -82,6 +85,7 @@ class Observations:
         self._entries = list(_entries(space, task, "observation", ()))
         self.specs = {entry.name: entry.spec for entry in self._entries}
         self.pixel_scale = max((1.0, *map(_pixel_scale, self._entries)))
+        self.has_large_vectors = any(map(_is_large, self._entries))
         if not self._entries or len(self.specs) != len(self._entries):
             raise UsageError(
                 f"observation space ({one_line(space)}) of {task} must have entries, "
@@ -318,9 +322,16 @@ def _entries(
             f"wrap the environment, or choose another"
         )
     _check_size(space, task, name, math.prod(shape), _MAX_NUMBERS, "numbers")
-    if isinstance(space, spaces.Box):
+    if isinstance(space, spaces.MultiDiscrete):
+        most = float((space.start + space.nvec).max())
+    elif isinstance(space, spaces.Box):
         most = max(-float(space.low.min()), float(space.high.max()))
     yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape), most=most)
+
+
+def _is_large(entry: _Entry) -> bool:
+    is_vector = len(entry.spec.shape) != 3 and entry.spec.dtype != "uint8"
+    return is_vector and _LARGE < entry.most <= _MAX_BOUND
 
 
 def _pixel_scale(entry: _Entry) -> float:

@@ -14,10 +14,14 @@ from tengen.agents.dqn import Dqn
 from tengen.agents.ppo import Ppo
 from tengen.agents.r2d2 import R2d2
 from tengen.agents.vtrace import Vtrace
+from tengen.config import from_dict, to_dict
 from tengen.envs import ActionSpec, EnvSpec
+from tengen.games import allow
 from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.nature import NatureConfig
+from tengen.recipes import make_config
+from tengen.roles import RunConfig
 from tengen.tensors import SCALED_POLICY, Signature, TensorSpec
 
 
@@ -84,6 +88,18 @@ def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
         assert not kind().for_environment(task).scales_actions
 
 
+@pytest.mark.parametrize("kind", ["a2c", "ppo", "vtrace"])
+def test_a_run_of_before_goes_on_in_the_units_of_its_environment(kind: str) -> None:
+    pytest.importorskip("gymnasium")
+    allow("tests.environments:Reach")
+    config = make_config("tests.environments:Reach", kind, None)
+    written = to_dict(config)
+    assert written["agent"].pop("scales_actions") is True
+    agent = from_dict(RunConfig, written).agent
+    assert isinstance(agent, EnvironmentAgent)
+    assert "policy" in agent.signature(config.task).outputs
+
+
 @pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])
 def test_a_model_of_before_acts_in_the_units_of_its_environment(
     kind: type[Ppo],
@@ -122,5 +138,9 @@ def test_policies_of_real_numbers_see_units(kind: type[Ppo]) -> None:
         actions=ActionSpec(shape=(1,), low=(-1.0,), high=(1.0,)),
     )
     assert kind().default_net(robot) == MlpConfig(standardizes=True)
+    large = dataclasses.replace(spec(9, dtype="float32"), has_large_vectors=True)
+    assert kind().default_net(large) == MlpConfig(standardizes=True)
+    small = dataclasses.replace(large, has_large_vectors=False)
+    assert kind().default_net(small) == MlpConfig()
     assert kind().default_net(spec(11)) == MlpConfig()
     assert Dqn().default_net(spec(11)) == MlpConfig()

@@ -79,6 +79,23 @@ def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None
     assert Observations(space, "task").pixel_scale == scale
 
 
+@pytest.mark.parametrize(
+    ("space", "is_large"),
+    [
+        (spaces.Box(-4800, 4800, (4,), np.float32), True),
+        (spaces.Box(np.array([-1, 0]), np.array([1, 500]), dtype=np.int32), True),
+        (spaces.MultiDiscrete([3, 200]), True),
+        (spaces.Box(-4.8, 4.8, (4,), np.float32), False),
+        (spaces.Box(-np.inf, np.inf, (4,), np.float32), False),
+        (spaces.Box(0, 255, (4,), np.uint8), False),
+        (spaces.Box(0, 255, (8, 8, 3), np.float32), False),
+        (spaces.Discrete(500), False),
+    ],
+)
+def test_vectors_with_large_bounds_are_known(space: Any, is_large: bool) -> None:
+    assert Observations(space, "task").has_large_vectors == is_large
+
+
 def test_a_nested_observation_is_arrays_by_name() -> None:
     observations = Observations(NESTED, "task")
     assert observations.specs == {
