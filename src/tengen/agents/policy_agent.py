@@ -24,6 +24,8 @@ __all__ = ["PolicyAgent"]
 
 # The bounds of a number on the policy's scale, from minus this to this.
 _BOUND = 2.0
+# Half the distance between bounds that stay as they are.
+_LEAST, _MOST = 0.5, 4.0
 _UNROLL = 20
 _MEMORY_UNROLL = 64
 # Sample Factory's: a hundred times the usual policy lag of actors in other processes.
@@ -57,8 +59,8 @@ class PolicyAgent(EnvironmentAgent):
     least 0. Unrolls of older policies are left out. None: 1,000."""
 
     scales_actions: bool = False
-    """Whether real actions with bounds are drawn on a scale from -2 to 2, and not in
-    the environment's units. New runs do."""
+    """Whether real actions with bounds far from -1 and 1 are drawn on a scale from -2
+    to 2, and not in the environment's units. New runs do."""
 
     @property
     def lag_bound(self) -> int:
@@ -75,7 +77,7 @@ class PolicyAgent(EnvironmentAgent):
         agent = dataclasses.replace(
             self,
             sees_last_step=self.sees_last_step or spec.is_partial,
-            scales_actions=any(spec.actions.is_bounded),
+            scales_actions=any(_is_scaled(spec.actions)),
         )
         if not shows_screens(spec):
             return agent
@@ -117,18 +119,14 @@ class PolicyAgent(EnvironmentAgent):
         """Returns the scale of ``make_action_draws`` and ``make_distribution``.
 
         The bounds are -2 and 2, so that the first policies, whose deviation is 1,
-        deviate by half the distance from the middle to a bound.
+        deviate by half the distance from the middle to a bound. Bounds of about one on
+        both sides stay as they are: Hopper's and InvertedPendulum's were learned more
+        slowly on another scale (benchmarks/results/environments.md).
 
         Source: Andrychowicz et al. 2020, "What Matters In On-Policy Reinforcement
-        Learning?" (arXiv:2006.05990), section 3.2.
+        Learning?" (arXiv:2006.05990), section 3.2, for the deviation.
         """
-        if not self.scales_actions:
-            return None
-        middle, half = actions.scale
-        return middle, tuple(
-            one / _BOUND if is_bounded else one
-            for one, is_bounded in zip(half, actions.is_bounded, strict=True)
-        )
+        return _scale(actions) if self.scales_actions else None
 
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:
@@ -181,3 +179,26 @@ class PolicyAgent(EnvironmentAgent):
             is_closed=True,
             state=dict(state),
         )
+
+
+def _is_scaled(actions: ActionSpec) -> list[bool]:
+    """Returns for each real number whether its bounds are far from -1 and 1."""
+    middle, half = actions.scale
+    return [
+        is_bounded and not (_LEAST <= reach <= _MOST and abs(at) <= reach / 2)
+        for is_bounded, at, reach in zip(actions.is_bounded, middle, half, strict=True)
+    ]
+
+
+def _scale(actions: ActionSpec) -> Scale:
+    middle, half = actions.scale
+    is_scaled = _is_scaled(actions)
+    return (
+        tuple(
+            at if scaled else 0.0 for at, scaled in zip(middle, is_scaled, strict=True)
+        ),
+        tuple(
+            reach / _BOUND if scaled else 1.0
+            for reach, scaled in zip(half, is_scaled, strict=True)
+        ),
+    )

@@ -75,6 +75,8 @@ def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
     bounded = ActionSpec(shape=(2,), low=(0.0, -np.inf), high=(1000.0, 1.0))
     free = ActionSpec(shape=(1,), low=(-np.inf,), high=(np.inf,))
     robot = dataclasses.replace(spec(9, dtype="float32"), actions=bounded)
+    wide = ActionSpec(shape=(2,), low=(0.0, -1.0), high=(1000.0, 1.0))
+    assert kind(scales_actions=True).scale_of(wide) == ((500.0, 0.0), (250.0, 1.0))
     agent = kind().for_environment(robot)
     assert agent.scales_actions
     assert agent.outputs_of(bounded) == {
@@ -83,7 +85,8 @@ def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
     }
     drawn = agent.act_greedily({SCALED_POLICY: np.zeros((1, 4), np.float32)}, bounded)
     assert drawn["action"].tolist() == [[500.0, 0.0]]
-    for other in (free, ActionSpec(num_choices=(3,))):
+    near = ActionSpec(shape=(2,), low=(-1.0, -3.0), high=(1.0, 3.0))
+    for other in (free, near, ActionSpec(num_choices=(3,))):
         task = dataclasses.replace(robot, actions=other)
         assert not kind().for_environment(task).scales_actions
 
@@ -91,8 +94,8 @@ def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
 @pytest.mark.parametrize("kind", ["a2c", "ppo", "vtrace"])
 def test_a_run_of_before_goes_on_in_the_units_of_its_environment(kind: str) -> None:
     pytest.importorskip("gymnasium")
-    allow("tests.environments:Reach")
-    config = make_config("tests.environments:Reach", kind, None)
+    allow("tests.environments:ReachFar")
+    config = make_config("tests.environments:ReachFar", kind, None)
     written = to_dict(config)
     assert written["agent"].pop("scales_actions") is True
     agent = from_dict(RunConfig, written).agent
