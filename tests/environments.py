@@ -389,6 +389,45 @@ class HangingInClose(Plain):
         threading.Event().wait()
 
 
+class CrashingInClose(Plain):
+    """Ends the process by a signal where it is closed once it was stepped."""
+
+    def close(self) -> None:
+        if self.total:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class HangingInCloseAtLast(Plain):
+    """Cannot be closed once it was stepped, and does not say so."""
+
+    def close(self) -> None:
+        if self.total:
+            threading.Event().wait()
+
+
+class KeepingTheProcess(Plain):
+    """Has a thread that is no daemon and never ends, once it was stepped."""
+
+    def step(self, action: Any) -> Answer:
+        if not self.total:
+            threading.Thread(target=threading.Event().wait).start()
+        return super().step(action)
+
+
+class Waiting(Plain):
+    """The N-th that is made waits for a file ``go-N`` in the working directory.
+
+    A file ``came-N`` says that it waits.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        number = len([*Path().glob("came-*")])
+        Path(f"came-{number}").touch()
+        while not Path(f"go-{number}").exists():
+            time.sleep(0.01)
+
+
 class Hanging(Plain):
     """Step ``at`` since it was made, counted from 1, never returns."""
 
@@ -404,11 +443,15 @@ class Hanging(Plain):
 
 
 class Spinning(Hanging):
-    """As ``Hanging``, but in C code that keeps the interpreter's lock for ever."""
+    """As ``Hanging``, but in C code that keeps the interpreter's lock for ever.
+
+    A file ``spins-NUMBER`` in the working directory says which process does.
+    """
 
     def step(self, action: Any) -> Answer:
         answer = Plain.step(self, action)
         if self.total >= self.at:
+            Path(f"spins-{os.getpid()}").touch()
             ctypes.PyDLL(None).pause()
         return answer
 

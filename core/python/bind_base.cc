@@ -6,6 +6,7 @@
 #include "base/owned.h"
 #include "base/rng.h"
 #include "python/bindings.h"
+#include "transport/lifeline.h"
 
 namespace nb = nanobind;
 
@@ -34,6 +35,17 @@ void bind_base(nb::module_& m) {
       .def("normal", &Rng::normal)
       .def("gumbel", &Rng::gumbel)
       .def("gamma", &Rng::gamma, nb::arg("alpha"));
+
+  using transport::Lifeline;
+  nb::class_<Lifeline>(
+      m, "Lifeline",
+      "Ends this process when the other end of a pipe or socket is closed.\n\n"
+      "The process has some seconds to end by itself, and as many of its own CPU time if it uses\n"
+      "any; then it is killed, whatever its threads do. Between ``hold`` and ``release`` it is "
+      "not.")
+      .def(nb::init<int, double>(), nb::arg("descriptor"), nb::arg("grace_s"))
+      .def("hold", &Lifeline::hold)
+      .def("release", &Lifeline::release);
   m.def("philox4x32", &philox4x32, nb::arg("counter"), nb::arg("key"));
 }
 

@@ -32,12 +32,17 @@ from tengen.inference import Backend, InferenceConfig, open_backend, search_outp
 
 __all__ = ["main"]
 
+_ALONE_S = 5.0
+"""Seconds to end once the parent is gone; see ``_core.Lifeline``."""
+
 
 def main(argv: list[str]) -> int:
     """Plays until the parent is gone; returns the exit code."""
     # Signals reach the whole process group, but only the parent acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # It ends the process even while the game's own code keeps the interpreter's lock.
+    _core.Lifeline(int(argv[0]), _ALONE_S)
     parent = Connection(int(argv[0]))
     try:
         _serve(parent)

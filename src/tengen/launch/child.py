@@ -23,9 +23,11 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from tengen import _core
 from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
@@ -45,15 +47,17 @@ __all__ = ["arguments", "main"]
 
 _PROGRESS_INTERVAL_S = 0.2
 _LOOK_S = 1.0
-_ALONE_S = 60
-"""Seconds for a process to save once its input is closed; the runner waits for less."""
+_ALONE_S = 5.0
+"""Seconds to end once the runner is gone; see ``_core.Lifeline`` for what counts. A
+write that is under way is let finish."""
 
 
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
     args = arguments(argv)
+    # It ends the process even while foreign code keeps the interpreter's lock.
+    lifeline = _core.Lifeline(0, _ALONE_S)
     # Signals reach the whole process group, but only the runner decides what they mean.
-    # If the runner dies, the closed pipe ends this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     to_runner = os.fdopen(os.dup(1), "wb")
@@ -87,7 +91,7 @@ def main(argv: list[str]) -> int:
         # Workers that an environment forks must not keep the pipes open: the runner has
         # to notice the end of this process.
         os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
-        return _Child(run, args, to_runner, commands, connect, mirror).serve()
+        return _Child(run, args, to_runner, commands, lifeline, connect, mirror).serve()
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -128,10 +132,12 @@ class _Commands:
 
     Attributes:
         stop: Set once the process is to end.
+        on_stop: Called by the thread when it has set ``stop``.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
+        self.on_stop: Callable[[], None] = lambda: None
         self._turns: list[dict[str, Any]] = []
         self._arrived = threading.Condition()
 
@@ -149,15 +155,16 @@ class _Commands:
             with self._arrived:
                 if "turn" in message:
                     self._turns.append(message)
-                else:
-                    self.stop.set()
-                self._arrived.notify()
+                    self._arrived.notify()
+            if "turn" not in message:
+                self._end()
+        self._end()
+
+    def _end(self) -> None:
         self.stop.set()
         with self._arrived:
             self._arrived.notify()
-        # If the runner is gone, nothing else would end this process if it hangs.
-        if hasattr(signal, "alarm"):
-            signal.alarm(_ALONE_S)
+        self.on_stop()
 
 
 class _Child:
@@ -167,12 +174,17 @@ class _Child:
         args: argparse.Namespace,
         to_runner: IO[bytes],
         commands: _Commands,
+        lifeline: _core.Lifeline,
         connect: Connect | None = None,
         mirror: Mirror | None = None,
     ) -> None:
         self._to_runner = to_runner
         self._commands = commands
+        self._lifeline = lifeline
         self._mirror = mirror
+        # What goes on that looks at no stop and has nothing to lose; guarded.
+        self._starting = threading.RLock()
+        self._num_starting = 0
         self._context = RoleContext(
             num_threads=args.num_threads,
             stop=commands.stop,
@@ -184,7 +196,10 @@ class _Child:
             at_once=args.at_once,
             die=self._die,
             alive=self._alive,
+            write=self._write,
+            starting=self._start,
         )
+        commands.on_stop = self._leave_if_starting
         self._host = RoleHost(run, self._context, args.task)
         # The role of the present turn, or of the last one.
         self._name = args.roles[0]
@@ -192,17 +207,33 @@ class _Child:
         self._cpu = CpuClock()
 
     def serve(self) -> int:
-        """Takes turns until stopped, and closes the roles; returns the exit code."""
+        """Takes turns until stopped, saves, and closes the roles.
+
+        Returns:
+            The exit code.
+        """
         code = self._take_turns()
         try:
-            self._host.close()
+            self._host.save()
+            if self._mirror is not None:
+                self._mirror.close()  # sends what is left, for some seconds
+            self._say_saved()
         except Exception as error:
             traceback.print_exc()
             # The runner is told only the first error.
             with contextlib.suppress(OSError):
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
+        # Last, as it closes environments, whose code may fail or hang.
+        try:
+            self._host.close()
+        except Exception:
+            traceback.print_exc()
         return code
+
+    def _say_saved(self) -> None:
+        with contextlib.suppress(OSError):  # the runner is gone
+            write_message(self._to_runner, {"saved": True})
 
     def _take_turns(self) -> int:
         try:
@@ -212,7 +243,10 @@ class _Child:
                 self._check_mirror()
                 write_message(
                     self._to_runner,
-                    {"report": None if report is None else self._with_cpu(report)},
+                    {
+                        "report": None if report is None else self._with_cpu(report),
+                        "saved": self._host.is_saved,
+                    },
                 )
             self._check_mirror()
         except BrokenPipeError:
@@ -230,6 +264,35 @@ class _Child:
     def _check_mirror(self) -> None:
         if self._mirror is not None:
             self._mirror.check()
+
+    def _write(self, write: Callable[[], object]) -> object:
+        self._lifeline.hold()
+        try:
+            return write()
+        finally:
+            self._lifeline.release()
+
+    @contextlib.contextmanager
+    def _start(self, what: str) -> Iterator[None]:
+        """See ``RoleContext.starting``."""
+        with contextlib.suppress(BrokenPipeError):
+            write_message(self._to_runner, {"progress": {"starting": what}})
+        with self._starting:
+            self._num_starting += 1
+        if self._commands.stop.is_set():
+            self._leave_if_starting()
+        try:
+            yield
+        finally:
+            with self._starting:
+                self._num_starting -= 1
+
+    def _leave_if_starting(self) -> None:
+        """Ends the process at once if it only starts; a thread reads the stop."""
+        with self._starting:
+            if self._num_starting and self._mirror is None and self._host.is_saved:
+                self._say_saved()
+                os._exit(0)
 
     def _progress(self, report: Report) -> None:
         now_s = time.monotonic()

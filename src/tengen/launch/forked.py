@@ -30,7 +30,6 @@ from tengen.run import RunDirectory
 __all__ = ["ForkServer", "ForkingLauncher", "can_fork"]
 
 _FORKED_ROLES = ("actor",)
-_ANSWER_S = 60.0
 
 
 def can_fork() -> bool:
@@ -84,8 +83,6 @@ class ForkServer:
     def __init__(self, run: RunDirectory) -> None:
         self._lock = threading.Lock()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # If the server does not answer, processes are started without it.
-        mine.settimeout(_ANSWER_S)
         words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
         # A fork would not have OpenBLAS's threads; an actor needs only one.
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}

@@ -69,10 +69,10 @@ class Handle(Protocol):
         """Kills the process at once, if there is one. Does not block; any thread."""
 
     def close(self) -> None:
-        """Stops the process and waits for it; kills one that does not leave.
+        """Stops the process, waits until it has saved, and kills it if it lingers.
 
         Raises:
-            RunError: A role could not save, or was killed before it had.
+            RunError: A role could not save, or its process ended before it had.
         """
 
 

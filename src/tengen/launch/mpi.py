@@ -70,8 +70,9 @@ __all__ = [
 
 # Variables that Open MPI's mpirun, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-_LEFT_S = 30.0
-"""Seconds for processes of an earlier call to end, after their ranks were killed."""
+_LEFT_S = 600.0
+"""Seconds for processes of an earlier call to end, after their ranks were killed. They
+end within seconds of their own CPU time, and may get few on a busy host."""
 _LOOK_S = 0.05
 
 _runner: Runner | None = None
@@ -161,7 +162,7 @@ def run_mpi(
         for line in _lines(runner.ranks, table):
             print(line, flush=True)
         if had_earlier:
-            journal.progress({"stage": "waiting for processes of an earlier call"})
+            journal.progress({"starting": "waiting for processes of an earlier call"})
             _await_earlier(run, table, stop)
         evaluating = closing(config, runner.ranks, table)
         launcher = MpiLauncher(run, config.task, runner, [*table, *evaluating])

@@ -37,8 +37,12 @@ SIGKILL, or with its actor on a cluster, for example because the host was lost."
 _EXITED = "exit code"
 """The beginning of those words if the process ended by itself."""
 _FIRST_BACKOFF_S = 0.5
-_END_TIMEOUT_S = 30.0
-"""Seconds for a process to end once it has nothing more to do."""
+_FAIL_S = 30.0
+"""Seconds for a process to end that failed, after which it is started again. It has
+nothing to save, and sends what it has from a mirror."""
+_LEAVE_S = 5.0
+"""Seconds for a process to end once it has saved: what it still does, such as closing
+an environment, may hang and loses nothing."""
 
 
 class Child(Protocol):
@@ -73,6 +77,9 @@ class RoleProcess:
     ask to be watched (``alive`` of ``launch.protocol``): if it is then silent for too
     long it is killed, and the reason that the role gave is reported.
 
+    A process that ends is waited for until it says that it has saved, however slow the
+    machine is, and then for some seconds. How it ends after that is no error.
+
     Args:
         roles: What it hosts.
         start: Starts a child. Returns soon.
@@ -91,6 +98,9 @@ class RoleProcess:
         self._child: Child | None = None
         self._is_stopping = threading.Event()
         self._deaths = 0
+        # Whether all that the child learned is on the disk, and how the last one ended.
+        self._is_saved = True
+        self._how = ""
         # The living child's start, and the end of its last finished turn.
         self._started_s = 0.0
         self._finished_s: float | None = None
@@ -103,7 +113,11 @@ class RoleProcess:
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
         """See ``Handle.turn``."""
+        if self._child is None:
+            on_progress({"starting": f"process {role}"})
         while (child := self._living()) is not None:
+            # A role that does not learn has nothing to lose.
+            self._is_saved = self._is_saved and role != "learn"
             child.send({"turn": role, **details})
             silence = Silence(self.kill)
             try:
@@ -112,12 +126,18 @@ class RoleProcess:
                 why = silence.end()
             if "report" in message:
                 self._finished_s = time.monotonic()
+                self._is_saved = bool(message.get("saved", True))
                 report: dict[str, Any] | None = message["report"]
                 return report
-            how = self._bury(child)
+            with self._lock:
+                self._child = None
+            if "error" in message:
+                self._last_words(child)  # it still saves what it can
+            self._is_saved = self._is_saved or "saved" in message
+            self._how = child.end(_LEAVE_S if "error" in message else _FAIL_S)
             if "error" in message:
                 _raise(message)
-            how = message.get("dying") or why or how
+            how = message.get("dying") or why or self._how
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)
@@ -145,24 +165,35 @@ class RoleProcess:
         with self._lock:
             child, self._child = self._child, None
         if child is None:
+            self._check_saved()
             return
-        until = time.monotonic() + _END_TIMEOUT_S
-        # Roles report what they could not save when they are closed.
-        timer = threading.Timer(_END_TIMEOUT_S, child.kill)
-        timer.daemon = True
-        timer.start()
-        message = child.receive()
-        while message is not None and "error" not in message:
-            message = child.receive() if time.monotonic() < until else None
-        timer.cancel()
-        child.end(max(0.0, until - time.monotonic()))
-        if message is not None:
+        message = self._last_words(child)
+        self._how = child.end(_LEAVE_S)
+        if message:
             _raise(message)
-        if time.monotonic() >= until and "learn" in self.roles:
+        self._check_saved()
+
+    def _check_saved(self) -> None:
+        if not self._is_saved:
+            self._is_saved = True  # told once
             raise RunError(
-                f"role (learn) did not end within {_END_TIMEOUT_S:g} s and was killed; "
-                f"what it learned since its last checkpoint is lost, see {self._logs}"
+                f"role (learn) ended before it had saved, with {self._how}; what it "
+                f"learned since its last checkpoint is lost, see {self._logs}"
             )
+
+    def _last_words(self, child: Child) -> dict[str, Any]:
+        """Waits until a process has saved or is gone; returns its error, {} if none.
+
+        Blocks without a deadline: a slow disk or a busy machine loses nothing.
+        """
+        error: dict[str, Any] = {}
+        while (message := child.receive()) is not None:
+            if "error" in message:
+                error = error or message
+            elif message.get("saved") and "report" not in message:
+                self._is_saved = True
+                break
+        return error
 
     def _living(self) -> Child | None:
         """Returns the child, started if needed; None once the role is to stop."""
@@ -171,13 +202,9 @@ class RoleProcess:
                 return None
             if self._child is None:
                 self._child = self._start()
+                self._is_saved = True
                 self._started_s, self._finished_s = time.monotonic(), None
             return self._child
-
-    def _bury(self, child: Child) -> str:
-        with self._lock:
-            self._child = None
-        return child.end(_END_TIMEOUT_S)
 
     def _count_death(self, role: str, how: str) -> None:
         if self._finished_s is not None:
@@ -298,14 +325,14 @@ def start_process(
     return _Subprocess(command, own_session=own_session, environment=environment)
 
 
-def ended(process: subprocess.Popen[bytes], timeout_s: float) -> str:
+def ended(process: subprocess.Popen[bytes], timeout_s: float | None) -> str:
     """Closes a process's input and waits for its end; says how it ended, in words.
 
     Blocks.
 
     Args:
         process: A process that ends by itself once its input is closed.
-        timeout_s: Seconds after which the process is killed.
+        timeout_s: Seconds after which the process is killed; None: it never is.
     """
     assert process.stdin is not None
     # What a dead one did not read, or another thread is sending.

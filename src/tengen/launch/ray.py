@@ -72,7 +72,7 @@ from tengen.run import RunDirectory, run_identity, run_token
 
 __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 
-_PROBE_S = 120.0
+_PROBE_S = 600.0
 _PIN = 0.001
 """The amount asked of a host's own resource, of which the host has 1."""
 

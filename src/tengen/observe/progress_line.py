@@ -14,7 +14,7 @@ from typing import IO
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
 # A command that is done sooner shows no progress.
-_PATIENCE_S = 2.0
+_PATIENCE_S = 1.0
 _DRAW_S = 0.5
 _LOG_S = 30.0
 
@@ -23,7 +23,7 @@ _open: set[ProgressLine] = set()
 
 
 class ProgressLine:
-    """Shows what a command does, from two seconds after its start until closed.
+    """Shows what a command does, from a second after its start until closed.
 
     On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
     is a line every half minute, so that a log shows that something goes on. A thread
@@ -69,11 +69,11 @@ class ProgressLine:
         """Says something else from now on; any thread may call it."""
         self._text = text
 
-    def leave(self, text: str) -> None:
-        """Prints a line on stdout, above this one."""
+    def leave(self, text: str, stream: IO[str] | None = None) -> None:
+        """Prints a line on ``stream`` above this one; None: on stdout."""
         with self._lock:
             self._wipe()
-            print(text, flush=True)
+            print(text, file=stream, flush=True)
 
     def _show(self) -> None:
         start = time.monotonic()

@@ -7,6 +7,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from tengen.observe.progress import Progress
+from tengen.observe.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,15 @@ class View(Protocol):
         ...
 
     def __exit__(self, *details: object) -> None:
-        """Leaves the last state on the screen."""
+        """Closes the view."""
+        ...
+
+    def close(self) -> None:
+        """Leaves the last state on the screen. A second call does nothing."""
+        ...
+
+    def starting(self, what: str) -> None:
+        """Shows what the start does now, such as "compiling the network"."""
         ...
 
     def update(self, progress: Progress) -> None:
@@ -102,7 +111,7 @@ def plain_line(progress: Progress) -> str:
 
 
 class _PlainView:
-    """Prints one line for each generation, for logs and pipes."""
+    """Prints one line for each step of the start and each generation, for pipes."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -111,7 +120,13 @@ class _PlainView:
         return self
 
     def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._stream.flush()
+
+    def starting(self, what: str) -> None:
+        print(f"starting: {what}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
         """Shows nothing: a log keeps finished generations only."""
@@ -124,42 +139,66 @@ class _PlainView:
 
 
 class _LiveView:
-    """A panel that is drawn in place, with the last ratings."""
+    """A panel that is drawn in place, with the last ratings.
+
+    Before the first progress it is one line, below which others may print.
+    """
 
     def __init__(self, title: str, stream: IO[str]) -> None:
-        # Imported here: rich costs a tenth of a second that a pipe need not pay.
-        from rich.console import Console
-        from rich.live import Live
-
         self._title = title
+        self._stream = stream
+        self._line = ProgressLine("starting", stream)
         self._ratings: list[float] = []
         self._progress: Progress | None = None
-        self._console = Console(file=stream)
-        self._live: Live = Live(
-            console=self._console,
-            get_renderable=self._render,
-            refresh_per_second=4,
-            redirect_stderr=False,
-        )
+        self._live: Live | None = None
 
     def __enter__(self) -> _LiveView:
-        self._live.start()
+        self._line.__enter__()
         return self
 
     def __exit__(self, *details: object) -> None:
-        self._live.stop()
+        self.close()
+
+    def close(self) -> None:
+        self._line.__exit__()
+        if self._live is not None:
+            self._live.stop()
+
+    def starting(self, what: str) -> None:
+        self._line.tell(f"starting: {what}")
 
     def update(self, progress: Progress) -> None:
         self._progress = progress
+        if self._live is None:
+            self._live = self._panel()
 
     def generation(self, progress: Progress) -> None:
-        self._progress = progress
+        self.update(progress)
         if progress.rating is not None:
             self._ratings.append(progress.rating)
 
     def message(self, text: str) -> None:
+        if self._live is None:
+            self._line.leave(text, self._stream)
+            return
         # Not wrapped, because a command broken into two lines cannot be copied.
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def _panel(self) -> Live:
+        """Draws the panel in place of the line."""
+        # Imported here: rich costs a tenth of a second that a pipe need not pay.
+        from rich.console import Console
+        from rich.live import Live
+
+        self._line.__exit__()
+        live = Live(
+            console=Console(file=self._stream),
+            get_renderable=self._render,
+            refresh_per_second=4,
+            redirect_stderr=False,
+        )
+        live.start()
+        return live
 
     def _render(self) -> RenderableType:
         from rich.columns import Columns
@@ -167,8 +206,7 @@ class _LiveView:
         from rich.panel import Panel
         from rich.text import Text
 
-        if self._progress is None:
-            return Panel("starting", title=self._title)
+        assert self._progress is not None
         fields = [
             Text.assemble((f"{name} ", "dim"), (text, "bold"))
             for name, text in describe(self._progress)

@@ -179,27 +179,29 @@ def _evaluate(
         return films.filming(envs.make_filmed(task, num_copies, args.seed, num_films))
 
     env = envs.TimelyEnv(make, args.step_timeout, task)
-    with ProgressLine(f"episode 0 of {args.episodes}") as line, closing(env):
-        acting = _acting(args, model, env.spec)
-        report = play_episodes(
-            env,
-            model.agent,
-            model.backend,
-            args.episodes,
-            model=model.name,
-            max_steps=args.max_steps,
-            acting=acting,
-            seed=args.seed,
-            watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
-        )
-    path = str(model.directory.path)
-    files = [] if films is None else films.publish()
-    if not args.json:
-        print(_text(path, env.spec, acting, report))
-        if films is not None:
-            print(f"films: {films.format.why}")
-        for file in files:
-            print(_film_text(file, report))
+    # Closed last: what was measured is kept whatever its code does then.
+    with closing(env):
+        with ProgressLine(f"episode 0 of {args.episodes}") as line:
+            acting = _acting(args, model, env.spec)
+            report = play_episodes(
+                env,
+                model.agent,
+                model.backend,
+                args.episodes,
+                model=model.name,
+                max_steps=args.max_steps,
+                acting=acting,
+                seed=args.seed,
+                watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
+            )
+        path = str(model.directory.path)
+        files = [] if films is None else films.publish()
+        if not args.json:
+            print(_text(path, env.spec, acting, report), flush=True)
+            if films is not None:
+                print(f"films: {films.format.why}")
+            for file in files:
+                print(_film_text(file, report), flush=True)
     filmed = {} if films is None else {"films": [file.to_json() for file in files]}
     return {
         "model": path,

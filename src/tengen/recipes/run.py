@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from tengen.config import check, to_dict
 from tengen.errors import UsageError
-from tengen.games import allow, task_words
+from tengen.games import allow, is_game, task_words
 from tengen.inference import check_machine
 from tengen.launch import (
     Budget,
@@ -25,6 +25,7 @@ from tengen.launch import (
 )
 from tengen.observe import (
     EventWriter,
+    View,
     lighter_learning,
     make_view,
     open_charts,
@@ -146,32 +147,35 @@ def train_task(
         run_by(launch)  # refuses an unknown launcher
         join(launch, threads)
     check_arguments(launch, actors, minutes, games, frames)
-    check(out != "", "out", "", "must name a directory; use . for this one")
-    num_threads = usable_threads(threads)
-    path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
-    allow(task)
-    run = RunDirectory(path)
-    check_writable(run.path)
-    check_no_mirror(run)
-    run.check_new()
-    if agent is None and not run.is_new:
-        # To resume a run, its agent need not be named again.
-        kept = read_config(run)
-        recipe = recipe or recipe_of(kept, task)
-        agent = kept.agent.kind if kept.task == task else None
-    # What cannot work is refused before anything is written.
-    settings = with_arguments(settings, actors, seed)
-    if run.is_new:
-        fresh = fresh_config(
-            *(task, agent, recipe, settings),
-            minutes=minutes,
-            games=games,
-            frames=frames,
-            num_threads=num_threads,
-        )
-    else:
-        fresh = make_config(task, agent, recipe)
     with ExitStack() as locks:
+        view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
+        check(out != "", "out", "", "must name a directory; use . for this one")
+        num_threads = usable_threads(threads)
+        path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
+        allow(task)
+        if not is_game(task):
+            view.starting("making the environment")  # its spaces are asked for
+        run = RunDirectory(path)
+        check_writable(run.path)
+        check_no_mirror(run)
+        run.check_new()
+        if agent is None and not run.is_new:
+            # To resume a run, its agent need not be named again.
+            kept = read_config(run)
+            recipe = recipe or recipe_of(kept, task)
+            agent = kept.agent.kind if kept.task == task else None
+        # What cannot work is refused before anything is written.
+        settings = with_arguments(settings, actors, seed)
+        if run.is_new:
+            fresh = fresh_config(
+                *(task, agent, recipe, settings),
+                minutes=minutes,
+                games=games,
+                frames=frames,
+                num_threads=num_threads,
+            )
+        else:
+            fresh = make_config(task, agent, recipe)
         # The role export may be writing its measurements to run.json now.
         changing = None if run.is_new else run.lock(RUN_LOCK, wait=True)
         if changing is not None:
@@ -224,7 +228,7 @@ def train_task(
             generation=generation,
         )
         if is_grown:
-            print(
+            view.message(
                 f"{run.path} is of an earlier version, and its network grows from now "
                 "on; --set 'agent.stages=[]' keeps the network as it is"
             )
@@ -236,6 +240,7 @@ def train_task(
         if config.agent.iterations or has_calls(run):
             note_call(run, to_dict(config), trains=not only_makes)
         if only_makes:
+            view.close()
             return _made(run, None if known is None else config_changes(known, config))
         models = config.agent.iterations or None
         if minutes is None and games is None and frames is None and models is None:
@@ -248,13 +253,13 @@ def train_task(
             fits_generations=generation is not None,
         )
         if room:
-            print(room)
+            view.message(room)
         if config.agent.iterations and not config.agent.target.opponent:
-            print(
+            view.message(
                 "agent.target.opponent is empty, so that models are trained and meet "
                 "nobody; set it now, or in a later call"
             )
-        return _train(run, config, budget, num_threads, launch)
+        return _train(run, config, budget, num_threads, launch, view)
 
 
 def _resolve(
@@ -290,16 +295,14 @@ def _train(
     budget: Budget,
     num_threads: int,
     launch: str,
+    view: View,
 ) -> dict[str, Any]:
     steps_before = learned_steps(run)
     last = read_progress(run)
     charts = open_charts(run)
     events = EventWriter(run, "train", run.new_incarnation("train"), charts)
     try:
-        with (
-            StopListener(run) as stop,
-            make_view(f"tengen train {config.task}", sys.stdout) as view,
-        ):
+        with StopListener(run) as stop, closing(view):
             journal = RunJournal(
                 view,
                 events,

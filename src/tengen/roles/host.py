@@ -7,7 +7,7 @@ from typing import Any
 
 from tengen.games import check_typed
 from tengen.roles.config import read_config
-from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.roles.role import Report, Role, RoleContext, SavingRole, make_role
 from tengen.run import RunDirectory
 
 __all__ = ["RoleHost"]
@@ -63,14 +63,31 @@ class RoleHost:
             # once.
             config = read_config(self._run)
             check_typed(config.task, self._task, self._run.path)
+            if config.agent.schedule(config).counts_frames:
+                with context.starting("making the environment"):
+                    config.agent.signature(config.task)  # asks for its spaces
             self._roles[name] = make_role(name, config, self._run, self._context)
         return self._roles[name].turn()
 
-    def close(self) -> None:
-        """Closes the roles. A second call does nothing.
+    @property
+    def is_saved(self) -> bool:
+        """Whether all that the roles learned is on the disk."""
+        return all(role.is_saved for role in self._savers())
+
+    def save(self) -> None:
+        """Saves what the roles learned; a call before ``close``, which may hang.
 
         Raises:
-            TengenError: The first error of a role that could not save; all are closed.
+            RunError: The disk refuses.
+        """
+        for role in self._savers():
+            role.save()
+
+    def close(self) -> None:
+        """Closes the roles, and so their environments. A second call does nothing.
+
+        Raises:
+            Exception: The first error of a role; all are closed.
         """
         errors = []
         while self._roles:
@@ -80,3 +97,7 @@ class RoleHost:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+    def _savers(self) -> list[SavingRole]:
+        roles = self._roles.values()
+        return [role for role in roles if isinstance(role, SavingRole)]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from tengen.errors import UsageError
+from tengen.roles.role import RoleContext
 
 __all__ = ["patiently"]
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 600.0
+"""A process whose runner is gone ends within seconds of its own CPU time, and may get
+few on a busy machine."""
 _RETRY_S = 0.5
 
 Taken = TypeVar("Taken")
 
 
-def patiently(take: Callable[[], Taken], stop: threading.Event) -> Taken:
+def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
     """Returns what ``take`` returns, once the present holder has given it back.
 
     For locks that the run gives to one process. Another holder is a process that is
@@ -26,7 +28,7 @@ def patiently(take: Callable[[], Taken], stop: threading.Event) -> Taken:
 
     Args:
         take: Takes the lock, or raises UsageError.
-        stop: Ends the waiting.
+        context: Its stop ends the waiting; progress says who has the lock.
 
     Raises:
         UsageError: Another process holds it for longer.
@@ -35,6 +37,7 @@ def patiently(take: Callable[[], Taken], stop: threading.Event) -> Taken:
     while True:
         try:
             return take()
-        except UsageError:
-            if time.monotonic() >= until or stop.wait(_RETRY_S):
+        except UsageError as error:
+            if time.monotonic() >= until or context.stop.wait(_RETRY_S):
                 raise
+            context.progress({"stage": f"waiting, {str(error).partition(';')[0]}"})

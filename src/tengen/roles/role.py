@@ -11,8 +11,16 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    NoReturn,
+    Protocol,
+    runtime_checkable,
+)
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
@@ -31,6 +39,7 @@ __all__ = [
     "Report",
     "Role",
     "RoleContext",
+    "SavingRole",
     "Shared",
     "make_role",
 ]
@@ -87,6 +96,10 @@ class RoleContext:
     follow_models: bool = False
     """Whether a generation may go on with a model that is published meanwhile. Never
     where roles take turns, so that a seed gives the same run."""
+    starting: Callable[[str], AbstractContextManager[None]] = lambda what: nullcontext()
+    """Returns a context for work that precedes a turn's own, such as compiling a
+    network: the runner shows ``what``, words like "compiling the network", and a stop
+    meanwhile ends the process at once. Nothing of the turn may be begun by then."""
     say: Callable[[str], None] = lambda text: None
     """Called with a line for people that says what a role by itself does now."""
     write: Callable[[Callable[[], object]], object] = lambda write: write()
@@ -146,6 +159,22 @@ class Role(Protocol):
 
     def close(self) -> None:
         """Releases what the role holds. A second call does nothing."""
+
+
+@runtime_checkable
+class SavingRole(Protocol):
+    """A role that may keep in memory what it learned, from one turn to the next."""
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether all of it is on the disk. Any thread, between turns."""
+
+    def save(self) -> None:
+        """Saves it before the role is closed; does nothing where all is saved.
+
+        Raises:
+            RunError: The disk refuses.
+        """
 
 
 def _die(reason: str) -> NoReturn:

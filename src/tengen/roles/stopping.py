@@ -1,7 +1,8 @@
-"""Ctrl-C, SIGTERM and the file RUN/STOP, heard as one event in the middle of a turn."""
+"""Ctrl-C, SIGTERM, a closed terminal and RUN/STOP, heard as one event in a turn."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -18,7 +19,9 @@ _POLL_S = 0.2
 class StopListener:
     """Context that listens for signals and the file STOP, which end a run.
 
-    Signals are heard where ``with`` is on the main thread.
+    Signals are heard where ``with`` is on the main thread. SIGHUP, which the system
+    sends when the terminal is closed, is one of them, unless ``nohup`` has it ignored;
+    what is printed from then on goes nowhere.
 
     Attributes:
         event: Set once a run is to end, and never cleared.
@@ -39,6 +42,8 @@ class StopListener:
         self._was_told = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._previous: dict[signal.Signals, Any] = {}
+        # Descriptors of the terminal.
+        self._terminals: list[int] = []
 
     def tell(self, on_stop: Callable[[], None]) -> None:
         """Registers ``on_stop``, called once by another thread at the event.
@@ -50,7 +55,11 @@ class StopListener:
 
     def __enter__(self) -> StopListener:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            self._terminals = [number for number in (0, 1, 2) if os.isatty(number)]
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                before = signal.getsignal(number)
+                if number == signal.SIGHUP and before is signal.SIG_IGN:
+                    continue
                 self._previous[number] = signal.signal(number, self._on_signal)
         self._look()
         self._thread.start()
@@ -68,6 +77,13 @@ class StopListener:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            # Otherwise whoever prints next fails.
+            for terminal in self._terminals:
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                os.dup2(nowhere, terminal)
+                os.close(nowhere)
+            self._terminals = []
         self._set("interrupted")
 
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:

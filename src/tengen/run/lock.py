@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import secrets
 import socket
 import time
@@ -23,8 +24,7 @@ from tengen.run.publish import storage_error
 
 __all__ = ["WriterLock", "lock_holder"]
 
-_LOOK_S = 0.2
-"""Seconds to retry; much longer than looking at a lock takes."""
+_RETRY_S = 0.01
 
 
 class WriterLock:
@@ -110,15 +110,19 @@ class WriterLock:
 
 
 def _take(descriptor: int, wait: bool) -> None:
-    """Takes the lock; retries while ``lock_holder`` of another process looks at it."""
-    end_s = time.monotonic() + _LOOK_S
+    """Takes the lock; retries while ``lock_holder`` of another process looks at it.
+
+    Raises:
+        BlockingIOError: Another process holds it.
+    """
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            if time.monotonic() > end_s:
-                raise
-            time.sleep(_LOOK_S / 20)
+            # Whoever looks shares it, which whoever holds it does not.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(_RETRY_S * (1.0 + random.random()))
         else:
             return
 

@@ -126,7 +126,9 @@ def test_a_store_on_a_disk_is_measured(over, tmp_path, monkeypatch, capsys):
     assert row["samples/s"] > 0
     assert row["disk_32_gb/s"] > 0
     if row["past_cache"]:
-        assert 0 < row["rows/sample"] <= 1
+        assert row["rows/sample"] > 0
+        # On a busy machine those on their way, which are not counted, may be as many.
+        assert row["rows/sample"] <= 1 or row["samples/s"] < 5000
     assert list(tmp_path.iterdir()) == []
 
 

@@ -89,7 +89,8 @@ class Journal:
 
     def progress(self, report: dict[str, Any]) -> None:
         with self.alone():
-            self.stages.append(report["stage"])
+            if "starting" not in report:
+                self.stages.append(report["stage"])
 
     def report(self, role: str, report: dict[str, Any], seconds: float) -> None:
         with self.alone():

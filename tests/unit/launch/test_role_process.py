@@ -1,6 +1,7 @@
 import io
 import json
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from tengen import _core
 from tengen.errors import EnvError, RunError, UsageError
 from tengen.launch.child import _tell
-from tengen.launch.process import ProcessLauncher, RoleProcess
+from tengen.launch.process import ProcessLauncher, RoleProcess, start_process
 from tengen.recipes import make_config
 from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
@@ -251,6 +252,97 @@ def test_a_report_ends_the_watch(monkeypatch):
     process = scripted(monkeypatch, child)
     assert turn(process) == {"candidate": 1}
     assert not child._was_killed.wait(0.2)
+
+
+# A child as it is at the end of a run: asked to stop, it saves, says so, and lingers.
+LINGERS = """
+import json, sys, threading, time
+for line in sys.stdin:
+    if "turn" not in json.loads(line):
+        break
+    print(json.dumps({"report": {}, "saved": False}), flush=True)
+time.sleep(1)
+open(sys.argv[1], "w").close()
+print(json.dumps({"saved": True}), flush=True)
+threading.Event().wait()
+"""
+
+
+def lingering(path, monkeypatch):
+    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
+    command = [sys.executable, "-c", LINGERS, str(path)]
+    return RoleProcess(("learn",), lambda: start_process(command), "its log")
+
+
+def learn(process):
+    return process.turn("learn", lambda report: None, lambda role, how: None, DETAILS)
+
+
+def test_a_learner_is_waited_for_until_it_has_saved(tmp_path, monkeypatch):
+    """However long that takes; that it lingers afterwards is no error."""
+    process = lingering(tmp_path / "saved", monkeypatch)
+    assert learn(process) == {}
+    process.close()
+    assert (tmp_path / "saved").exists()
+
+
+class Unsaved(Scripted):
+    def __init__(self, *answers, how):
+        super().__init__({"report": {}, "saved": False}, *answers)
+        self._how = how
+
+    def end(self, timeout_s):
+        return self._how
+
+
+LOST = r"^role \(learn\) ended before it had saved, with signal 11; .* is lost, see"
+
+
+def test_a_learner_that_dies_before_it_has_saved_is_an_error(monkeypatch):
+    process = scripted(monkeypatch, Unsaved(how="signal 11"))
+    assert learn(process) == {}
+    with pytest.raises(RunError, match=LOST):
+        process.close()
+    process.close()  # told once
+
+
+def test_how_a_learner_ends_after_it_has_saved_is_no_error(monkeypatch):
+    process = scripted(monkeypatch, Unsaved({"saved": True}, how="signal 11"))
+    assert learn(process) == {}
+    process.close()
+
+
+def test_a_learner_that_dies_in_a_stopped_turn_is_an_error(monkeypatch):
+    child = Unsaved(how="signal 11")
+    process = scripted(monkeypatch, child)
+    assert learn(process) == {}
+    child.send = lambda message: process._is_stopping.set()
+    assert learn(process) == {"stopped": True}
+    with pytest.raises(RunError, match=LOST):
+        process.close()
+
+
+@pytest.mark.parametrize("role", ["actor", "gate", "learn"])
+def test_what_is_saved_is_not_lost_with_its_process(monkeypatch, role):
+    """It has nothing of its own, or its last turn saved."""
+    report = {"report": {}, "saved": True}
+    process = scripted(monkeypatch, Scripted(report))
+    process.turn(role, lambda report: None, lambda role, how: None, DETAILS)
+    process.close()
+
+
+def test_a_learner_saves_though_another_turn_failed(tmp_path, monkeypatch):
+    """The error is raised once it has, as nothing else waits for that."""
+    failing = LINGERS.replace(
+        '{"report": {}, "saved": False}', '{"error": "bad", "exit_code": 1}'
+    ).replace("flush=True)\ntime", "flush=True); break\ntime", 1)
+    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
+    command = [sys.executable, "-c", failing, str(tmp_path / "saved")]
+    process = RoleProcess(("learn",), lambda: start_process(command), "its log")
+    with pytest.raises(RunError, match=r"^bad$"):
+        learn(process)
+    assert (tmp_path / "saved").exists()
+    process.close()
 
 
 class Lost(Scripted):

@@ -70,10 +70,12 @@ def test_progress_round_trip_passes_over_event_keys():
 def test_pipe_gets_one_line_a_generation():
     stream = io.StringIO()
     with make_view("gomoku/9", stream) as view:
+        view.starting("compiling the network")
         view.update(FULL)
         view.message("hello")
         view.generation(FULL)
-    assert stream.getvalue() == f"hello\n{plain_line(FULL)}\n"
+    begun = "starting: compiling the network\nhello\n"
+    assert stream.getvalue() == f"{begun}{plain_line(FULL)}\n"
 
 
 @pytest.mark.parametrize("rates", [[], [0.0, 100.0, 50.0]])

@@ -116,3 +116,13 @@ def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(
         assert os.waitpid(child, 0)[1] == 0
         assert lock_holder(tmp_path / "a") is not None
     assert lock_holder(tmp_path / "a") is None
+
+
+def test_a_lock_that_is_held_is_refused_also_while_somebody_looks(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "lock"
+    with WriterLock(path, tmp_path):
+        assert lock_holder(path) is not None
+        with pytest.raises(UsageError, match="is in use by process"):
+            WriterLock(path, tmp_path)

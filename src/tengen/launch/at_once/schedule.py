@@ -330,7 +330,8 @@ class _AtOnce:
             # The leading learner reports what all learners do.
             if worker.is_follower:
                 return
-            self._note_room(worker, report.get("waiting_s"))
+            if "starting" not in report:  # said before a cluster has found room
+                self._note_room(worker, report.get("waiting_s"))
             with self._lock:
                 self._reports.progress(worker, role, report, self._crew.workers)
 

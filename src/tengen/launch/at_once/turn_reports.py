@@ -82,6 +82,9 @@ class TurnReports:
             report: The progress report.
             workers: The processes of the run.
         """
+        if "starting" in report:
+            self._journal.progress(report)
+            return
         if role == self._schedule.acting:
             self._spending.note(report, worker.name)
             report = dict(self._players.progress(worker.name, report))

@@ -23,7 +23,7 @@ from tengen.roles import RunConfig
 __all__ = ["connect", "disconnect", "first_line"]
 
 _CONNECT_S = 5.0
-_ANSWER_S = 20.0
+_ANSWER_S = 60.0
 """Seconds for an address to answer as a cluster does; Ray itself would ask for ever."""
 _ASK = """
 import sys

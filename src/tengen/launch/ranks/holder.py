@@ -48,8 +48,6 @@ __all__ = ["Holder"]
 _LOOK_S = 10.0
 """Seconds for a file of another host to be seen: a network filesystem may be late."""
 _PAUSE_S = 0.25
-_SAVE_S = 45.0
-"""Seconds for a role to save once the runner is lost; it ends by itself earlier."""
 
 
 class Holder:
@@ -95,7 +93,8 @@ class Holder:
             Why the rank ends, if not at the runner's request; else "".
         """
         self._is_over.wait()
-        ending = [held.end_soon(_SAVE_S) for held in self._held.values()]
+        # Without its runner a process saves and ends, or ends itself.
+        ending = [held.end_soon(None) for held in self._held.values()]
         for thread in ending:
             thread.join()
         return self._why
@@ -155,7 +154,7 @@ class _Held:
     def kill(self) -> None:
         self._process.kill()
 
-    def end_soon(self, timeout_s: float) -> threading.Thread:
+    def end_soon(self, timeout_s: float | None) -> threading.Thread:
         """Begins to end the process; returns the thread that waits for it."""
         thread = threading.Thread(target=self._end, args=(timeout_s,), daemon=True)
         thread.start()
@@ -168,6 +167,6 @@ class _Held:
                 self._send({"line": self._number, "text": line.decode()})
         self._send({"closed": self._number})
 
-    def _end(self, timeout_s: float) -> None:
+    def _end(self, timeout_s: float | None) -> None:
         how = ended(self._process, timeout_s)
         self._send({"ended": self._number, "how": how})

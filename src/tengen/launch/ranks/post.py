@@ -19,8 +19,9 @@ __all__ = ["SILENCE_S", "Post", "Wire"]
 
 Message = dict[str, Any]
 
-SILENCE_S = 15.0
-"""Seconds of silence after which a rank counts as lost."""
+SILENCE_S = 60.0
+"""Seconds of silence after which a rank counts as lost, far more than a busy host takes
+for a thread's turn."""
 _ALIVE_S = 2.0
 _FIRST_POLL_S = 0.005
 _POLL_S = 0.025

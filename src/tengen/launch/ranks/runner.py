@@ -7,6 +7,7 @@ import itertools
 import json
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +18,11 @@ from tengen.run import RunDirectory
 
 __all__ = ["RankChild", "Runner"]
 
-_HELLO_S = 60.0
-"""Seconds for all ranks to begin: they start together, on hosts that may be slow."""
-_LOOKED_S = 20.0
-_ANSWER_S = 5.0
-"""Seconds for a rank to report how a process ended, after the process's own time."""
+_HELLO_S = 600.0
+"""Seconds for all ranks to begin: they start together, on hosts that may be slow. If
+one dies, ``mpirun`` ends the call."""
+_SAY_S = 10.0
+"""Seconds after which it is said which ranks have not begun."""
 _PONG_S = 0.6
 """Seconds for a living rank to answer: ``mpirun`` kills this rank a second after its
 signal."""
@@ -53,7 +54,7 @@ class Runner:
         self._holds: dict[int, list[str]] = {}
 
     def begin(self) -> None:
-        """Waits until every rank has begun. Blocks for a minute at most.
+        """Waits until every rank has begun. Blocks for ten minutes at most.
 
         Raises:
             RunError: A rank has not begun.
@@ -62,7 +63,14 @@ class Runner:
         self._post.start()
         with self._changed:
             whole = 1 + len(self._peers)
-            self._changed.wait_for(lambda: len(self._hellos) == whole, _HELLO_S)
+            until = time.monotonic() + _HELLO_S
+            while (left_s := until - time.monotonic()) > 0:
+                wait_s = min(left_s, _SAY_S)
+                if self._changed.wait_for(lambda: len(self._hellos) == whole, wait_s):
+                    break
+                absent = [rank for rank in self._peers if rank not in self._hellos]
+                names = ", ".join(map(str, absent))
+                print(f"waiting for ranks {names} to begin", flush=True)
             missing = [rank for rank in self._peers if rank not in self._hellos]
             for rank in missing:
                 self._lost[rank] = "did not begin"
@@ -78,7 +86,7 @@ class Runner:
     def look(self, run: RunDirectory, call: str) -> None:
         """Makes sure that every rank sees the run directory, with its hosts file.
 
-        Blocks for 20 s at most.
+        Blocks until every rank has answered or is lost.
 
         Raises:
             UsageError: A rank's host does not see it.
@@ -88,7 +96,7 @@ class Runner:
             self._post.send(rank, {"look": path, "call": call})
         with self._changed:
             self._changed.wait_for(
-                lambda: len(self._looked) == len(self._peers), _LOOKED_S
+                lambda: {*self._looked, *self._lost}.issuperset(self._peers)
             )
             blind = [rank for rank in self._peers if not self._looked.get(rank)]
             self._looked.clear()
@@ -275,6 +283,7 @@ class RankChild:
     def end(self, timeout_s: float) -> str:
         """See ``Child.end``."""
         self._runner.send(self.rank, {"end": self.number, "timeout_s": timeout_s})
-        self._has_ended.wait(timeout_s + _ANSWER_S)
+        # The rank tells, or is lost.
+        self._has_ended.wait()
         self._runner.forget(self)
-        return self._how or f"no answer of rank {self.rank}"
+        return self._how

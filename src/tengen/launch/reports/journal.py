@@ -67,6 +67,9 @@ class RunJournal:
             acting_evaluations_per_s=None,
         )
         self._lighter = lighter
+        # Whether any process works, and what was shown before that.
+        self._has_begun = False
+        self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
         self._servers = Servers()
         self._busy: dict[str, float] = {}
@@ -104,7 +107,14 @@ class RunJournal:
         return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
-        """Takes counts during a turn and shows them; cheap."""
+        """Takes counts during a turn and shows them; cheap.
+
+        A report with ``starting`` says what a process does before its work.
+        """
+        if "starting" in report:
+            self._show_start(report["starting"])
+            return
+        self._has_begun = True
         if "gate" in report:
             self._events.write("gate", **report["gate"])
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
@@ -117,6 +127,17 @@ class RunJournal:
         self._view.update(
             self._clock.stamped(dataclasses.replace(self._state, **changes))
         )
+
+    def _show_start(self, what: str) -> None:
+        stage = what  # models are compiled and environments made later, too
+        if not self._has_begun:
+            stage = f"starting: {what}"
+            # Of several processes each says it.
+            if what not in self._told_starting:
+                self._told_starting.add(what)
+                self._view.starting(what)
+        state = dataclasses.replace(self._state, stage=stage)
+        self._view.update(self._clock.stamped(state))
 
     def death(self, role: str, how: str) -> None:
         """Shows and logs that a role's process died and is started again.
@@ -252,6 +273,7 @@ class RunJournal:
     def _after_playing(
         self, report: Mapping[str, Any], seconds: float
     ) -> dict[str, Any]:
+        self._has_begun = True
         self._busy = {
             "inference": report["inference_busy"],
             "tree": report["tree_busy"],

@@ -29,7 +29,8 @@ __all__ = ["RemoteLink"]
 
 Connected = TypeVar("Connected")
 
-# Longer than any service needs, even if it is started several times.
+# For an actor by itself. Where a runner starts the services too, it also ends the
+# actors: they wait as long as the services need, on however busy a machine.
 _PATIENCE_S = 300.0
 _GRACE_S = 2.0
 _RETRY_S = 0.1
@@ -69,7 +70,7 @@ class RemoteLink:
         name = f"actor-{context.index}"
         if context.is_vouched and context.mirror is None:
             evict_mirrors(run, "actor", context.index)
-            self._lock = patiently(lambda: run.lock(name), context.stop)
+            self._lock = patiently(lambda: run.lock(name), context)
         else:
             self._lock = run.lock(name)
         self._is_closed = threading.Event()
@@ -241,7 +242,8 @@ class RemoteLink:
             RunError: The service did not begin in time.
             Interrupted: The role is to stop.
         """
-        until = time.monotonic() + _PATIENCE_S
+        patience_s = math.inf if self._context.is_vouched else _PATIENCE_S
+        until = time.monotonic() + patience_s
         while True:
             try:
                 return connect()

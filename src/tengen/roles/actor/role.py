@@ -141,7 +141,8 @@ class ActorRole:
         # First, so that processes that an environment forks get no lock and no
         # connection.
         self._begun_s = time.monotonic()
-        self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
+        with context.starting("making the environment"):
+            self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
         link = _link(agent, config, self._run, context)
         num_actors = config.launch.of("actor").count if context.at_once else 1

@@ -136,9 +136,10 @@ class ExportRole:
             return dataclasses.replace(meta, play=self._play(meta))
 
         exporter = self._exporter if needs_graph(self._config.inference) else None
-        publish_model(
-            self._run.candidates, candidate, meta, saved.tensors, exporter, complete
-        )
+        with self._context.starting("exporting the network"):
+            publish_model(
+                self._run.candidates, candidate, meta, saved.tensors, exporter, complete
+            )
         return report
 
     def close(self) -> None:
@@ -156,7 +157,8 @@ class ExportRole:
         again = open_inference(self._run, meta.net)
         if again is not None or self._config.inference.has_auto:
             asked = again or self._config.inference
-            told = self._choose(directory, asked, meta.net)
+            with self._context.starting("measuring the machine"):
+                told = self._choose(directory, asked, meta.net)
             if told:
                 report["told"] = told
         inference = self._config.inference

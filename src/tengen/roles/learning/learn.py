@@ -119,10 +119,14 @@ class LearnRole:
             # here on.
             torch.manual_seed(config.seed)
         self._tell_stage()
-        self._learner = self._make_learner(self._initial_net())
+        what = "making the network"
         if self._number is not None:
-            load_checkpoint(run.checkpoints.entry(self._number), self._learner)
-        elif learner.initial_model and learner.optimizer.rates:
+            what = f"restoring checkpoint {self._number:06d}"
+        with context.starting(what):
+            self._learner = self._make_learner(self._initial_net())
+            if self._number is not None:
+                load_checkpoint(run.checkpoints.entry(self._number), self._learner)
+        if self._number is None and learner.initial_model and learner.optimizer.rates:
             # Boundaries between learning rates also count the initial model's steps.
             model = fitting_model(config, self._wanted)
             self._learner.optimizer.num_steps = model.meta.num_steps
@@ -185,6 +189,16 @@ class LearnRole:
             "seconds": time.monotonic() - start_s,
         }
 
+    @property
+    def is_saved(self) -> bool:
+        """See ``SavingRole.is_saved``."""
+        return not self._is_unsaved
+
+    def save(self) -> None:
+        """See ``SavingRole.save``; what a failed turn left half done is not saved."""
+        if self._is_unsaved and self._is_whole:
+            self._save()
+
     def close(self) -> None:
         """Saves, ends the learner's threads, and frees the learner's lock.
 
@@ -197,10 +211,8 @@ class LearnRole:
             ending.callback(self._experience.close)
             ending.callback(self._learner.close)
             if self._leading is not None:
-                # First, so that followers' work on a step ends with the group.
-                self._leading.close()
-            if self._is_unsaved and self._is_whole:
-                self._save()
+                ending.callback(self._leading.close)
+            self.save()
 
     def _took_in(self, arrived: int, generation: int) -> Report:
         """Returns the report of a turn with too few rows, which publishes nothing."""

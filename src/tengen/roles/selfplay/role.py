@@ -361,7 +361,7 @@ def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:
         # A mirror may have been this writer in an earlier call, or on a host that is
         # lost; and the first process may just play what this one's has left.
         evict_mirrors(run, "selfplay", number)
-        writer = patiently(lambda: ExperienceWriter(folder, incarnation), context.stop)
+        writer = patiently(lambda: ExperienceWriter(folder, incarnation), context)
     run.forget_incarnations("selfplay", incarnation)
     return writer
 

@@ -221,12 +221,19 @@ class PlayingThreads:
 
     def _open(self, wanted: GamesOfGeneration) -> Backend:
         if self._backend is None or self._backend[0] != wanted.model:
-            made = open_backend(
+            outputs = search_outputs(scores=wanted.config.search.score_weight > 0)
+            make = functools.partial(
+                open_backend,
                 wanted.directory,
                 wanted.inference,
                 self._context.num_threads,
-                outputs=search_outputs(scores=wanted.config.search.score_weight > 0),
+                outputs=outputs,
             )
+            if self._backend is None:
+                with self._context.starting("compiling the network"):
+                    made = make()
+            else:
+                made = make()  # while games go on, perhaps
             self._backend = (wanted.model, made)
         return self._backend[1]
 

@@ -134,9 +134,10 @@ class InferenceRole:
                 self._asked,
                 error=RunError,
             )
-            backend = open_backend(
-                directory.path, self._part, self._context.num_threads
-            )
+            with self._context.starting("compiling the network"):
+                backend = open_backend(
+                    directory.path, self._part, self._context.num_threads
+                )
         except Exception:
             if self._run.models.entry(number).exists():
                 raise

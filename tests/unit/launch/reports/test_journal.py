@@ -34,6 +34,10 @@ class View:
         self.shown = []
         self.generations = []
         self.messages = []
+        self.starting_with = []
+
+    def starting(self, what):
+        self.starting_with.append(what)
 
     def update(self, progress):
         self.shown.append(progress)
@@ -71,6 +75,18 @@ def test_a_turn_in_progress_shows_what_it_adds(journal, view):
     assert view.shown[-1].num_games == 46 + 6
     assert view.shown[-1].acting_evaluations_per_s == 250.0
     assert view.shown[-1].generation == 2
+
+
+def test_what_the_start_does_is_shown_until_the_work_begins(journal, view):
+    """Once each, whichever processes say it."""
+    for what in ("process actor", "making the environment", "process actor"):
+        journal.progress({"starting": what})
+        assert view.shown[-1].stage == f"starting: {what}"
+    journal.progress({"stage": "learning"})
+    journal.progress({"starting": "compiling the network"})
+    assert view.shown[-1].stage == "compiling the network"
+    assert view.shown[-1].num_games == 46
+    assert view.starting_with == ["process actor", "making the environment"]
 
 
 def test_parts_of_a_generation_are_counted_by_the_learner_alone(journal, view):

@@ -32,9 +32,15 @@ def config(*settings: str) -> RunConfig:
 
 
 class ManyPlayers:
-    """A launcher of fakes, whose self-play processes finish in an odd order."""
+    """A launcher of fakes, whose self-play processes finish in an odd order.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: How many are to play at once, before the first one finishes.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._are_there = threading.Event()
         self.players: dict[int, Fake] = {}
         self._playing = 0
         self.most_playing = 0
@@ -53,6 +59,9 @@ class ManyPlayers:
         with self._lock:
             self._playing += 1
             self.most_playing = max(self.most_playing, self._playing)
+            if self._playing >= self._at_once:
+                self._are_there.set()
+        assert self._are_there.wait(300)
         index = next(i for i, one in self.players.items() if one is fake)
         time.sleep(0.02 * (1 + index))
         with self._lock:
@@ -73,7 +82,7 @@ def test_all_of_them_play_the_budget_and_no_generation_more(
     run = RunDirectory.create_or_resume(tmp_path / "run")
     made = config("launch.roles.selfplay.count=3")
     write_config(run, made)
-    launcher, journal = ManyPlayers(), Journal()
+    launcher, journal = ManyPlayers(min(3, turns)), Journal()
     any_journal: Any = journal
     with StopListener(run) as stop:
         budget = Budget(games=games)

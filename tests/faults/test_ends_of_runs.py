@@ -1,0 +1,161 @@
+"""How runs end: with everything saved, whatever an environment does meanwhile.
+
+And that nothing is left of one whose terminal is closed or whose runner is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.learners.checkpoint import read_model
+from tengen.run import RunDirectory
+from tests.integration.runs import wait_for
+
+pytest.importorskip("gymnasium")
+
+ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
+LONG_S = 300
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working directory with ``my_envs.py`` in it."""
+    (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
+    return tmp_path
+
+
+def command(name: str, *words: str) -> list[str]:
+    train = [sys.executable, "-P", "-m", "tengen", "train", f"my_envs:{name}"]
+    return [*train, "--agent", "ppo", "--out", "run", *words]
+
+
+@pytest.mark.parametrize(
+    "name", ["CrashingInClose", "HangingInCloseAtLast", "KeepingTheProcess"]
+)
+def test_a_run_ends_well_whatever_its_environment_does_when_it_is_closed(
+    folder: Path, name: str
+) -> None:
+    done = subprocess.run(
+        command(name, "--frames", "2k"),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    run = RunDirectory(folder / "run")
+    newest = run.checkpoints.latest()
+    assert newest is not None
+    data = read_model(run.checkpoints.entry(newest)).extra["data"]
+    assert data["num_rows"] >= 2000
+
+
+def living(folder: Path) -> set[int]:
+    """The processes that work in a folder."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(path / "cwd") == str(folder):
+                found.add(int(path.name))
+    return found
+
+
+@pytest.fixture
+def gone(folder: Path) -> Iterator[None]:
+    """Ends what a failing test leaves."""
+    yield
+    for number in living(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/cwd").exists(), reason="processes are found in /proc"
+)
+
+
+def spins(folder: Path) -> bool:
+    return any(folder.glob("spins-*"))
+
+
+@needs_proc
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize("extra", [(), ("--actors", "2")], ids=["inline", "local"])
+def test_a_killed_runner_leaves_no_process(
+    folder: Path, extra: tuple[str, ...]
+) -> None:
+    """Not even one whose environment keeps the interpreter's lock for ever."""
+    words = (*extra, "--frames", "1M", "--set", "agent.actor.step_timeout_s=600")
+    child = subprocess.Popen(
+        command("Spinning", *words), cwd=folder, stdout=subprocess.DEVNULL
+    )
+    wait_for(lambda: spins(folder), LONG_S)
+    assert len(living(folder)) > 1
+    child.kill()
+    child.wait()
+    wait_for(lambda: not living(folder), LONG_S)
+
+
+@needs_proc
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize("name", ["Plain", "Waiting"])
+def test_a_closed_terminal_ends_every_process_with_everything_saved(
+    folder: Path, name: str
+) -> None:
+    """In the middle of the work, and in the middle of the start."""
+    ours, theirs = pty.openpty()
+    words = ("--frames", "10M", "--set", "agent.actor.num_envs=1")
+    # Those that are asked for their spaces, by the runner and by the role's process.
+    for number in range(2):
+        (folder / f"go-{number}").touch()
+    child = subprocess.Popen(
+        [sys.executable, "-c", IN_TERMINAL, *command(name, *words)],
+        cwd=folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    run = RunDirectory(folder / "run")
+    if name == "Waiting":
+        wait_for(lambda: read_all(ours) and (folder / "came-2").exists(), LONG_S)
+    else:
+        wait_for(lambda: read_all(ours) and (run.checkpoints.latest() or 0) > 1, LONG_S)
+    os.close(ours)
+    wait_for(lambda: child.poll() is not None and not living(folder), LONG_S)
+    assert child.returncode == 130
+    newest = run.checkpoints.latest()
+    assert newest is not None
+    read_model(run.checkpoints.entry(newest))
+    for number in range(9):
+        (folder / f"go-{number}").touch()
+    more = command(name, "--frames", "2k", "--set", "agent.actor.num_envs=1")
+    done = subprocess.run(more, cwd=folder, capture_output=True, timeout=LONG_S)
+    assert done.returncode == 0, done.stderr
+
+
+# Makes its standard input the terminal of its session, as a terminal's shell has it.
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def read_all(terminal: int) -> bool:
+    """Reads what was printed, so that the printer is not made to wait."""
+    os.set_blocking(terminal, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.read(terminal, 1 << 16):
+            pass
+    return True

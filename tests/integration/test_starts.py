@@ -1,0 +1,87 @@
+"""What a run says while it starts, before the work that it names."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.runs import SMALL, run_command, train_command
+
+pytest.importorskip("gymnasium")
+
+ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
+
+
+def phases(output: str) -> list[str]:
+    lines = output.splitlines()
+    return [
+        line.removeprefix("starting: ")
+        for line in lines
+        if line.startswith("starting: ")
+    ]
+
+
+def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
+    settings = tuple(one for one in SMALL if "precision" not in one)
+    command = train_command(tmp_path / "run", 24, settings=settings)
+    done = run_command(command)
+    assert done.returncode == 0, done.stderr
+    assert phases(done.stdout) == [
+        "process learn",
+        "making the network",
+        "exporting the network",
+        "measuring the machine",
+        "process selfplay",
+        "compiling the network",
+    ]
+    again = phases(run_command(command).stdout)
+    assert again[:2] == ["process learn", "restoring checkpoint 000001"]
+    assert "measuring the machine" not in again  # that is kept
+
+
+@pytest.mark.parametrize("is_terminal", [False, True], ids=["pipe", "terminal"])
+def test_each_step_of_the_start_is_told_before_it_is_made(
+    tmp_path: Path, is_terminal: bool
+) -> None:
+    """The environment is made once the test has read that it is being made."""
+    (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
+    command = [sys.executable, "-P", "-m", "tengen", "train", "my_envs:Waiting"]
+    command += ["--agent", "ppo", "--out", "run", "--frames", "2k"]
+    command += ["--set", "agent.actor.num_envs=1"]
+    ours, theirs = pty.openpty() if is_terminal else os.pipe()
+    child = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    )
+    os.close(theirs)
+    # The runner asks for its spaces, then the role's process, which then steps one.
+    read_until(ours, "making the environment")
+    (tmp_path / "go-0").touch()
+    read_until(ours, "process learn")
+    read_until(ours, "making the environment")
+    (tmp_path / "go-1").touch()
+    (tmp_path / "go-2").touch()
+    assert read_until(ours, "watch its score")
+    assert child.wait(300) == 0
+    os.close(ours)
+
+
+def read_until(descriptor: int, text: str) -> str:
+    """Reads until a text has come."""
+    found = ""
+    while text not in found:
+        ready, _, _ = select.select([descriptor], [], [], 300)
+        assert ready, f"nothing came after {found}"
+        # One byte, so that nothing behind the text is lost.
+        found += os.read(descriptor, 1).decode(errors="replace")
+    return found
