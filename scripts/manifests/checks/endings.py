@@ -8,22 +8,21 @@ from scripts.manifests.checks.pods import is_working
 from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay
 
-from tengen.launch import process
-
 __all__ = ["check_grace", "check_job_ends", "check_rayjob_ends"]
 
+# Kubernetes' default, which a checkpoint on a shared filesystem may exceed.
+_DEFAULT_GRACE_S = 30
 # Of RayJobs that make a cluster.
 _CLUSTER_ENDS = ("preRunningDeadlineSeconds", "ttlSecondsAfterFinished")
 
 
 def check_grace(overlay: Overlay) -> Iterator[Finding]:
     """Yields pods that are killed before a role that is asked to end has saved."""
-    needed_s = process._END_TIMEOUT_S
     for pod in overlay.pods():
-        given_s = pod.spec.get("terminationGracePeriodSeconds", 30)
-        if is_working(pod) and given_s <= needed_s:
+        given_s = pod.spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
+        if is_working(pod) and given_s <= _DEFAULT_GRACE_S:
             where = f"{pod.path}.spec.terminationGracePeriodSeconds"
-            rule = f"must be more than the {needed_s:.0f} s that a role may save for"
+            rule = f"must be more than {_DEFAULT_GRACE_S} s, so that a role can save"
             yield pod.finding(where, given_s, f"{rule}; raise it")
 
 
