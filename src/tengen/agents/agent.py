@@ -246,6 +246,21 @@ class Agent(OpenConfig, package="tengen.agents"):
         """
         return 0.0
 
+    def generation_sizes(self) -> dict[str, int]:
+        """Returns the settings of ``actor`` that may follow the machine's speed.
+
+        Empty where the size of a generation is fixed.
+        """
+        return {}
+
+    def with_generation_sizes(self, sizes: Mapping[str, int]) -> Self:
+        """Returns the agent with other generations.
+
+        Args:
+            sizes: A value for each of ``generation_sizes``; other keys are ignored.
+        """
+        return self
+
     def point_utility(self, num_points: int) -> float:
         """Returns the utility of one point of the final score in the search, or 0."""
         return 0.0

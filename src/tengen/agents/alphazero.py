@@ -294,6 +294,26 @@ class AlphaZero(Agent):
         num_plies = games.mean_random_plies(games.open_game(task), _PLIES_GAMES, 0)
         return actor.games_per_generation * num_plies * simulations
 
+    def generation_sizes(self) -> dict[str, int]:
+        """See ``Agent.generation_sizes``."""
+        # The sizes of the minigo benchmark's generations are its rules.
+        if self.learn_from or self.iterations:
+            return {}
+        actor = self.actor
+        return {
+            "games_per_generation": actor.games_per_generation,
+            "num_slots": actor.num_slots,
+        }
+
+    def with_generation_sizes(self, sizes: Mapping[str, int]) -> Self:
+        """See ``Agent.with_generation_sizes``."""
+        actor = dataclasses.replace(
+            self.actor,
+            games_per_generation=sizes["games_per_generation"],
+            num_slots=sizes["num_slots"],
+        )
+        return dataclasses.replace(self, actor=actor)
+
     def point_utility(self, num_points: int) -> float:
         """See ``Agent.point_utility``."""
         return self.actor.search.point_utility(num_points)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from tengen.open_config import OpenConfig
 
 __all__ = ["ExperienceConfig"]
@@ -22,6 +24,15 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
     def games_of_model(self) -> int:
         """Games each model must play before the learner makes the next; 0: none."""
         return 0
+
+    def starting_with(self, num_rows: int) -> Self:
+        """Returns the config where learning may begin after so many rows.
+
+        Args:
+            num_rows: Rows of the first generation, at least 1. The config never waits
+                for more rows than before.
+        """
+        return self
 
     def checked(self, task: str) -> ExperienceConfig:
         """Returns the config with full paths of the files that it names, after checks.

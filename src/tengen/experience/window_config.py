@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from tengen import _core
 from tengen.bounds import bounded, check_fields
@@ -77,6 +78,10 @@ class WindowConfig(ExperienceConfig):
             self.max_rows,
             f"must be at least min_rows ({self.min_rows}); raise it",
         )
+
+    def starting_with(self, num_rows: int) -> Self:
+        """See ``ExperienceConfig.starting_with``."""
+        return dataclasses.replace(self, min_rows=min(self.min_rows, num_rows))
 
     def window_rows(self, num_rows: int) -> int:
         """Returns how many of ``num_rows`` rows the window holds; it holds the newest.

@@ -54,7 +54,6 @@ from tengen.recipes.resolve import (
 )
 from tengen.roles import (
     RUN_LOCK,
-    SIZES,
     RunConfig,
     StopListener,
     change_config,
@@ -214,7 +213,7 @@ def train_task(
         # A run that trains already uses its ports; taking its lock below names it.
         if not only_makes and (run.is_new or run.lock_holder("train") is None):
             check_doors(launch, config)
-        sizes = [f"agent.actor.{name}" for name in SIZES]
+        sizes = [f"agent.actor.{name}" for name in config.agent.generation_sizes()]
         is_set = sets(settings, *sizes, "store.min_rows")
         generation = may_fit(run, config, is_set=is_set)
         run = RunDirectory.create_or_resume(path)

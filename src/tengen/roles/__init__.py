@@ -13,7 +13,6 @@ from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.roles.clock import has_calls, note_call
 from tengen.roles.config import (
     RUN_LOCK,
-    SIZES,
     RunConfig,
     change_config,
     config_changes,
@@ -42,7 +41,6 @@ from tengen.roles.stopping import StopListener
 __all__ = [
     "ROLES",
     "RUN_LOCK",
-    "SIZES",
     "TOKEN_VARIABLE",
     "TRAIN_WRITER",
     "Connect",

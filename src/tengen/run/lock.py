@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run.publish import storage_error
 
@@ -48,6 +47,9 @@ class WriterLock:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise storage_error(path, error) from error
+        # Here, as commands that only look at locks answer at once without the core.
+        from tengen import _core
+
         # First, as others may fork meanwhile: a lock lives on in who has its file open.
         _core.own_descriptor(self._descriptor)
         try:
@@ -93,6 +95,8 @@ class WriterLock:
     def release(self) -> None:
         """Releases the lock. A second call does nothing."""
         if self._descriptor >= 0:
+            from tengen import _core
+
             _core.disown_descriptor(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1

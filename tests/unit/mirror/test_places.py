@@ -18,6 +18,7 @@ from tengen.experience import (
 )
 from tengen.experience.games.journal import read_journal
 from tengen.mirror.segments import take_segment
+from tengen.roles import RoleContext
 from tengen.roles.patience import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
@@ -135,9 +136,7 @@ def test_a_process_with_the_run_directory_takes_a_mirrors_place(
         ExperienceWriter(folder, host.run.new_incarnation("selfplay"))
     evict_mirrors(host.run, "selfplay", 0)
     incarnation = host.run.new_incarnation("selfplay")
-    patiently(
-        lambda: ExperienceWriter(folder, incarnation), threading.Event()
-    ).release()
+    patiently(lambda: ExperienceWriter(folder, incarnation), RoleContext()).release()
     wait_for(lambda: mirror._error is not None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tengen.roles.config.changes import change_config, config_changes
 from tengen.roles.config.generation import (
-    SIZES,
     may_fit,
     record_generation,
     unfitted,
@@ -24,7 +23,6 @@ from tengen.roles.config.run_file import (
 __all__ = [
     "MOST_SERVERS",
     "RUN_LOCK",
-    "SIZES",
     "LaunchConfig",
     "RoleResources",
     "RunConfig",

@@ -13,17 +13,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tengen.agents.alphazero import AlphaZero
-from tengen.experience import WindowConfig
 from tengen.roles.config.run_config import RunConfig
 from tengen.roles.config.run_file import RUN_LOCK, read_config, record_config
 from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory
 
-__all__ = ["SIZES", "may_fit", "record_generation", "unfitted"]
-
-SIZES = ("games_per_generation", "num_slots")
-"""The settings of self-play that make a generation smaller."""
+__all__ = ["may_fit", "record_generation", "unfitted"]
 
 
 def may_fit(
@@ -39,13 +34,9 @@ def may_fit(
     Raises:
         RunError: ``run.json`` is damaged.
     """
-    agent = config.agent
-    if is_set or not isinstance(agent, AlphaZero) or agent.learn_from:
+    asked = config.agent.generation_sizes()
+    if is_set or not asked or config.store.games_of_model:
         return None
-    # The sizes of the minigo benchmark's generations are its rules.
-    if agent.iterations or not isinstance(config.store, WindowConfig):
-        return None
-    asked = _sizes(agent)
     if not run.is_new and _record(run).get("asked") != asked:
         return None
     return {"asked": asked}
@@ -57,11 +48,12 @@ def unfitted(run: RunDirectory, config: RunConfig) -> RunConfig:
     Raises:
         RunError: ``run.json`` is damaged.
     """
-    record, agent = _record(run), config.agent
-    fitted = {name: record.get("fitted", {}).get(name) for name in SIZES}
-    if not isinstance(agent, AlphaZero) or fitted != _sizes(agent):
+    record, sizes = _record(run), config.agent.generation_sizes()
+    fitted = {name: record.get("fitted", {}).get(name) for name in sizes}
+    if not sizes or fitted != sizes:
         return config
-    return _with_sizes(config, agent, record["asked"])
+    agent = config.agent.with_generation_sizes(record["asked"])
+    return dataclasses.replace(config, agent=agent)
 
 
 def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
@@ -83,13 +75,12 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
     with run.lock(RUN_LOCK, wait=True):
         config = read_config(run)
         store = config.store
-        if isinstance(store, WindowConfig) and learned_steps(run) == 0:
+        if learned_steps(run) == 0:
             num_rows = max(config.learner.batch_size, fitted["num_rows"])
-            num_rows = min(store.min_rows, num_rows)
-            store = dataclasses.replace(store, min_rows=num_rows)
+            store = store.starting_with(num_rows)
         is_changed = store != config.store
-        agent = AlphaZero.of(config, "selfplay")
-        config = _with_sizes(dataclasses.replace(config, store=store), agent, fitted)
+        agent = config.agent.with_generation_sizes(fitted)
+        config = dataclasses.replace(config, store=store, agent=agent)
         record = {**_record(run), "fitted": dict(fitted)}
         record_config(run, config, generation=record)
     return is_changed
@@ -98,18 +89,3 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
 def _record(run: RunDirectory) -> dict[str, Any]:
     record = run.read_run().get("measured", {}).get("generation", {})
     return dict(record) if isinstance(record, dict) else {}
-
-
-def _sizes(agent: AlphaZero) -> dict[str, int]:
-    return {name: getattr(agent.actor, name) for name in SIZES}
-
-
-def _with_sizes(
-    config: RunConfig, agent: AlphaZero, sizes: Mapping[str, int]
-) -> RunConfig:
-    actor = dataclasses.replace(
-        agent.actor,
-        games_per_generation=sizes["games_per_generation"],
-        num_slots=sizes["num_slots"],
-    )
-    return dataclasses.replace(config, agent=dataclasses.replace(agent, actor=actor))
