@@ -129,6 +129,37 @@ def test_what_may_be_either_is_refused_and_not_guessed():
     assert "must be in the charset that CA names" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A comment that was cut inside a character, in a charset that has it and "]".
+        b"(;GM[1]SZ[9]PW[\xb4\\]C[a\xc1];B[de]C[\xd6c\xe7\\\xea\\\\]\x9a\xad];W[hi])",
+        b"(;CA[GBK]GM[1]PB[\xc1]SZ[9];B[de];W[hi])",
+        b"(;CA[GBK]GM[1]SZ[9]C[\xc1]B[de]C[\xc1\xa2];W[hi])",
+        b"(;CA[GBK]GM[1]SZ[9]PB[\xc1]AB[cc][gg];W[hi])",
+    ],
+)
+def test_half_a_character_hides_no_move_stone_or_size(text):
+    try:
+        record = read_sgf(text)
+    except UsageError:
+        return
+    assert record.game == "go/9"
+    assert len(record.moves) + len(record.black_stones) == 2 + (b"AB" in text)
+
+
+def test_a_backslash_of_one_character_and_an_escape_are_told_apart():
+    text = FORM.format("x", "y", "\u8868\\]c", "", ca="").encode("cp932")
+    record = read_sgf(text)
+    assert (record.moves, record.comment) == (MOVES, "\u8868]c")
+
+
+def test_many_brackets_that_nothing_closes_are_refused_at_once():
+    # The time grew with the square of the length: a test run would not end.
+    with pytest.raises(UsageError, match="whole game"):
+        read_sgf(b"CA[" * 300_000)
+
+
 TEXTS = st.text(
     st.sampled_from("\u8868\u30bd\u80fd\u4e88\u6642a1 .,:;()B[W"), max_size=12
 )

@@ -33,7 +33,8 @@ _ASCII = (
     + "\\x41\\u0041"
     + "".join(map(chr, range(93, 127)))
 )
-_NAMED = re.compile(rb"\bCA[\s\0]*\[([^\]]*)\]")
+# A bounded name, since a text may have many brackets that nothing closes.
+_NAMED = re.compile(rb"\bCA[\s\0]{0,10}\[([^\]]{0,40})\]")
 # Writers name the part of a charset that everybody knows, and use all of it.
 _WIDER = {
     "gb2312": "gb18030",
@@ -54,6 +55,7 @@ _GUESSED = (
 )
 _PAIRS = re.compile(r"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
 _RUN = re.compile(r"[\x80-\xff]{2}")
+_LEAD = re.compile(r"[\x80-\xff][\x80-\xff\\]")
 _HIGH = re.compile(r"[\x80-\xff]")
 # Hangul is most of what Korean texts are made of, and part of what looks like Chinese.
 _MIN_HANGUL = 6
@@ -69,7 +71,10 @@ _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
 _MASKED_READING = "masked"
 _SECOND_PLACE = 0xE000  # private use, so that nobody writes it
 _MASKED = re.compile("[\ue05c\ue05d]")
-_SWALLOWED = re.compile(r";[\s\0]*[BW][\s\0]*\[[a-z]{0,2}\Z")
+# What makes the position, at the end of a text whose bracket was read as a letter.
+_SWALLOWED = re.compile(
+    r"(?:(?<![A-Za-z])[BW]|A[BEW]|GM|SZ|HA|KM|PL)[\s\0]*\[[A-Za-z0-9.:+-]{0,7}\Z"
+)
 
 
 def parse_bytes(text: bytes) -> Tree:
@@ -79,8 +84,8 @@ def parse_bytes(text: bytes) -> Tree:
     leaves ASCII as it is.
 
     Raises:
-        UsageError: The file is not SGF, or too long, or a value ends in what looks
-            like a move, so that no charset makes sense of the file.
+        UsageError: The file is not SGF, or too long, or a text ends in what looks like
+            a move or a stone, so that no charset makes sense of the file.
     """
     if len(text) > 4 * MAX_CHARACTERS:
         rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
@@ -96,6 +101,7 @@ def parse_bytes(text: bytes) -> Tree:
         with contextlib.suppress(UnicodeDecodeError):
             readings[charset] = text.decode(charset)
     best, tree = _fullest(readings)
+    _check_swallowed(tree)
     if best == _MASKED_READING:
         _decode(tree, named)
     return tree
@@ -122,6 +128,16 @@ def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
     return name, trees[name]
 
 
+def _check_swallowed(tree: Tree) -> None:
+    """Raises UsageError where a text may hide what makes the position."""
+    for node in tree.nodes:
+        for values in node.values():
+            for value in values:
+                if not value.isascii() and _SWALLOWED.search(value):
+                    rule = "must be in the charset that CA names; save it as UTF-8"
+                    raise refuse("text", value, rule)
+
+
 def _decode(tree: Tree, named: str) -> None:
     """Makes texts of the values of a masked reading."""
     texts = [
@@ -131,10 +147,6 @@ def _decode(tree: Tree, named: str) -> None:
         for value in values
         if _HIGH.search(value)
     ]
-    for value in texts:
-        if _SWALLOWED.search(value):
-            rule = "must be in the charset that CA names; save the file as UTF-8"
-            raise refuse("text", value, rule)
     charset = _charset([_raw(value) for value in texts], named)
     for node in tree.nodes:
         for name, values in node.items():
@@ -148,7 +160,7 @@ def _likely(text: str, named: str) -> list[str]:
     """
     if named not in ("", "utf-8"):
         return [named]
-    return _guess(text)[:2] if _RUN.search(text) else []
+    return _guess(text)[:2] if _LEAD.search(text) else []
 
 
 def _named(text: bytes) -> str:
