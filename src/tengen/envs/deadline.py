@@ -77,7 +77,10 @@ class Deadline:
             return
         self._thread.join()
         self._thread = None
-        if _SIGNAL is not None and self._previous is not None:
+        if _SIGNAL is None or self._previous is None:
+            return
+        # A handler that was set since, by the environment or a later deadline, stays.
+        if signal.getsignal(_SIGNAL) == self._interrupt:
             signal.signal(_SIGNAL, self._previous)
 
     @contextlib.contextmanager
@@ -100,6 +103,8 @@ class Deadline:
         call = self._call
         if call is not None and call is self._late:
             raise HangError(call[0])
+        if callable(self._previous):  # another deadline's, or the user's
+            self._previous(number, frame)
 
     def _watch(self) -> None:
         poll_s = min(_POLL_S, self.timeout_s / 4)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -110,6 +112,43 @@ def test_a_call_that_hangs_is_an_error() -> None:
     env.close()  # waits for nothing
     with pytest.raises(RunError, match="hangs in close"):
         timely(own.HangingInClose).close()
+
+
+@pytest.mark.parametrize("first_to_end", [0, 1])
+def test_two_at_once_are_both_interrupted_whichever_ends_first(
+    first_to_end: int,
+) -> None:
+    pair = [timely(own.Hanging), timely(own.Hanging)]
+    for env in pair:
+        env.reset()
+    for place in (first_to_end, 1 - first_to_end):
+        with pytest.raises(RunError, match="hangs in step"):
+            step_often(pair[place])
+
+
+def test_handlers_of_the_same_signal_stay_and_get_theirs() -> None:
+    got: list[str] = []
+
+    class Handling(own.Plain):
+        def step(self, action):
+            signal.signal(signal.SIGURG, lambda *_: got.append("environment"))
+            return super().step(action)
+
+    before = signal.signal(signal.SIGURG, lambda *_: got.append("before"))
+    try:
+        env = timely(own.Plain, 60)
+        os.kill(os.getpid(), signal.SIGURG)
+        env.close()
+        os.kill(os.getpid(), signal.SIGURG)
+        assert got == ["before", "before"]
+        env = timely(Handling, 60)
+        env.reset()
+        env.step(np.array([0, 0]))
+        env.close()
+        os.kill(os.getpid(), signal.SIGURG)
+        assert got == ["before", "before", "environment"]
+    finally:
+        signal.signal(signal.SIGURG, before)
 
 
 @pytest.mark.parametrize("name", ["HangingWhenMade", "HangingInClose"])
