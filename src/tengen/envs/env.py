@@ -149,7 +149,7 @@ class EnvSpec:
 
     pixel_scale: float = 1.0
     """What networks divide the pixels of images that are no bytes by: the greatest
-    bound of such images, where it is finite and above 1."""
+    finite bound of such images, where it is above 1."""
 
     has_large_vectors: bool = False
     """Whether numbers that are no image have a finite bound above 30."""

@@ -60,7 +60,7 @@ class _Entry:
     values: NDArray[np.int64] | None = None
     """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The greatest bound of numbers, perhaps infinite; 0 for one-hot vectors."""
+    """The greatest finite bound of numbers; 0 for one-hot vectors."""
 
 
 class Observations:
@@ -325,13 +325,18 @@ def _entries(
     if isinstance(space, spaces.MultiDiscrete):
         most = float((space.start + space.nvec).max())
     elif isinstance(space, spaces.Box):
-        most = max(-float(space.low.min()), float(space.high.max()))
+        most = max(_finite_bound(space.low), _finite_bound(space.high))
     yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape), most=most)
+
+
+def _finite_bound(bounds: NDArray[Any]) -> float:
+    sizes = np.abs(bounds, dtype=np.float64)
+    return float(sizes.max(initial=0.0, where=sizes <= _MAX_BOUND))
 
 
 def _is_large(entry: _Entry) -> bool:
     is_vector = len(entry.spec.shape) != 3 and entry.spec.dtype != "uint8"
-    return is_vector and _LARGE < entry.most <= _MAX_BOUND
+    return is_vector and entry.most > _LARGE
 
 
 def _pixel_scale(entry: _Entry) -> float:
