@@ -97,9 +97,14 @@ def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolle
     """
     import torch
 
+    from tengen.nets.modules.running import RunningSums
+
     buffers = list(net.buffers())
     if group.size == 1 or not buffers:
         return unroll(net, columns)
+    for module in net.modules():
+        if isinstance(module, RunningSums):
+            module.forget()
     before = [buffer.clone() for buffer in buffers]
     unroll(net, columns)
     with torch.no_grad():

@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tengen import envs
 from tengen.actors import step_tensors
 from tengen.agents import EnvironmentAgent
+from tengen.agents.unrolls import unroll_of_all
 from tengen.games import allow
 from tengen.learners import Learner
+from tengen.learners.group import ALONE
+from tengen.nets import MlpConfig
 from tengen.nets.modules.standard import Standard
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.store import Batch
+from tengen.tensors import Signature, TensorSpec
 
 TASK = "tests.environments:Reach"
 
@@ -69,3 +74,36 @@ def test_a_row_counts_once(kind: str, num_shards: int) -> None:
         share = 1 if kind == "ppo" else num_shards
         batch_size = config.learner.batch_size
         assert standard.num_rows.item() == seen * batch_size / share
+
+
+class Four:
+    """A group of four learners that have the same items."""
+
+    size = 4
+
+    def add(self, tensor: torch.Tensor) -> None:
+        tensor.mul_(4)
+
+
+def test_full_statistics_take_in_the_rows_of_several_learners_as_of_one() -> None:
+    observation = torch.randn(100_000, 3, 3, generator=torch.Generator().manual_seed(1))
+    columns = {
+        "observation": 2.0 + observation,
+        "is_reset": torch.zeros(observation.shape[:2], dtype=torch.uint8),
+    }
+    wanted = Signature(
+        inputs={"observation": TensorSpec(shape=(3,))}, outputs={"value": TensorSpec()}
+    )
+    found = []
+    for group, repeats in ((Four(), 1), (ALONE, 4)):
+        net = MlpConfig(standardizes=True).build(wanted).train()
+        (standard,) = (one for one in net.modules() if isinstance(one, Standard))
+        standard.num_rows.fill_(1e6)
+        standard.squares.fill_(1e6)
+        items: Any = {n: torch.cat([c] * repeats) for n, c in columns.items()}
+        any_group: Any = group
+        for _ in range(2):
+            unroll_of_all(net, items, any_group)
+        found.append([buffer.double() for buffer in standard.buffers()])
+    for several, alone in zip(*found, strict=True):
+        torch.testing.assert_close(several, alone)

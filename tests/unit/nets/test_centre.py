@@ -92,7 +92,7 @@ def test_another_background_after_a_million_rows_is_followed() -> None:
     centre.num_rows.fill_(WINDOW_ROWS)
     for _ in range(40):
         centre(pictures(50_000) + 50, torch.float32)
-    assert centre.num_rows == WINDOW_ROWS
+    assert centre.num_rows == WINDOW_ROWS + 50_000
     wanted = pictures(50_000).float().mean(0) + 50
     # The share of the old mean, 0, is (1 / 1.05) to the power of 40.
     torch.testing.assert_close(

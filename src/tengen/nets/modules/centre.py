@@ -95,17 +95,16 @@ class Centre(RunningSums):
 
     @torch.no_grad()
     def _observe(self, pictures: Tensor, in_core: bool) -> None:
-        keeps = self.make_room(len(pictures))
+        self.forget()
+        self.num_rows += len(pictures)
         if not in_core:
             self.total += pictures.sum(0, keepdim=True, dtype=torch.float32)
-            self.total *= keeps.float()
             return
         rows = _rows(pictures)
         total = np.zeros(rows.shape[1], np.uint32)
         _core.add_pictures(rows, total)
         beside = torch.from_numpy(total.astype(np.float32))
         self.total += beside.view(1, *_beside(pictures).shape[1:]).permute(0, 3, 1, 2)
-        self.total *= keeps.float()
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any

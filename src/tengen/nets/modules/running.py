@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 __all__ = ["WINDOW_ROWS", "RunningSums", "uncounted"]
@@ -20,7 +21,8 @@ class RunningSums(nn.Module):
     training mode a module counts the rows that it sees, except in ``uncounted``.
 
     Attributes:
-        num_rows: float32, the weight of all rows, at most ``WINDOW_ROWS``.
+        num_rows: float32, the weight of all rows: at most ``WINDOW_ROWS`` and those of
+            the last batch.
     """
 
     num_rows: Tensor
@@ -34,16 +36,20 @@ class RunningSums(nn.Module):
         """Returns whether these rows enter the statistics."""
         return self.training and self.counts and len(rows) > 0
 
-    def make_room(self, num_new: int) -> Tensor:
-        """Counts new rows, and returns what all sums must be multiplied by then.
+    @torch.no_grad()
+    def forget(self) -> None:
+        """Lets all rows count less where they are more than ``WINDOW_ROWS``.
 
-        Args:
-            num_new: Rows whose sums were added.
+        Called before new rows are added, so that what several learners add to the same
+        sums may be added up.
         """
-        # As tensors, since reading a number would wait for a GPU.
-        num_rows = self.num_rows.double() + num_new
-        self.num_rows.copy_(num_rows.clamp(max=WINDOW_ROWS))
-        return (WINDOW_ROWS / num_rows).clamp(max=1.0)
+        # As tensors, since reading a number would wait for a GPU; in float64, since a
+        # deviation is a small difference of large sums.
+        keeps = (WINDOW_ROWS / self.num_rows.double()).clamp(max=1.0)
+        for buffer in self.buffers(recurse=False):
+            if buffer is not self.num_rows:
+                buffer.mul_(keeps)
+        self.num_rows.clamp_(max=WINDOW_ROWS)
 
 
 @contextlib.contextmanager

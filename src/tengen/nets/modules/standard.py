@@ -134,6 +134,7 @@ class Standard(RunningSums):
         # The first rows have no outliers.
         reach = units.deviation * torch.where(self.num_rows > 0, _OUTLIER, torch.inf)
         wide = rows.clamp(units.mean - reach, units.mean + reach).double()
-        keeps = self.make_room(len(rows))
-        self.total.add_(wide.sum(0)).mul_(keeps)
-        self.squares.add_(wide.square().sum(0)).mul_(keeps)
+        self.forget()
+        self.num_rows += len(rows)
+        self.total += wide.sum(0)
+        self.squares += wide.square().sum(0)
