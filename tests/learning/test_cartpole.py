@@ -25,7 +25,7 @@ from tengen.run import RunDirectory
 
 pytestmark = pytest.mark.learning
 
-CARTPOLE, MAZE = "CartPole-v1", "tests.environments:ShortTMaze"
+CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
 # CartPole-v0's bar; a random policy returns 22, standing still 9, the most is 500. In

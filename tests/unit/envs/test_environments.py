@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium")
 
 from gymnasium.utils.env_checker import check_env
 
-from tests import environments
+from tests import environments, mazes
 
 
 def episode(env: Any, act: Any, seed: int | None = None) -> tuple[list[Any], float]:
@@ -26,10 +26,17 @@ def episode(env: Any, act: Any, seed: int | None = None) -> tuple[list[Any], flo
 
 
 @pytest.mark.parametrize(
-    "name", ["Catch", "TMaze", "MaskedCartPole", "Nested", "MultiChoice"]
+    "made",
+    [
+        environments.Catch,
+        mazes.TMaze,
+        environments.MaskedCartPole,
+        environments.Nested,
+        environments.MultiChoice,
+    ],
 )
-def test_they_are_what_gymnasium_expects(name: str) -> None:
-    check_env(getattr(environments, name)(), skip_render_check=True)
+def test_they_are_what_gymnasium_expects(made: Any) -> None:
+    check_env(made(), skip_render_check=True)
 
 
 def test_catch() -> None:
@@ -55,7 +62,7 @@ def test_catch() -> None:
 
 @pytest.mark.parametrize("length", [1, 20])
 def test_the_sign_of_a_t_maze_is_shown_once(length: int) -> None:
-    env = environments.TMaze(length)
+    env = mazes.TMaze(length)
     goals = set()
     for seed in range(20):
         sign = env.reset(seed=seed)[0].tolist()
@@ -73,7 +80,7 @@ def test_the_sign_of_a_t_maze_is_shown_once(length: int) -> None:
 
 
 def test_detours_in_a_t_maze_cost() -> None:
-    env = environments.TMaze(2)
+    env = mazes.TMaze(2)
     env.reset(seed=0)
     moves = [env.north, env.west, env.east, env.west, env.east, env.east, env.east]
     steps = [env.step(move) for move in moves]

@@ -1,0 +1,62 @@
+"""Mazes that only a memory solves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from tests.environments import Answer, Reset
+
+
+class TMaze(gymnasium.Env):
+    """A sign at the start of a corridor says which way to turn at its far end.
+
+    Observation ``[3]`` float32: the sign 011 (north) or 110 (south) at the first step
+    only, 101 in the corridor, 010 at the junction. Actions: north, east, south, west.
+    The right turn gives 4 and the wrong one -0.1, and both end the episode; without
+    memory the mean is 1.95 at best. Any other step that does not lead east gives -0.1.
+    After ``5 * length`` steps an episode is truncated.
+
+    Source: Bakker 2001, "Reinforcement Learning with Long Short-Term Memory".
+    Differs from it: there a step back west costs nothing, and there is no limit.
+    """
+
+    north, east, south, west = range(4)
+
+    def __init__(self, length: int = 20) -> None:
+        self.length = length
+        self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+        self.action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+        super().reset(seed=seed)
+        self._place = self._steps = 0
+        self._goal = self.north if self.np_random.integers(2) else self.south
+        sign = [0, 1, 1] if self._goal == self.north else [1, 1, 0]
+        return np.array(sign, np.float32), {}
+
+    def step(self, action: Any) -> Answer:
+        self._steps += 1
+        before, reward = self._place, -0.1
+        is_turn = before == self.length and action in (self.north, self.south)
+        if is_turn:
+            reward = 4.0 if action == self._goal else -0.1
+        elif action == self.east:
+            self._place = min(before + 1, self.length)
+        elif action == self.west:
+            self._place = max(before - 1, 0)
+        if self._place > before:
+            reward = 0.0
+        seen = [0, 1, 0] if self._place == self.length else [1, 0, 1]
+        is_late = not is_turn and self._steps == 5 * self.length
+        return np.array(seen, np.float32), reward, is_turn, is_late, {}
+
+
+class ShortTMaze(TMaze):
+    """A T-maze of length 10: ten steps after it was shown, the sign counts."""
+
+    def __init__(self) -> None:
+        super().__init__(10)
