@@ -35,8 +35,9 @@ QUANTILES = "quantiles"
 midpoints of K equal fractions."""
 
 SCALED_POLICY = "scaled_policy"
-"""The output ``[2 K]`` with means and logarithms of deviations of K real numbers, on a
-scale where the bounds of an action are -2 and 2."""
+"""The output ``[2 K]`` with means and logarithms of deviations of K real numbers. Those
+with bounds far from -1 and 1 are on a scale where their bounds are -2 and 2, the others
+in the environment's units."""
 
 FRACTIONS = "fractions"
 """An input ``[M]`` that no signature names: a learner may ask for ``QUANTILES`` ``[M,

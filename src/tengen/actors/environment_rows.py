@@ -22,7 +22,8 @@ __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
 LAST_ACTION = "last_action"
 """Name of the input that holds the action before: choices one-hot, real numbers clipped
-to their bounds, in the units of the policy; zeros at the first step of an episode."""
+to their bounds; zeros at the first step of an episode. With ``SCALED_POLICY`` all
+numbers that have bounds are scaled to [-1, 1]."""
 LAST_REWARD = "last_reward"
 """Name of the input that holds the reward before; 0 at an episode's first step."""
 
