@@ -74,7 +74,7 @@ def test_for_people(
     words = ["eval", str(run.path), "--task", task, "--episodes", "2"]
     assert cli.main([*words, "--video", str(folder)]) == 0
     *_, first, second, third = capsys.readouterr().out.splitlines()
-    assert first == f"films: {Gif.why}"
+    assert first == f"films: {Gif().why}"
     assert second.startswith(f"{folder}/episode-0.gif: episode 0, return ")
     assert second.endswith(", 9 steps")
     assert third.startswith(f"{folder}/episode-1.gif: episode 1, return ")
