@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,6 +12,7 @@ from typing import Any, get_args
 
 from tengen import envs
 from tengen.config import check, check_range
+from tengen.errors import RunError
 from tengen.evaluation import (
     MAX_FILMS,
     MAX_STEPS,
@@ -118,7 +120,8 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     Returns:
         ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
         words, and what ``EpisodesReport.to_json`` has; with ``--video`` also
-        ``films``, of ``FilmFile.to_json``.
+        ``films``, of ``FilmFile.to_json``. ``exit_code`` 1 where the environment then
+        fails as it is closed.
 
     Raises:
         UsageError: The model cannot be used or plays a board game, a number is
@@ -179,29 +182,47 @@ def _evaluate(
         return films.filming(envs.make_filmed(task, num_copies, args.seed, num_films))
 
     env = envs.TimelyEnv(make, args.step_timeout, task)
-    # Closed last: what was measured is kept whatever its code does then.
-    with closing(env):
-        with ProgressLine(f"episode 0 of {args.episodes}") as line:
-            acting = _acting(args, model, env.spec)
-            report = play_episodes(
-                env,
-                model.agent,
-                model.backend,
-                args.episodes,
-                model=model.name,
-                max_steps=args.max_steps,
-                acting=acting,
-                seed=args.seed,
-                watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
-            )
-        path = str(model.directory.path)
-        files = [] if films is None else films.publish()
-        if not args.json:
-            print(_text(path, env.spec, acting, report), flush=True)
-            if films is not None:
-                print(f"films: {films.format.why}")
-            for file in files:
-                print(_film_text(file, report), flush=True)
+    result: dict[str, Any] = {}
+    try:
+        with closing(env):
+            result = _played(args, model, task, env, films)
+    except RunError as error:
+        if not result:
+            raise
+        # Closed last: what was measured is kept whatever its code does then.
+        print(f"tengen: {error}", file=sys.stderr)
+        result["exit_code"] = RunError.exit_code
+    return result
+
+
+def _played(
+    args: argparse.Namespace,
+    model: AgentModel,
+    task: str,
+    env: envs.Env,
+    films: Films | None,
+) -> dict[str, Any]:
+    with ProgressLine(f"episode 0 of {args.episodes}") as line:
+        acting = _acting(args, model, env.spec)
+        report = play_episodes(
+            env,
+            model.agent,
+            model.backend,
+            args.episodes,
+            model=model.name,
+            max_steps=args.max_steps,
+            acting=acting,
+            seed=args.seed,
+            watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
+        )
+    path = str(model.directory.path)
+    files = [] if films is None else films.publish()
+    if not args.json:
+        print(_text(path, env.spec, acting, report), flush=True)
+        if films is not None:
+            print(f"films: {films.format.why}")
+        for file in files:
+            print(_film_text(file, report), flush=True)
     filmed = {} if films is None else {"films": [file.to_json() for file in files]}
     return {
         "model": path,

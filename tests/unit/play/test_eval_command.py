@@ -256,3 +256,19 @@ def test_an_environment_that_hangs_is_one_line(
     found = refused(capsys, 1, run.path, "--task", task, "--step-timeout", 0.3)
     assert f"environment ({task}) hangs in step, for 0.3 s; correct it" in found
     refused(capsys, 2, run.path, "--task", task, "--step-timeout", "nan")
+
+
+def test_what_was_measured_is_told_where_the_environment_cannot_be_closed(
+    tmp_path: Path,
+    publish_agent: PublishAgent,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    task = "tests.environments:HangingInCloseAtLast"
+    run = publish_agent(tmp_path / "run", task)
+    words = ["--task", task, "--episodes", "1", "--step-timeout", "0.3", "--json"]
+    assert cli.main(["eval", str(run.path), *words]) == 1
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert (report["mean_return"], report["exit_code"]) == (10.0, 1)
+    assert "hangs in close" in captured.err
+    assert len(captured.err.splitlines()) == 1
