@@ -212,7 +212,7 @@ def _komi(text: str, is_fox: bool, area: int) -> float | None:
     Returns:
         None where it is no number of whole or half points, or too large.
     """
-    if not re.fullmatch(r"[+-]?[0-9]{1,6}([.,][0-9]{0,6})?", text):
+    if not re.fullmatch(r"[+-]?(?=[.,]?[0-9])[0-9]{0,6}([.,][0-9]{0,6})?", text):
         return None
     komi = float(text.replace(",", "."))
     is_whole = text.lstrip("+-").isdecimal()
