@@ -89,7 +89,7 @@ def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None
         (spaces.Box(-4.8, 4.8, (4,), np.float32), False),
         (spaces.Box(-np.inf, np.inf, (4,), np.float32), False),
         # One number with a large bound, and one without any or with the greatest.
-        (spaces.Box(np.array([0, -np.inf]), np.array([500, np.inf])), True),
+        (spaces.Box(np.float32([0, -np.inf]), np.float32([500, np.inf])), True),
         (spaces.Box(np.float32([-9, -3e38]), np.float32([9, 3e38])), False),
         (spaces.Box(np.float32([-500]), np.float32([np.inf])), True),
         (spaces.Box(0, 255, (4,), np.uint8), False),
