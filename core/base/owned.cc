@@ -24,7 +24,7 @@ int nothing = -1;                // of /dev/null
 void let_go_in_child() {
   for (int word = 0; word < num_words.load(); ++word) {
     const uint64_t owned = is_owned[static_cast<size_t>(word)].exchange(0);
-    for (int bit = 0; owned >> bit != 0 && bit < kBits; ++bit) {
+    for (int bit = 0; bit < kBits; ++bit) {
       if ((owned >> bit & 1) == 0) continue;
       const int descriptor = word * kBits + bit;
       if (nothing < 0 || dup2(nothing, descriptor) < 0) {
