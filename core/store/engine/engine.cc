@@ -105,7 +105,8 @@ Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& n
 }
 
 void Engine::close_name(const std::string& name) {
-  const auto closed = names_.find(name);
+  // A damaged state may lack the name of a writer that it opens.
+  const auto closed = names_.try_emplace(name).first;
   // A state forgets it too: a name that is not known begins at 0.
   if (closed->second.next_sequence == 0) {
     names_.erase(closed);

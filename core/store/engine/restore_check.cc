@@ -15,8 +15,6 @@
 namespace tengen::store::engine {
 namespace {
 
-constexpr int64_t kMaxSerials = int64_t{1} << 62;
-
 // Of one pool: what numbers in the state may be.
 struct Bounds {
   uint64_t steps_per_chunk = 0;
@@ -94,9 +92,6 @@ void Engine::check_restorable(const State& state) const {
   }
   for (uint32_t i = 0; i < num_tables(); ++i) {
     const SavedTable& table = state.tables[i];
-    if (table.num_serials < 0 || table.num_serials > kMaxSerials) {
-      refuse_state("serials", static_cast<uint64_t>(table.num_serials));
-    }
     for (size_t slot = 0; slot < table.items.size(); ++slot) {
       const SavedItem& item = table.items[slot];
       if (item.key < 0) continue;

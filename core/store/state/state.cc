@@ -51,6 +51,9 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
+// More than any table ever has. Each insert that follows counts one from here.
+constexpr int64_t kMaxSerials = int64_t{1} << 62;
+
 template <class T>
 T& at(std::vector<T>& values, uint64_t index, const char* what) {
   if (index >= values.size()) refuse(what, index);
@@ -176,6 +179,9 @@ class Step {
   void apply(const event::VersionSet& e) { table(e.table).newest_version = e.version; }
   void apply(const event::TableCounted& e) {
     SavedTable& counted = table(e.table);
+    if (e.num_serials < 0 || e.num_serials > kMaxSerials) {
+      refuse("serials", static_cast<uint64_t>(e.num_serials));
+    }
     counted.num_inserts = e.num_inserts;
     counted.num_samples = e.num_samples;
     counted.num_serials = e.num_serials;

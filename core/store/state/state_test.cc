@@ -103,6 +103,11 @@ void check_refusals() {
   log.clear();
   log.add(event::Acknowledged{3});
   TENGEN_CHECK(throws([&] { removed.apply(log.pending()); }));
+  for (const int64_t wrong : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    log.clear();
+    log.add(event::TableCounted{0, 0, 0, wrong});
+    TENGEN_CHECK(throws([&] { removed.apply(log.pending()); }));
+  }
   // Another store's tables.
   State none;
   World other;
@@ -151,6 +156,22 @@ void check_earlier_logs() {
   }
 }
 
+// A state that forgot the name of a writer that is open, which no log of a store says.
+void check_forgotten_name() {
+  World world;
+  const uint32_t writer = world.engine.open_writer(world.engine.begin_session(), "a", 0).writer;
+  world.take();
+  Log log;
+  log.add(event::NameForgotten{1, 0}, std::span("a", 1));
+  State state;
+  state.apply(world.records);
+  state.apply(log.pending());
+  World again;
+  again.engine.restore(state);
+  again.engine.close_writer(writer);
+  TENGEN_CHECK(!again.engine.is_writer_open("a"));
+}
+
 }  // namespace
 
 int main() {
@@ -159,6 +180,7 @@ int main() {
   }
   check_trimming();
   check_refusals();
+  check_forgotten_name();
   check_earlier_logs();
   return 0;
 }
