@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -111,6 +112,14 @@ void check_rows() {
     const std::string name = "row 2 of " + (folder / "rows").string();
     TENGEN_CHECK(std::string(error.what()).find(name + " is cut short") != std::string::npos);
   }
+  std::signal(SIGXFSZ, SIG_IGN);
+  {
+    // As on a full disk: there is no room until the limit is gone.
+    const SmallFiles small;
+    TENGEN_CHECK(!file.try_grow());
+    TENGEN_CHECK(throws([&] { file.write(100, row); }));
+  }
+  TENGEN_CHECK(file.try_grow());
   RowFile hidden(folder / "hidden", sizeof row, /*is_hidden=*/true);
   TENGEN_CHECK(!std::filesystem::exists(folder / "hidden"));
   hidden.write(5, row);

@@ -87,17 +87,22 @@ void DiskTier::run() {
     jobs_.pop_front();
     lock.unlock();
     const engine::TransferResult result = perform(job);
-    if (!result.error.empty()) {
-      const std::scoped_lock own(mutex_);
-      std::string& known = result.is_shortage ? shortage_ : trouble_;
-      if (known.empty()) {
-        std::fprintf(stderr, "warning: %s\n", result.error.c_str());
-        known = result.error;
-      }
-    }
+    lock.lock();
+    note(result);
+    lock.unlock();
     done_(job.transfer, job.is_load, result);
     lock.lock();
+    // Again: a thread that found room meanwhile has said so before the store knew of this.
+    if (result.is_shortage) note(result);
   }
+}
+
+void DiskTier::note(const engine::TransferResult& result) {
+  std::string& known = result.is_shortage ? shortage_ : trouble_;
+  if (result.error.empty() || !known.empty()) return;
+  std::fprintf(stderr, "warning: %s\n", result.error.c_str());
+  (void)error_of([&] { known = result.error; });
+  if (known.empty()) known = "out of memory";
 }
 
 bool DiskTier::wait_for_job(std::unique_lock<std::mutex>* lock) {

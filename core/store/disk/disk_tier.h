@@ -56,6 +56,8 @@ class DiskTier final : public engine::Tier {
   // Waits for a job, and where the disk has no room looks for it now and then; false at the end.
   bool wait_for_job(std::unique_lock<std::mutex>* lock);
   void look_for_room(std::unique_lock<std::mutex>* lock);
+  // Notes why a transfer failed. For callers that have the lock.
+  void note(const engine::TransferResult& result);
   engine::TransferResult perform(const Job& job) noexcept;
   engine::TransferResult transfer(const Job& job);
   RowFile& file_of(const engine::Transfer& transfer);

@@ -62,8 +62,8 @@ bool RowFile::try_grow() {
   try {
     grow_to(num_bytes);
     return true;
-  } catch (const DiskFullError&) {
-    return false;
+  } catch (const std::exception&) {
+    return false;  // nor has it where there is no memory for the error
   }
 }
 
@@ -76,16 +76,18 @@ void RowFile::grow_to(uint64_t num_bytes) {
   const std::scoped_lock lock(mutex_);
   if (num_bytes <= num_bytes_) return;
 #if defined(__linux__)
+  int reason = 0;
   for (const uint64_t size : {std::max(num_bytes, num_bytes_ + kGrowBytes), num_bytes}) {
-    const int reason = posix_fallocate(file_.descriptor(), static_cast<off_t>(num_bytes_),
-                                       static_cast<off_t>(size - num_bytes_));
+    reason = posix_fallocate(file_.descriptor(), static_cast<off_t>(num_bytes_),
+                             static_cast<off_t>(size - num_bytes_));
     if (reason == 0) {
       num_bytes_ = size;
       return;
     }
-    if (reason != ENOSPC) return;  // the write will fail and tell why
+    const bool is_full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+    if (!is_full) return;  // the write will fail and tell why
   }
-  throw DiskFullError("file (" + file_.path() + ") has no room: " + std::strerror(ENOSPC) +
+  throw DiskFullError("file (" + file_.path() + ") has no room: " + std::strerror(reason) +
                       "; free room in its file system");
 #endif
 }
