@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "store/service/local_channel.h"
 #include "store/session/host_session.h"
 
 namespace tengen::store {
@@ -53,11 +52,9 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
     (void)layout_of_sampler(engine, table, num_samples, num_ahead);
     return std::pair(engine.pool_of(table), engine.table(table).config());
   });
-  const engine::SessionId id = store_->begin_sampler(table, num_samples);
-  start(net_sampler_session(
-      parts_of(descriptor, "sampler of " + config.name, pool,
-               std::make_unique<LocalChannel>(store_, id, serve_sampler(id, table, num_samples))),
-      num_samples, config.num_steps));
+  start(net_sampler_session(parts_of(descriptor, "sampler of " + config.name, pool,
+                                     store_->open_sampler_channel(table, num_samples)),
+                            num_samples, config.num_steps));
 }
 
 NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,

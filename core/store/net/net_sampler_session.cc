@@ -38,12 +38,13 @@ class NetSamplerSession final : public NetSession {
   // What is refused is told by the sender, behind the batch that it is sending.
   void serve() override {
     const uint64_t max_bytes = sizeof(OfLease) + num_samples_ * sizeof(double);
-    const std::string error = error_of([&] {
+    std::string error = error_of([&] {
       while (read_message(socket_, max_bytes, &message_) && take()) {
       }
     });
-    end_sending(error);
-    if (error.empty()) socket_.shut_down();  // ends a send that blocks
+    const bool is_refused = !error.empty();
+    end_sending(std::move(error));         // without a copy, for which there may be no memory
+    if (!is_refused) socket_.shut_down();  // ends a send that blocks
     sender_.join();
   }
   void end() noexcept override { channel_.reset(); }

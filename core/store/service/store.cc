@@ -42,6 +42,7 @@ engine::Disk* Store::make_disk() {
   const bool has_checkpoints = disk.durability != Durability::kNone;
   const auto tell = [this](const engine::Transfer& transfer, bool is_load,
                            const engine::TransferResult& result) {
+    wait_for_memory();
     // Mostly only the last load of a batch is worth waking anybody.
     try_change([&](Engine& engine) {
       const auto told = is_load ? &Engine::loaded : &Engine::saved;
@@ -50,9 +51,12 @@ engine::Disk* Store::make_disk() {
     });
   };
   // Files that no later process can go on from need no names.
-  tier_ =
-      std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
-                                 [this] { change([](Engine& engine) { engine.regain_room(); }); });
+  const auto regain = [this] {
+    wait_for_memory();
+    change([](Engine& engine) { engine.regain_room(); });
+  };
+  tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
+                                     regain);
   disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
   return &*disk_;
 }
@@ -135,6 +139,10 @@ void Store::close() {
   is_finished_ = true;
 }
 
+void Store::wait_for_memory() noexcept {
+  while (!Steady::has_reserve()) std::this_thread::sleep_for(kForMemory);
+}
+
 void Store::end_session(engine::SessionId id) noexcept {
   while (true) {
     try {
@@ -177,16 +185,29 @@ engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
 
 WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadline deadline) {
   const Engine::OpenedWriter begun = begin_writer(name, pool, deadline);
-  return {std::make_unique<LocalChannel>(this, begun.session, serve_writer(begun.writer)),
+  return {open_channel(begun.session, [&] { return serve_writer(begun.writer); }),
           begun.next_sequence, 1};
 }
 
 std::unique_ptr<SamplerPort> Store::open_sampler(uint32_t table, uint32_t num_samples,
                                                  uint32_t num_ahead) {
+  return std::make_unique<SamplerPort>(open_sampler_channel(table, num_samples),
+                                       disk_ ? num_ahead : 0);
+}
+
+std::unique_ptr<Channel> Store::open_sampler_channel(uint32_t table, uint32_t num_samples) {
   const engine::SessionId id = begin_sampler(table, num_samples);
-  return std::make_unique<SamplerPort>(
-      std::make_unique<LocalChannel>(this, id, serve_sampler(id, table, num_samples)),
-      disk_ ? num_ahead : 0);
+  return open_channel(id, [&] { return serve_sampler(id, table, num_samples); });
+}
+
+std::unique_ptr<Channel> Store::open_channel(
+    engine::SessionId id, const std::function<std::unique_ptr<ServedSession>()>& serve) {
+  try {
+    return std::make_unique<LocalChannel>(this, id, serve());
+  } catch (...) {
+    end_session(id);
+    throw;
+  }
 }
 
 SlabMap Store::slab_map(uint32_t pool) {

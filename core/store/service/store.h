@@ -143,6 +143,10 @@ class Store {
   // and again.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
+  // Waits until a change that follows has memory: for the store's own threads, which have nobody to
+  // refuse.
+  static void wait_for_memory() noexcept;
+
   // Ends a session of this process's, whatever memory there is.
   void end_session(engine::SessionId id) noexcept;
 
@@ -165,6 +169,7 @@ class Store {
   WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
   std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
                                             uint32_t num_ahead);
+  std::unique_ptr<Channel> open_sampler_channel(uint32_t table, uint32_t num_samples);
   SlabMap slab_map(uint32_t pool);
 
  private:
@@ -197,6 +202,9 @@ class Store {
     if (tier_) tier_->start();
   }
   void check_open() const;
+  // Makes a channel of a session, which ends here where there is no memory for one.
+  std::unique_ptr<Channel> open_channel(
+      engine::SessionId id, const std::function<std::unique_ptr<ServedSession>()>& serve);
   engine::Disk* make_disk();
   engine::State begin_state() const;
 
