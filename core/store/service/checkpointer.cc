@@ -100,8 +100,14 @@ bool Checkpointer::wait(uint64_t number, Deadline deadline, bool is_patient) {
   };
   if (!made_.wait_until(lock, deadline, is_over)) return false;
   if (num_made_ >= number) return true;
-  if (!failure_.empty()) throw Error(failure_);
-  throw Error("store (closed) makes no checkpoint; open it again");
+  const std::string reason = failure_.empty() ? log_.trouble() : failure_;
+  throw Error(reason.empty() ? "store (closed) makes no checkpoint; open it again" : reason);
+}
+
+Checkpointer::Failure Checkpointer::failure() {
+  const std::scoped_lock lock(mutex_);
+  if (log_.is_over()) return {UINT64_MAX, log_.trouble()};
+  return {num_failed_, failure_};
 }
 
 std::string Checkpointer::trouble() {
@@ -137,11 +143,15 @@ void Checkpointer::run() {
     end_attempt(error_of([&] { make(); }));
     if (log_.is_over()) break;
   }
-  if (!is_stopping()) store_->change([](Engine& engine) { engine.give_up_checkpoints(); });
+  if (is_stopping()) return;
+  Store::wait_for_memory();
+  store_->change([](Engine& engine) { engine.give_up_checkpoints(); });
 }
 
 // Tells who waits for a checkpoint, and writers that wait for rows.
 void Checkpointer::end_attempt(const std::string& error) {
+  if (!error.empty()) Store::wait_for_memory();
+  const Steady steady;
   bool is_news = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -154,8 +164,9 @@ void Checkpointer::end_attempt(const std::string& error) {
     failure_ = error;
   }
   made_.notify_all();
-  if (!is_news) return;
-  if (!error.empty()) std::fprintf(stderr, "warning: %s\n", error.c_str());
+  if (is_news && !error.empty()) std::fprintf(stderr, "warning: %s\n", error.c_str());
+  if (!is_news && error.empty()) return;
+  // Wakes the store's server, too, which tells its clients.
   store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(error); });
 }
 

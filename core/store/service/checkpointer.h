@@ -61,6 +61,13 @@ class Checkpointer {
   uint64_t num_made();
   // When the last checkpoint began; none where there was none.
   std::optional<std::chrono::steady_clock::time_point> made_at();
+  struct Failure {
+    uint64_t number = 0;  // of the last checkpoint that could not be made
+    std::string reason;   // empty: the last attempt succeeded
+  };
+  // What became of attempts to make checkpoints. The number is UINT64_MAX where there will be no
+  // more.
+  Failure failure();
   // Why the last attempt failed, or the next one would; empty: neither.
   std::string trouble();
   DurableLog& log() { return log_; }

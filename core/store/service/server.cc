@@ -222,9 +222,9 @@ bool Server::serve_once() {
   if (is_sync()) {
     const uint64_t made = store_->checkpointer()->num_made();
     for (const auto& session : sessions_) session->publish_made(made);
-    const std::string trouble = store_->checkpointer()->trouble();
-    if (!trouble.empty()) {
-      for (const auto& session : sessions_) session->break_promises(trouble);
+    const auto [failed, reason] = store_->checkpointer()->failure();
+    if (!reason.empty()) {
+      for (const auto& session : sessions_) session->break_promises(failed, reason);
     }
   }
   end_those_that_are_over();

@@ -122,8 +122,8 @@ void HostSession::publish_made(uint64_t number) {
   wake(&header_->client_sleeps, descriptor_);
 }
 
-void HostSession::break_promises(const std::string& error) {
-  if (promises_.empty() || is_refused_) return;
+void HostSession::break_promises(uint64_t number, const std::string& error) {
+  if (promises_.empty() || promises_.front().number > number || is_refused_) return;
   refuse(error);
   publish(promises_.back().number);
 }

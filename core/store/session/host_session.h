@@ -50,8 +50,9 @@ class HostSession final : private Outbox {
   void publish(uint64_t number);
   // Says that checkpoints up to this number are made.
   void publish_made(uint64_t number);
-  // Says that no more checkpoints will be made; a session that waits for one is refused.
-  void break_promises(const std::string& error);
+  // Says that checkpoints up to this number could not be made; a session that waits for one of them
+  // is refused.
+  void break_promises(uint64_t number, const std::string& error);
   // Tells the client whether it must ring: kAwake, kNaps or kSleeps.
   void set_server_sleeps(uint32_t sleeps) {
     header_->server_sleeps.exchange(sleeps, std::memory_order_acq_rel);
