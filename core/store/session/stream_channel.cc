@@ -38,8 +38,9 @@ StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
 
 StreamChannel::~StreamChannel() {
   if (is_forked()) {
-    // There is no such thread to wait for, and the parent's session goes on.
+    // There is no such thread to wait for, nor one that waits; the parent's session goes on.
     (void)new std::thread(std::move(receiver_));
+    (void)changed_.release();
     return;
   }
   socket_.shut_down();
@@ -92,7 +93,7 @@ bool StreamChannel::wait_for_room(Deadline deadline) const {
 std::span<const std::byte> StreamChannel::wait_for_reply(Deadline deadline) {
   check_process();
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, deadline, [&] { return !replies_.empty() || is_over_; })) {
+  if (!changed_->wait_until(lock, deadline, [&] { return !replies_.empty() || is_over_; })) {
     return {};
   }
   if (!replies_.empty()) return replies_.front().message;
@@ -125,7 +126,7 @@ bool StreamChannel::wait_for_all(Deadline deadline) {
   if (!left_.empty()) send({}, deadline, Urgency::kNow);
   std::unique_lock lock(mutex_);
   const auto is_flushed = [&] { return num_flushed_ == num_flushes_; };
-  if (!changed_.wait_until(lock, deadline, [&] { return is_flushed() || is_over_; })) return false;
+  if (!changed_->wait_until(lock, deadline, [&] { return is_flushed() || is_over_; })) return false;
   if (is_flushed()) return true;
   lock.unlock();
   throw_end();
@@ -145,7 +146,7 @@ void StreamChannel::receive() noexcept {
     const std::scoped_lock lock(mutex_);
     error_ = std::move(error);
     is_over_ = true;
-    changed_.notify_all();
+    changed_->notify_all();
   }
   socket_.shut_down();  // ends a wait for room
 }
@@ -168,14 +169,14 @@ bool StreamChannel::receive_one() {
   if (kind == Reply::kBatch) replies_.push_back(std::move(received));
   if (kind == Reply::kWaits) waits_ = text_of(message);
   if (kind == Reply::kFlushed) num_flushed_ = read<Flushed>(message).number;
-  changed_.notify_all();
+  changed_->notify_all();
   return true;
 }
 
 // The store's last word may still be on its way.
 void StreamChannel::throw_end() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return is_over_.load(); });
+  changed_->wait(lock, [&] { return is_over_.load(); });
   if (error_.empty()) throw GoneError(name_);
   throw RefusedError(error_);
 }

@@ -65,7 +65,7 @@ class StreamChannel final : public Channel {
   uint64_t flushed_at_ = 0;      // messages that the last one covers
   // Of both threads.
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::deque<Received> replies_;
   uint64_t num_flushed_ = 0;  // flushes that were answered
   std::string waits_;
