@@ -210,7 +210,8 @@ bool DurableLog::resume() noexcept {
     if (trouble_.empty() || is_over_) return !is_over_;
   }
   compactor_.reset();
-  // Not the next number: what the log of this number says may end before the new one begins.
+  // One number is left out: whoever reads logs goes on from one to the next number, and this log
+  // may lack records that the new state has.
   const uint64_t number = number_ + 2;
   const std::string error = error_of([&] {
     if (!behind_) behind_ = read_written();
