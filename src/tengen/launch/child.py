@@ -217,13 +217,14 @@ class _Child:
             self._host.save()
             if self._mirror is not None:
                 self._mirror.close()  # sends what is left, for some seconds
-            self._say_saved()
+            self._say_saved(True)
         except Exception as error:
             traceback.print_exc()
             # The runner is told only the first error.
             with contextlib.suppress(OSError):
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
+            self._say_saved(False)
         # Last, as it closes environments, whose code may fail or hang.
         try:
             self._host.close()
@@ -231,9 +232,10 @@ class _Child:
             traceback.print_exc()
         return code
 
-    def _say_saved(self) -> None:
+    def _say_saved(self, is_saved: bool) -> None:
+        """Says that nothing more will be saved, which the runner waits for."""
         with contextlib.suppress(OSError):  # the runner is gone
-            write_message(self._to_runner, {"saved": True})
+            write_message(self._to_runner, {"saved": is_saved})
 
     def _take_turns(self) -> int:
         try:
@@ -291,7 +293,7 @@ class _Child:
         """Ends the process at once if it only starts; a thread reads the stop."""
         with self._starting:
             if self._num_starting and self._mirror is None and self._host.is_saved:
-                self._say_saved()
+                self._say_saved(True)
                 os._exit(0)
 
     def _progress(self, report: Report) -> None:

@@ -133,7 +133,7 @@ class RoleProcess:
                 self._child = None
             if "error" in message:
                 self._last_words(child)  # it still saves what it can
-            self._is_saved = self._is_saved or "saved" in message
+            self._is_saved = self._is_saved or bool(message.get("saved"))
             self._how = child.end(_LEAVE_S if "error" in message else _FAIL_S)
             if "error" in message:
                 _raise(message)
@@ -182,7 +182,7 @@ class RoleProcess:
             )
 
     def _last_words(self, child: Child) -> dict[str, Any]:
-        """Waits until a process has saved or is gone; returns its error, {} if none.
+        """Waits until a process has saved or cannot; returns its error, {} if none.
 
         Blocks without a deadline: a slow disk or a busy machine loses nothing.
         """
@@ -190,8 +190,8 @@ class RoleProcess:
         while (message := child.receive()) is not None:
             if "error" in message:
                 error = error or message
-            elif message.get("saved") and "report" not in message:
-                self._is_saved = True
+            elif "saved" in message and "report" not in message:
+                self._is_saved = self._is_saved or bool(message["saved"])
                 break
         return error
 

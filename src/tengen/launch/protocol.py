@@ -13,9 +13,9 @@ REASON}}`` during a turn makes the runner kill the child unless the next such me
 the turn's end comes within S seconds.
 
 ``saved`` in a report says whether all that the process learned is on the disk. A child
-that ends says ``{"saved": true}`` once that is so, and only then lets foreign code
-close, as that of an environment. Before this message no deadline ends the child; after
-it nobody asks how the child ends.
+that ends says ``{"saved": true}`` once that is so, or ``{"saved": false}`` after an
+error, and only then lets foreign code close, as that of an environment. Before this
+message no deadline ends the child; after it nobody asks how the child ends.
 
 When one side closes its end, the other one ends too, so that no process is left over: a
 child whose runner is gone stops its turn, saves and ends, and is ended by

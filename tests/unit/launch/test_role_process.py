@@ -345,6 +345,25 @@ def test_a_learner_saves_though_another_turn_failed(tmp_path, monkeypatch):
     process.close()
 
 
+@pytest.mark.parametrize("is_asked", [True, False], ids=["stop", "turn"])
+def test_a_learner_that_cannot_save_is_not_waited_for(tmp_path, monkeypatch, is_asked):
+    """Its error is raised, though an environment lingers in it."""
+    failing = LINGERS.replace(
+        'print(json.dumps({"saved": True}), flush=True)',
+        'print(json.dumps({"error": "full", "exit_code": 1}), flush=True)\n'
+        'print(json.dumps({"saved": False}), flush=True)',
+    )
+    if not is_asked:
+        failing = failing.replace('if "turn" not in json.loads(line):', "if True:")
+    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
+    command = [sys.executable, "-c", failing, str(tmp_path / "saved")]
+    process = RoleProcess(("learn",), lambda: start_process(command), "its log")
+    if is_asked:
+        assert learn(process) == {}
+    with pytest.raises(RunError, match=r"^full$"):
+        process.close() if is_asked else learn(process)
+
+
 class Lost(Scripted):
     """One whose host is lost."""
 
