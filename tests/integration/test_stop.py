@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,29 @@ def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
     report = json.loads(output.splitlines()[-1])
     assert report["last"]["stopped"]
     assert 0 < report["last"]["num_games"] < ENDLESS
+
+
+def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:
+    """Its environment hangs in a step, and so the role neither stops nor saves."""
+    environments = Path(__file__).parents[1] / "environments.py"
+    (tmp_path / "my_envs.py").write_text(environments.read_text())
+    out = tmp_path / "run"
+    command = [sys.executable, "-P", "-m", "tengen", "train", "my_envs:Hanging"]
+    command += ["--agent", "ppo", "--out", str(out), "--frames", "2k"]
+    command += ["--set", "agent.actor.step_timeout_s=86400"]
+    child = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        wait_for((out / "run.json").exists)
+        run = RunDirectory.open(out)
+        wait_for(lambda: run.lock_holder("learn") and run.models.latest() is not None)
+        while child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        assert child.returncode == 130
+        # The role's process notices that its runner is gone.
+        wait_for(lambda: run.lock_holder("learn") is None)
+    finally:
+        child.kill()
+        child.communicate()

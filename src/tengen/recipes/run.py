@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -84,6 +85,8 @@ from tengen.run import (
 __all__ = ["train_task"]
 
 _INTERRUPTED = 130
+# The live view has hidden it.
+_SHOW_CURSOR = b"\033[?25h\n"
 
 
 def train_task(
@@ -105,7 +108,7 @@ def train_task(
     """Trains a task and returns the result; resumes the run that ``out`` holds.
 
     Blocks until the budget is spent; Ctrl-C, SIGTERM and ``tengen stop`` end it
-    early with everything saved.
+    early with everything saved. A second Ctrl-C ends the process at once.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
@@ -301,7 +304,7 @@ def _train(
     charts = open_charts(run)
     events = EventWriter(run, "train", run.new_incarnation("train"), charts)
     try:
-        with StopListener(run) as stop, closing(view):
+        with StopListener(run, on_second=_leave) as stop, closing(view):
             journal = RunJournal(
                 view,
                 events,
@@ -342,6 +345,17 @@ def _train(
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
+
+
+def _leave() -> None:
+    """Ends this process at once, for a role that hangs before it has saved.
+
+    The roles notice that: each saves what it can, and ends within seconds.
+    """
+    if sys.stdout.isatty():
+        os.write(sys.stdout.fileno(), _SHOW_CURSOR)
+    os.write(2, b"tengen: interrupted again; roles that hang are ended unsaved\n")
+    os._exit(_INTERRUPTED)
 
 
 def _exit_code(reason: str, unlearned: str) -> int:

@@ -30,9 +30,16 @@ class StopListener:
     Args:
         run: The run.
         event: The event; None makes one.
+        on_second: Called by the main thread at a further Ctrl-C, once the first one has
+            been told; None ignores it.
     """
 
-    def __init__(self, run: RunDirectory, event: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        event: threading.Event | None = None,
+        on_second: Callable[[], None] | None = None,
+    ) -> None:
         self.event = event or threading.Event()
         self.reason: Literal["interrupted", "stopped"] | None = None
         self._run = run
@@ -40,6 +47,8 @@ class StopListener:
         self._lock = threading.Lock()
         self._on_stop: Callable[[], None] = lambda: None
         self._was_told = False
+        self._on_second = on_second
+        self._was_interrupted = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._previous: dict[signal.Signals, Any] = {}
         # Descriptors of the terminal.
@@ -84,6 +93,11 @@ class StopListener:
                 os.dup2(nowhere, terminal)
                 os.close(nowhere)
             self._terminals = []
+        if number == signal.SIGINT:
+            # Some programs send the first one twice, to the process and to its group.
+            if self._was_interrupted and self._was_told and self._on_second:
+                self._on_second()
+            self._was_interrupted = True
         self._set("interrupted")
 
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:

@@ -53,3 +53,17 @@ def test_the_first_reason_stays(run):
         listener.tell(told.set)
         assert told.wait(LONG_S)
     assert listener.reason == "interrupted"
+
+
+def test_a_second_interrupt_is_told_apart_once_the_first_is_told(run):
+    """Of two at once, as timeout(1) sends them, the second is not another wish."""
+    told, seconds = threading.Event(), []
+    with StopListener(run, on_second=lambda: seconds.append(1)) as listener:
+        listener.tell(told.set)
+        run.request_stop()
+        assert told.wait(LONG_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert seconds == []
+        os.kill(os.getpid(), signal.SIGINT)
+        assert seconds == [1]
