@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from tengen.config import check, to_dict
@@ -85,6 +86,8 @@ from tengen.run import (
 __all__ = ["train_task"]
 
 _INTERRUPTED = 130
+# A command that is refused says nothing else, as long as that is known at once.
+_PATIENCE_S = 0.5
 # The live view has hidden it.
 _SHOW_CURSOR = b"\033[?25h\n"
 
@@ -155,8 +158,12 @@ def train_task(
         num_threads = usable_threads(threads)
         path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
         allow(task)
+        # Its spaces are asked for.
+        making = Timer(_PATIENCE_S, view.starting, ["making the environment"])
+        making.daemon = True
+        locks.callback(making.cancel)
         if not is_game(task):
-            view.starting("making the environment")  # its spaces are asked for
+            making.start()
         run = RunDirectory(path)
         check_writable(run.path)
         check_no_mirror(run)
@@ -219,6 +226,7 @@ def train_task(
         sizes = [f"agent.actor.{name}" for name in config.agent.generation_sizes()]
         is_set = sets(settings, *sizes, "store.min_rows")
         generation = may_fit(run, config, is_set=is_set)
+        making.cancel()
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import pytest
 
 from tengen import cli, envs
 from tengen.distribution import pip_install
 from tengen.envs.suites import gymnasium_ids
+from tengen.observe.view import _PlainView
 
 
 @pytest.fixture
 def refused(capsys, tmp_path, monkeypatch):
     """Runs a command that is refused; returns its line."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 1e6)
 
     def run(*words):
         assert cli.main(list(words)) == 2
@@ -181,3 +184,32 @@ def test_a_replay_without_room(refused, monkeypatch):
 def test_a_suite_that_is_not_known(refused, task, advice):
     line = refused("train", task)
     assert line.startswith(f"tengen: task ({task}) is not known; {advice}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["CartPole-v2000"], ["CartPole-v1", "--set", "foo=1"]],
+    ids=["environment", "setting"],
+)
+def test_an_environment_that_is_not_trained_is_not_said_to_start(refused, words):
+    pytest.importorskip("gymnasium")
+    assert refused("train", *words)
+
+
+def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("gymnasium")
+    said = threading.Event()
+    monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 0.0)
+    monkeypatch.setattr(
+        "tengen.recipes.run.check_writable", lambda path: said.wait(60) or None
+    )
+    starting = _PlainView.starting
+
+    def tell(view, what):
+        starting(view, what)
+        said.set()
+
+    monkeypatch.setattr(_PlainView, "starting", tell)
+    words = ["CartPole-v1", "--set", "foo=1", "--out", str(tmp_path / "run")]
+    assert cli.main(["train", *words]) == 2
+    assert capsys.readouterr().out == "starting: making the environment\n"
