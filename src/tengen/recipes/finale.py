@@ -164,7 +164,7 @@ def match_line(report: MatchReport, rating: LadderConfig) -> str:
     tally = report.tally
     fewer = ""
     if tally.num_games < rating.final_games:
-        fewer = f"; {rating.final_games} games would take too long on this machine"
+        fewer = f"; {rating.final_games} games would take too much of the minutes"
     return (
         f"rating match at {rating.num_simulations} simulations against "
         f"{rating.final_opponent}: "

@@ -125,7 +125,7 @@ def train_task(
         minutes: Wall time of this call from its first turn of work on; the recipe's
             where no budget is given. The CPU time of all calls together decides when
             the network grows. A new run's config is made for this machine's cores, and
-            generations get smaller where few of them would fit.
+            where roles take turns, generations get smaller if few of them would fit.
         games: Games of this call, in whole generations. A new run's config is then the
             same on any machine. 0 writes the config and starts nothing, for roles that
             are started one by one.

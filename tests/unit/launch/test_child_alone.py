@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import socket
@@ -59,6 +60,37 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
     )
     words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+
+
+SAVES = """
+import sys, threading
+from tengen.errors import RunError
+from tengen.launch import child
+child._ALONE_S = 0.1
+def save(self):
+    raise RunError("disk (full) must have room; free some")
+child.RoleHost.save = save
+child.RoleHost.close = lambda self: threading.Event().wait()
+child.main(sys.argv[1:])
+"""
+
+
+def test_one_that_cannot_save_says_so_before_its_environment_hangs(
+    tmp_path: Path,
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    words = [sys.executable, "-c", SAVES, str(run.path), "1", "learn"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b'{"stop": true}\n')
+    process.stdin.flush()
+    told = [json.loads(process.stdout.readline()) for _ in range(2)]
+    error = "disk (full) must have room; free some"
+    assert told == [{"error": error, "exit_code": 1}, {"saved": False}]
     process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
 

@@ -147,7 +147,7 @@ def test_the_closing_match_has_as_many_games_as_fit(
     )
     assert matches.lengths == lengths
     line = finale.match_line(report, CONFIG.agent.rating)
-    assert ("40 games would take too long" in line) == (lengths[-1] < 40)
+    assert ("40 games would take too much" in line) == (lengths[-1] < 40)
 
 
 def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):
