@@ -93,6 +93,7 @@ class ProgressLine:
     def _wipe(self) -> None:
         if self._was_drawn and self._is_live:
             self._write("\r\033[K")
+        self._was_drawn = False
 
     def _write(self, text: str) -> None:
         # The reader may be gone, which is no reason to end the work.

@@ -1,4 +1,5 @@
 import io
+import threading
 
 import pytest
 
@@ -97,3 +98,23 @@ def test_terminal_gets_a_panel(rates, monkeypatch):
         assert "0 -> 100 -> 50" in text
     else:
         assert "inference 94% busy: add actors" in text
+
+
+def test_a_line_of_a_slow_start_is_wiped_once(monkeypatch):
+    """What is printed after it stays as it is when the view is closed again."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("tengen.observe.progress_line._PATIENCE_S", 0.0)
+    drawn = threading.Event()
+
+    class Drawn(Terminal):
+        def write(self, text):
+            if "starting" in text:
+                drawn.set()
+            return super().write(text)
+
+    stream = Drawn()
+    with make_view("gomoku/9", stream) as view:
+        assert drawn.wait(60)
+        view.close()
+        view.message("done")
+    assert stream.getvalue().endswith("done\n")
