@@ -101,14 +101,21 @@ def _num_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
+_WITHOUT_AVX512 = ("DEFAULT", "NO AVX", "AVX2")
+
+
 def has_bfloat16() -> bool:
     """Returns whether the CPU multiplies bfloat16 in hardware, which makes it faster.
 
-    Imports torch. False where torch is too old to tell.
+    Imports torch. False where torch is too old to tell, and where a switch such as
+    ATEN_CPU_CAPABILITY keeps it from AVX-512: bfloat16 would be emulated.
     """
     import torch
 
     ask: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
     capabilities = ask()
+    level = torch.backends.cpu.get_cpu_capability()
+    if capabilities.get("architecture") == "x86_64" and level in _WITHOUT_AVX512:
+        return False
     names = ("avx512_bf16", "amx_bf16", "bf16")
     return any(capabilities.get(name) for name in names)
