@@ -97,14 +97,12 @@ def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolle
     """
     import torch
 
-    from tengen.nets.modules.running import RunningSums
+    from tengen.nets.modules.running import forget_rows
 
     buffers = list(net.buffers())
     if group.size == 1 or not buffers:
         return unroll(net, columns)
-    for module in net.modules():
-        if isinstance(module, RunningSums):
-            module.forget()
+    forget_rows(net)
     before = [buffer.clone() for buffer in buffers]
     unroll(net, columns)
     with torch.no_grad():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-__all__ = ["WINDOW_ROWS", "RunningSums", "uncounted"]
+__all__ = ["WINDOW_ROWS", "RunningSums", "forget_rows", "uncounted"]
 
 WINDOW_ROWS = 1_000_000.0
 """Rows that statistics are over; each row's weight then falls by e in as many more."""
@@ -52,13 +52,23 @@ class RunningSums(nn.Module):
         self.num_rows.clamp_(max=WINDOW_ROWS)
 
 
+def forget_rows(net: nn.Module) -> None:
+    """Calls ``forget`` of every part of a network."""
+    for module in _running(net):
+        module.forget()
+
+
+def _running(net: nn.Module) -> list[RunningSums]:
+    return [one for one in net.modules() if isinstance(one, RunningSums)]
+
+
 @contextlib.contextmanager
 def uncounted(net: nn.Module) -> Iterator[None]:
     """Context in which the rows that a network sees enter no statistics.
 
     For rows that are seen again, since each row is to count once.
     """
-    modules = [one for one in net.modules() if isinstance(one, RunningSums)]
+    modules = _running(net)
     for module in modules:
         module.counts = False
     try:
