@@ -250,7 +250,7 @@ class Turns:
         if rating is None or rating.time_share == 0 or self._stop.event.is_set():
             return
         share, elapsed_s = rating.time_share, self._spending.elapsed_s
-        if self._rated_s > share * elapsed_s or elapsed_s < 1.0:
+        if self._rated_s > share * elapsed_s or not elapsed_s:
             return
         start_s = time.monotonic()
         self._turn(self._schedule.rating)

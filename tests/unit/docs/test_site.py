@@ -34,7 +34,14 @@ FETCHED = re.compile(
     r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"(https?:)?//"
 )
 # Parts of other configs, which stand on their pages; what nobody can set by itself.
-INSIDE = {"EnvironmentAgent", "PolicyAgent", "QAgent", "MemoryConfig", "PlayedGate"}
+INSIDE = {
+    "EnvironmentAgent",
+    "ImageConfig",
+    "MemoryConfig",
+    "PlayedGate",
+    "PolicyAgent",
+    "QAgent",
+}
 # Of bundled players' files.
 OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}
 # Of programs that use the store's Python alone.
