@@ -80,8 +80,9 @@ def environment_of(kind: str) -> dict[str, str]:
         for path in libraries()
         for offset in sites(path)
     ]
-    listed = (BUILD / f"sites-{os.getpid()}").resolve()
-    listed.write_text("".join(lines))
+    text = "".join(lines)
+    listed = (BUILD / f"sites-{digest(text)}").resolve()
+    publish(listed, text)
     return {
         **os.environ,
         **SWITCHES[kind],
@@ -110,7 +111,7 @@ def sites(path: Path) -> list[int]:
         return []
     stat = path.stat()
     key = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    cache = BUILD / f"{path.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    cache = BUILD / f"{path.name}-{digest(key)}"
     if not cache.exists():
         command = ["objdump", "--disassemble", "--no-show-raw-insn", str(path)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -118,8 +119,20 @@ def sites(path: Path) -> list[int]:
         found = [line for line in process.stdout if line.endswith("\tcpuid\n")]
         if process.wait() != 0:
             raise SystemExit(f"older_processor: objdump failed on {path}")
-        cache.write_text("".join(found))
+        publish(cache, "".join(found))
     return [int(line.split(":")[0], 16) for line in cache.read_text().splitlines()]
+
+
+def digest(text: str) -> str:
+    """Returns a name for a text: the first 16 digits of its SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def publish(path: Path, text: str) -> None:
+    """Writes a file whole, as another command may read it meanwhile."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from tengen.inference import InferenceConfig
 from tengen.inference.devices import (
     check_device_words,
     default_devices,
+    has_bfloat16,
     parse_devices,
 )
 
@@ -68,3 +69,24 @@ def test_devices_that_are_here(see_gpus: Callable[[int], None]) -> None:
 def test_int8_is_not_for_gpus() -> None:
     with pytest.raises(UsageError, match=r"precision \(int8\) must be fp32 or bf16"):
         InferenceConfig(devices="cuda:0", precision="int8")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "level", "is_native"),
+    [
+        ("x86_64", "AVX512", True),
+        ("x86_64", "AVX2", False),
+        ("x86_64", "DEFAULT", False),
+        ("aarch64", "DEFAULT", True),
+    ],
+)
+def test_bfloat16_that_torch_would_emulate_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, architecture: str, level: str, is_native: bool
+) -> None:
+    """ATEN_CPU_CAPABILITY keeps torch from instructions that the processor has."""
+    import torch
+
+    words = {"architecture": architecture, "avx512_bf16": True}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: words, raising=False)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: level)
+    assert has_bfloat16() is is_native
