@@ -1,8 +1,9 @@
 """A GTP engine on the slow rules of Go, for tests: python slow_gtp.py [FAULT [FILE]].
 
-It plays any legal move, the same ones each time, and passes after a pass. FAULT is what
-it does wrong, and FILE is where it leaves a note. "refuse D4" refuses that move of the
-other side, and "refuse" every one.
+It plays any legal move but suicide, which many rules forbid and GTP cannot name, the
+same ones each time, and passes after a pass. FAULT is what it does wrong, and FILE is
+where it leaves a note. "refuse D4" refuses that move of the other side, and "refuse"
+every one.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class Engine:
             return faulty[self.fault]
         moves = self.game.moves
         num_actions = self.game.num_actions()
+        self.game.suicide = False
         legal = self.game.legal_actions()
+        self.game.suicide = True
         action = legal[zlib.crc32(repr(moves).encode()) % len(legal)]
         if moves and moves[-1] == num_actions - 1:
             action = num_actions - 1
