@@ -25,6 +25,9 @@ from pathlib import Path
 BUILD = Path("build") / "older_processor"
 SOURCE = Path(__file__).with_suffix(".c")
 
+# Packages whose libraries ask the processor themselves, and where they have them.
+LIBRARIES = {"openvino": "libs/*.so*", "tengen": "_core*.so"}
+
 # Of PyTorch, of its MKL and oneDNN, and of NumPy.
 SWITCHES = {
     "avx2": {
@@ -54,14 +57,23 @@ def main() -> int:
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         missing.append("Linux on x86-64")
     if missing:
-        print(
-            f"older_processor: machine (no {', '.join(missing)}) cannot hide "
-            f"instructions; install them",
-            file=sys.stderr,
+        return refuse(
+            f"machine (no {', '.join(missing)}) cannot hide instructions; install them"
         )
-        return 2
+    # Else the command would see an older processor in PyTorch alone.
+    if missing := [name for name in LIBRARIES if not importlib.util.find_spec(name)]:
+        return refuse(
+            f"python ({sys.executable}) must have {' and '.join(missing)}; run this "
+            f"script with the environment's own, as .venv/bin/python"
+        )
     environment = environment_of(options.kind)
     os.execvpe(options.command[0], options.command, environment)
+
+
+def refuse(reason: str) -> int:
+    """Says on stderr why nothing is run, and returns the exit code."""
+    print(f"older_processor: {reason}", file=sys.stderr)
+    return 2
 
 
 def environment_of(kind: str) -> dict[str, str]:
@@ -95,7 +107,7 @@ def environment_of(kind: str) -> dict[str, str]:
 def libraries() -> list[Path]:
     """Returns the libraries whose CPUID is answered, as the loader names them."""
     found = []
-    for package, pattern in (("openvino", "libs/*.so*"), ("tengen", "_core*.so")):
+    for package, pattern in LIBRARIES.items():
         spec = importlib.util.find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             continue
