@@ -62,8 +62,8 @@ class Choice:
         is_deterministic: Whether an answer is a function of its row alone.
         rows_per_s: Measured evaluations per second, of one thread by precision, or of
             a GPU by rows of a batch; empty where nothing had to be measured.
-        int8_s: Seconds that quantising a model takes, which were weighed against the
-            gain of int8 if the precision was auto; 0 where no model was quantised.
+        int8_s: CPU-seconds that quantising a model takes, which were weighed against
+            the gain of int8 if the precision was auto; 0 where no model was quantised.
     """
 
     config: InferenceConfig
@@ -212,7 +212,7 @@ def choose(
         outputs: As for ``open_backend``.
         num_evaluations: About how many rows one model evaluates, on all threads; 0:
             unknown, and ``int8_s`` is ignored.
-        int8_s: Seconds that quantising takes, once for each model.
+        int8_s: CPU-seconds that quantising takes, once for each model, on one thread.
 
     Raises:
         UsageError: The backend is not installed or cannot compute the precision.

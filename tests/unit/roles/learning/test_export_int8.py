@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import re
+import time
 
 import pytest
 
 from tengen.agents import NetStage
 from tengen.inference import open_backend
-from tengen.models import INT8_FILE, can_quantise, load_model
+from tengen.models import INT8_FILE, can_quantise, load_model, quantise
 from tengen.models.load import read_meta
 from tengen.nets import parse_net
 from tengen.recipes import make_config
@@ -76,6 +77,21 @@ def quantised(run):
         for number in run.models.numbers()
         if (run.models.entry(number) / INT8_FILE).exists()
     ]
+
+
+def test_the_turns_of_other_processes_do_not_make_int8_dear(run, monkeypatch):
+    """It is weighed by CPU-seconds: on a busy machine wall time is the others'."""
+    wait_s = 5.0
+
+    def interrupted(*arguments):
+        time.sleep(wait_s)
+        return quantise(*arguments)
+
+    monkeypatch.setattr("tengen.roles.learning.export.quantise", interrupted)
+    write_config(run, small(backend="openvino"))
+    rounds(run, 1)
+    kept = json.loads((run.path / "run.json").read_text())
+    assert 0 < kept["measured"]["inference"]["int8_s"] < wait_s
 
 
 def test_models_with_games_are_quantised(run):
