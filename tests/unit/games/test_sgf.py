@@ -315,7 +315,10 @@ def has_liberty(cells, point):
         ("(;SZ[9];B[aa];W[aa])", "SGF move (A9, number 2) must be legal"),
         ("(;SZ[9];B[jj])", "SGF B (jj) must be two letters"),
         ("(;SZ[9];B[aa]W[bb])", "must stand in nodes of their own"),
-        ("(;SZ[9];B[aa];AW[bb])", "SGF AW (bb) must stand before the first move"),
+        (
+            "(;SZ[9];B[aa];AW[bb])",
+            "SGF AW (bb) must change nothing after",
+        ),
         ("(;SZ[9](;B[aa])(;B[bb]))", "must be one line of play"),
         ("(;SZ[9];SZ[13])", "SGF SZ (13) must stand in the root alone"),
         ("(;;GM[2])", "SGF GM (2) must stand in the root alone"),

@@ -104,6 +104,15 @@ def test_what_programs_write(program):
         ("(;SZ[9];AB[aa]B[cc];W[dd])", (20, 30)),
         ("(;SZ[9]AB[bb:aa];W[cc])", (20,)),
         ("(;SZ[9];B[cc];AB[]AE[])", (20,)),
+        # Stones after a move that stand already, or points that are empty.
+        ("(;SZ[9];B[cc];AB[cc]AE[dd:ee];W[dd])", (20, 30)),
+        ("(;SZ[9]AW[aa];B[cc];W[dd];AW[dd][aa]AB[cc])", (20, 30)),
+        ("(;SZ[9]HA[2];W[cc];AB[gc][cg]AW[cc])", (20,)),
+        ("(;SZ[9];B[cc]C[one];W[dd]AB[cc]AW[dd])", (20, 30)),
+        ("(;SZ[9];B[cc];W[dd]AE[dd])", (20, 30)),
+        ("(;SZ[9]AW[ba];W[aa];B[ca];W[bb];B[cc]AE[dd])", (0, 2, 10, 20)),
+        ("(;SZ[9]AW[ba];B[aa];W[ab]AE[aa];AE[aa])", (0, 9)),
+        ("(;SZ[9];B[cc];B[dd];AB[dd])", (20, 81, 30)),
         # Whose turn it is the moves say.
         ("(;SZ[9]PL[W];B[cc])", (20,)),
         ("(;SZ[9]PL[?];B[cc])", (20,)),
@@ -156,7 +165,23 @@ def test_stones_after_the_moves_that_are_read_are_nobodys_business():
     text = "(;SZ[9];B[cc];W[dd];AB[ee];B[zz])"
     for num_moves, moves in ((0, ()), (1, (20,)), (2, (20, 30))):
         assert read_sgf(text, num_moves=num_moves).moves == moves
-    with pytest.raises(UsageError, match=r"SGF AB \(ee\) must stand before"):
+    with pytest.raises(UsageError, match=r"SGF AB \(ee\) must change nothing"):
+        read_sgf(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("(;SZ[9];B[cc];AW[cc])", r"AW \(cc\)"),
+        ("(;SZ[9];B[cc];AE[cc])", r"AE \(cc\)"),
+        ("(;SZ[9];B[cc];AB[cc]AE[cc])", r"AE \(cc\)"),
+        ("(;SZ[9]AW[ba];B[aa];W[ab];AB[aa])", r"AB \(aa\)"),
+        ("(;SZ[9];B[cc];W[dd]AW[ee])", r"AW \(ee\)"),
+        ("(;SZ[9];B[cc];AB[cc];W[dd];AB[cc]AW[ee])", r"AW \(ee\)"),
+    ],
+)
+def test_stones_after_a_move_that_change_the_position_refuse_a_file(text, changes):
+    with pytest.raises(UsageError, match=changes):
         read_sgf(text)
 
 

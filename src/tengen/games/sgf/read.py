@@ -15,8 +15,11 @@ from tengen.games.go_rules import read_go_rules
 from tengen.games.go_turns import GoTurns
 from tengen.games.sgf.charset import parse_bytes
 from tengen.games.sgf.record import GoRecord, replay
+from tengen.games.sgf.stones import check_later_stones, read_move, start_stones
 from tengen.games.sgf.tree import (
     Node,
+    has_move,
+    one_value,
     parse_tree,
     plain_text,
     refuse,
@@ -24,16 +27,13 @@ from tengen.games.sgf.tree import (
 
 __all__ = ["read_sgf"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MAX_SIZE = 19
 _MAX_KOMI = 361
 # Whole numbers from here on are hundredths, on any board and whoever wrote them.
 _MIN_HUNDREDTHS = 275
 # Chinese counting halves komi: up to so much it is stones.
 _MAX_STONES = 4
-_STONES = ("AB", "AW", "AE")
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
-_PASSES = ("", "tt", "pass")
 
 
 def read_sgf(
@@ -57,8 +57,8 @@ def read_sgf(
 
     Raises:
         UsageError: It is no SGF, no game of Go on a board of 2 to 19, has variations,
-            stones set after the first move, or a move that is not legal. One line,
-            which says what and what to do.
+            stones set after the first move that change the position, or a move that is
+            not legal. One line, which says what and what to do.
     """
     if isinstance(text, bytes):
         tree = parse_bytes(text)
@@ -73,29 +73,33 @@ def read_sgf(
     nodes = tree.nodes[:num_read]
     rules = GoRules(*_board(root))
     said_rules = _set_rules(root, rules, notes)
-    black, white = _stones(tree.nodes[:num_start], rules)
+    black, white = start_stones(tree.nodes[:num_start], rules)
     opens = next((name for node in tree.nodes for name in "BW" if name in node), None)
-    _check_later(nodes[num_start:], opens)
-    moves, colours, comments = _moves(nodes, rules)
+    _check_turn(nodes[num_start:], opens)
     handicap = _handicap(root, notes)
     if not black and opens != "B" and handicap > 1:
         black = _fixed_stones(rules, handicap)
     elif handicap > 1 and black and handicap != len(black):
         notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
     first = _first_player(root, opens, black, white)
-    moves, said = _with_passes(moves, colours, comments, first, rules)
     if black and not white and first == 1 and _is_standard(rules, black):
         rules.handicap, black = len(black), []
-    record = GoRecord(
+    start = GoRecord(
         game=rules.name,
-        moves=tuple(moves),
         first_player=first,
         black_stones=tuple(black),
         white_stones=tuple(white),
+    )
+    check_later_stones(nodes, num_start, start, rules)
+    moves, colours, comments = _moves(nodes, rules)
+    moves, said = _with_passes(moves, colours, comments, first, rules)
+    record = dataclasses.replace(
+        start,
+        moves=tuple(moves),
         result=_line(root, "RE"),
         black=_line(root, "PB"),
         white=_line(root, "PW"),
-        comment=_comment(root) if not _has_move(root) else "",
+        comment=_comment(root) if not has_move(root) else "",
         comments=tuple(said) if any(said) else (),
         notes=tuple(notes),
     )
@@ -134,21 +138,11 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
     The last is that of ``num_moves``; all nodes are read where it is None.
     """
-    places = [place for place, node in enumerate(nodes, 1) if _has_move(node)]
+    places = [place for place, node in enumerate(nodes, 1) if has_move(node)]
     num_start = places[0] if places else len(nodes)
     if num_moves is None or num_moves >= len(places):
         return num_start, len(nodes)
     return num_start, places[num_moves - 1] if num_moves > 0 else 0
-
-
-def _one(node: Node, name: str) -> str | None:
-    """Returns the value of a property that has one, None where it is absent."""
-    values = node.get(name)
-    if values is None:
-        return None
-    if len({value.strip() for value in values}) > 1:
-        raise refuse(name, "several values", "must have one value; keep one")
-    return values[0]
 
 
 def _line(node: Node, name: str) -> str:
@@ -161,16 +155,12 @@ def _comment(node: Node) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _has_move(node: Node) -> bool:
-    return "B" in node or "W" in node
-
-
 def _board(root: Node) -> tuple[int, int]:
     """Returns height and width."""
-    game = (_one(root, "GM") or "1").strip()
+    game = (one_value(root, "GM") or "1").strip()
     if re.fullmatch("0{0,5}1", game) is None:
         raise refuse("GM", game, "must be 1, Go; only Go is read")
-    size = (_one(root, "SZ") or "").strip() or "19"
+    size = (one_value(root, "SZ") or "").strip() or "19"
     match = re.fullmatch(r"([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", size)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
@@ -180,7 +170,7 @@ def _board(root: Node) -> tuple[int, int]:
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
     """Sets what the root says but for the handicap; returns whether of ko, too."""
-    if text := (_one(root, "KM") or "").strip():
+    if text := (one_value(root, "KM") or "").strip():
         is_fox = "foxwq" in _line(root, "AP").lower()
         komi = _komi(text, is_fox, rules.height * rules.width)
         if komi is None:
@@ -230,57 +220,6 @@ def _komi(text: str, is_fox: bool, area: int) -> float | None:
     return komi if is_komi else None
 
 
-def _point(text: str, rules: GoRules, name: str) -> int:
-    text = text.strip()
-    if re.fullmatch("[a-z]{2}", text):
-        column, row = (_LETTERS.index(letter) for letter in text)
-        if row < rules.height and column < rules.width:
-            return row * rules.width + column
-    rule = f"must be two letters, a point of the {rules.height}x{rules.width} board"
-    raise refuse(name, text, f"{rule}; correct it")
-
-
-def _points(node: Node, name: str, rules: GoRules) -> set[int]:
-    """Returns the points of a list, rectangles filled."""
-    points: set[int] = set()
-    for value in dict.fromkeys(node.get(name, ())):
-        if not value.strip():
-            continue  # AB[] is an empty list
-        first, _, last = value.partition(":")
-        rows, columns = zip(
-            divmod(_point(first, rules, name), rules.width),
-            divmod(_point(last or first, rules, name), rules.width),
-            strict=True,
-        )
-        points.update(
-            row * rules.width + column
-            for row in range(min(rows), max(rows) + 1)
-            for column in range(min(columns), max(columns) + 1)
-        )
-        if len(points) == rules.height * rules.width:
-            break
-    return points
-
-
-def _stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
-    """Returns the stones that stand before the first move; the last node to say wins.
-
-    Args:
-        start: The nodes up to the first move.
-        rules: With the board.
-    """
-    stones: tuple[set[int], set[int]] = (set(), set())
-    for node in start:
-        black, white, empty = (_points(node, name, rules) for name in _STONES)
-        if black & white or black & empty or white & empty:
-            rule = "must not name a point of one another; correct them"
-            raise refuse("AB, AW and AE", "a point twice", rule)
-        for own, colour in zip(stones, (black, white), strict=True):
-            own -= black | white | empty
-            own |= colour
-    return sorted(stones[0]), sorted(stones[1])
-
-
 def _handicap(root: Node, notes: list[str]) -> int:
     """Returns what ``HA`` counts, 0 where it counts nothing."""
     text = _line(root, "HA")
@@ -328,8 +267,8 @@ def _with_game_info(nodes: list[Node], num_start: int) -> Node:
     return root
 
 
-def _check_later(nodes: list[Node], last: str | None) -> None:
-    """Raises UsageError where nodes change more than moves do.
+def _check_turn(nodes: list[Node], last: str | None) -> None:
+    """Raises UsageError where nodes leave it to another side to move than moves do.
 
     Args:
         nodes: Those after the first move.
@@ -337,11 +276,7 @@ def _check_later(nodes: list[Node], last: str | None) -> None:
     """
     to_play = ""  # as the last PL says that no move follows
     for node in nodes:
-        for name in _STONES:
-            if any(value.strip() for value in node.get(name, ())):
-                rule = "must stand before the first move, where a game begins"
-                raise refuse(name, node[name][0], f"{rule}; keep the moves before")
-        to_play = _line(node, "PL")[:1].upper() or ("" if _has_move(node) else to_play)
+        to_play = _line(node, "PL")[:1].upper() or ("" if has_move(node) else to_play)
         last = next((name for name in "BW" if name in node), last)
     if to_play and to_play == last:
         rule = "must be the side whose turn it is; keep the moves before"
@@ -352,22 +287,17 @@ def _moves(
     nodes: list[Node], rules: GoRules
 ) -> tuple[list[int], list[int], list[list[str]]]:
     """Returns actions, who made them, and what is said of each."""
-    num_points = rules.height * rules.width
     moves: list[int] = []
     colours: list[int] = []
     comments: list[list[str]] = []
     for number, node in enumerate(nodes):
-        if "B" in node and "W" in node:
-            raise refuse("B and W", number, "must stand in nodes of their own; correct")
-        if not _has_move(node):
+        if not has_move(node):
             if number > 0 and comments:
                 comments[-1].append(_comment(node))
             continue
-        name = "B" if "B" in node else "W"
-        text = (_one(node, name) or "").strip()
-        is_pass = text.lower() in _PASSES
-        moves.append(num_points if is_pass else _point(text, rules, name))
-        colours.append("BW".index(name))
+        colour, move = read_move(node, rules)
+        moves.append(move)
+        colours.append(colour)
         comments.append([_comment(node)])
     return moves, colours, comments
 

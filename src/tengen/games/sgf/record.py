@@ -11,7 +11,7 @@ from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 from tengen.games.vertices import write_vertex
 
-__all__ = ["GoRecord", "replay", "setup_moves"]
+__all__ = ["GoRecord", "replay", "setup_moves", "stones_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,13 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     return state, [*moves, *record.moves]
 
 
+def stones_on(state: State) -> tuple[set[int], set[int]]:
+    """Returns the points of Black's and of White's stones in a position of Go."""
+    planes = state.observation()
+    own, other = (set(planes[plane].ravel().nonzero()[0].tolist()) for plane in (1, 2))
+    return (own, other) if state.to_play == 0 else (other, own)
+
+
 def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
     for number, action in enumerate(moves, 1):
         try:
@@ -108,11 +115,4 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
 
 def _has_stones(state: State, record: GoRecord) -> bool:
     """Returns whether exactly the record's stones stand on the board."""
-    planes = state.observation()
-    own, other = record.black_stones, record.white_stones
-    if state.to_play == 1:
-        own, other = other, own
-    return all(
-        planes[plane].ravel().nonzero()[0].tolist() == sorted(stones)
-        for plane, stones in ((1, own), (2, other))
-    )
+    return stones_on(state) == (set(record.black_stones), set(record.white_stones))

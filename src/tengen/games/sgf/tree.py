@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from tengen.errors import UsageError
 
-__all__ = ["MAX_CHARACTERS", "Node", "Tree", "parse_tree", "plain_text", "refuse"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "Node",
+    "Tree",
+    "has_move",
+    "one_value",
+    "parse_tree",
+    "plain_text",
+    "refuse",
+]
 
 MAX_CHARACTERS = 1 << 20
 """The longest text that is read."""
@@ -47,6 +56,25 @@ def refuse(name: str, value: object, rule: str) -> UsageError:
     text = " ".join(str(value).split())
     shown = text if len(text) <= 40 else text[:37] + "..."
     return UsageError(f"SGF {name} ({shown}) {rule}")
+
+
+def has_move(node: Node) -> bool:
+    """Returns whether a node has a move or a pass."""
+    return "B" in node or "W" in node
+
+
+def one_value(node: Node, name: str) -> str | None:
+    """Returns the value of a property that has one, None where it is absent.
+
+    Raises:
+        UsageError: The property has several different values.
+    """
+    values = node.get(name)
+    if values is None:
+        return None
+    if len({value.strip() for value in values}) > 1:
+        raise refuse(name, "several values", "must have one value; keep one")
+    return values[0]
 
 
 @dataclass

@@ -1,0 +1,141 @@
+"""The points that a node of SGF names: its move, and the stones that it sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TypeAlias
+
+from tengen._core import CoreError, GoRules
+from tengen.games.sgf.record import GoRecord, replay, stones_on
+from tengen.games.sgf.tree import Node, has_move, one_value, refuse
+
+__all__ = ["check_later_stones", "read_move", "start_stones"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_STONES = ("AB", "AW", "AE")
+_PASSES = ("", "tt", "pass")
+
+_Stones: TypeAlias = tuple[set[int], set[int]]
+
+
+def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
+    """Returns who moves in a node that has a move, 0 Black and 1 White, and the action.
+
+    Raises:
+        UsageError: Both move, one of them twice, or at no point of the board.
+    """
+    if "B" in node and "W" in node:
+        points = f"{node['B'][0]} and {node['W'][0]}"
+        raise refuse("B and W", points, "must stand in nodes of their own; correct")
+    name = "B" if "B" in node else "W"
+    text = (one_value(node, name) or "").strip()
+    is_pass = text.lower() in _PASSES
+    action = rules.height * rules.width if is_pass else _point(text, rules, name)
+    return "BW".index(name), action
+
+
+def _point(text: str, rules: GoRules, name: str) -> int:
+    text = text.strip()
+    if re.fullmatch("[a-z]{2}", text):
+        column, row = (_LETTERS.index(letter) for letter in text)
+        if row < rules.height and column < rules.width:
+            return row * rules.width + column
+    rule = f"must be two letters, a point of the {rules.height}x{rules.width} board"
+    raise refuse(name, text, f"{rule}; correct it")
+
+
+def _points(node: Node, name: str, rules: GoRules) -> set[int]:
+    """Returns the points of a list, rectangles filled."""
+    points: set[int] = set()
+    for value in dict.fromkeys(node.get(name, ())):
+        if not value.strip():
+            continue  # AB[] is an empty list
+        first, _, last = value.partition(":")
+        rows, columns = zip(
+            divmod(_point(first, rules, name), rules.width),
+            divmod(_point(last or first, rules, name), rules.width),
+            strict=True,
+        )
+        points.update(
+            row * rules.width + column
+            for row in range(min(rows), max(rows) + 1)
+            for column in range(min(columns), max(columns) + 1)
+        )
+        if len(points) == rules.height * rules.width:
+            break
+    return points
+
+
+def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
+    """Returns the stones that stand before the first move; the last node to say wins.
+
+    Args:
+        start: The nodes up to the first move.
+        rules: With the board.
+
+    Raises:
+        UsageError: A point is off the board, or in two of the lists of a node.
+    """
+    stones: _Stones = (set(), set())
+    for node in start:
+        black, white, empty = (_points(node, name, rules) for name in _STONES)
+        if black & white or black & empty or white & empty:
+            rule = "must not name a point of one another; correct them"
+            raise refuse("AB, AW and AE", "a point twice", rule)
+        for own, colour in zip(stones, (black, white), strict=True):
+            own -= black | white | empty
+            own |= colour
+    return sorted(stones[0]), sorted(stones[1])
+
+
+def check_later_stones(
+    nodes: list[Node], num_start: int, start: GoRecord, rules: GoRules
+) -> None:
+    """Checks that stones that are set after the first move change nothing.
+
+    Beside a move they may be those before it or those after it.
+
+    Args:
+        nodes: From the root.
+        num_start: How many of these lead to the first move, its own included.
+        start: The game without its moves.
+        rules: Its rules.
+
+    Raises:
+        UsageError: They change the position, or what stands before them is not read.
+    """
+    if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
+        return
+    # The simple rule allows whatever a file's rules of ko may allow.
+    ko, rules.ko = rules.ko, "simple"
+    start, rules.ko = dataclasses.replace(start, game=rules.name), ko
+    state, _ = replay(start)
+    pass_action = rules.height * rules.width
+    stones = stones_on(state)
+    for number, node in enumerate(nodes):
+        changed = _changed(node, stones, rules) if number >= num_start else None
+        if has_move(node):
+            colour, move = read_move(node, rules)
+            if move != pass_action:
+                try:
+                    if state.to_play != colour:
+                        state.apply(pass_action)
+                    state.apply(move)
+                except CoreError:
+                    return  # no rules allow it, as whoever replays the game says
+                stones = stones_on(state)
+                changed = changed and _changed(node, stones, rules)
+        if changed is not None:
+            rule = "must change nothing after the first move, where a game has begun"
+            raise refuse(changed, node[changed][0], f"{rule}; keep the moves before")
+
+
+def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
+    """Returns the first property of a node that changes which stones stand, if any."""
+    black, white = stones
+    for name, standing in zip(_STONES, (black, white, None), strict=True):
+        points = _points(node, name, rules)
+        if points & (black | white) if standing is None else points - standing:
+            return name
+    return None
