@@ -27,6 +27,8 @@ MakeCopies: TypeAlias = Callable[[int, int], Env]
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
+# So many further seeds are tried until the copies of one step otherwise.
+_NUM_SEEDS = 4
 
 
 class _Copies:
@@ -158,7 +160,7 @@ class _Copies:
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
-    """Steps copies together, twice from one seed and once from another.
+    """Steps copies together, several times from one seed and then from others.
 
     Args:
         make: Returns the copies.
@@ -182,26 +184,39 @@ def check_copies(
             "other steps than the first time",
             "must begin anew from the seed; set everything anew in reset",
         )
-    for other, is_told in ((seed, True), (seed + 1, False)):
-        env = _Copies(make, _NUM_COPIES, other, findings, watch)
-        played = _played(env, actions)
-        env.close()
-        is_same = _are_same(rows, played)
-        if is_told and not is_same:
-            findings.broken(
-                "copies.same",
-                f"seed {seed} of copies",
-                "other steps where they are made again",
-                "must give the same steps by the same actions; "
-                "draw from the seed, and nothing else",
-            )
-        if not is_told and is_same:
-            findings.warning(
-                "seed.others",
-                "seed of copies",
-                "two seeds gave the same steps",
-                "should change what is drawn; leave it where nothing is",
-            )
+    if not _are_same(rows, _of_seed(make, actions, seed, findings, watch)):
+        findings.broken(
+            "copies.same",
+            f"seed {seed} of copies",
+            "other steps where they are made again",
+            "must give the same steps by the same actions; "
+            "draw from the seed, and nothing else",
+        )
+    others = range(seed + 1, seed + 1 + _NUM_SEEDS)
+    if all(
+        _are_same(rows, _of_seed(make, actions, other, findings, watch))
+        for other in others
+    ):
+        findings.warning(
+            "seed.others",
+            "seed of copies",
+            f"{len(others) + 1} seeds gave the same steps",
+            "should change what is drawn; leave it where nothing is",
+        )
+
+
+def _of_seed(
+    make: MakeCopies,
+    actions: NDArray[Any],
+    seed: int,
+    findings: Findings,
+    watch: Deadline,
+) -> _Rows:
+    """Returns the rows of copies that are made for it."""
+    env = _Copies(make, _NUM_COPIES, seed, findings, watch)
+    rows = _played(env, actions)
+    env.close()
+    return rows
 
 
 def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:

@@ -15,8 +15,11 @@ from tengen.envs.check.seen import copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 
-# Episodes whose end is played again; a finding must hold in all of them.
-_NUM_ENDS = 3
+# Episodes whose end is played again, at least and at most; a finding must hold in all.
+_MIN_ENDS, _MAX_ENDS = 3, 10
+# Earlier steps that are compared with their ends, and the chance that is none.
+_NUM_EARLIER = 20
+_MAX_CHANCE = 1e-3
 # Equal lengths of episodes below this do not suggest a limit of steps.
 _MIN_LIMIT = 10
 # Below this number of steps it is no finding that no episode ended.
@@ -62,7 +65,6 @@ class _Ended:
 
     seed: int
     actions: list[Any]
-    final: Any
     is_truncated: bool
 
 
@@ -106,7 +108,7 @@ def check_episodes(
     facts, ended = EpisodeFacts(), list[_Ended]()
     actions = own_actions(env.env.action_space, seed)
     one_first: Any = None
-    do_begin_alike, does_change = True, False
+    do_begin_alike = True
     episode_seed = seed - 1
     while facts.num_steps < num_steps:
         episode_seed += 1
@@ -119,18 +121,16 @@ def check_episodes(
             taken.append(next(actions))
             moved = env.step(taken[-1])
             facts.take(moved)
-            does_change = does_change or not is_same(first, moved.observation)
             if not moved.is_over:
                 continue
             is_truncated = not moved.terminated
             facts.end(len(taken), is_truncated)
-            if len(ended) < _NUM_ENDS:
-                final = copied(moved.observation)
-                ended.append(_Ended(episode_seed, taken, final, is_truncated))
+            if len(ended) < _MAX_ENDS:
+                ended.append(_Ended(episode_seed, taken, is_truncated))
             break
     env.close()
     _check_ends(facts, maker.findings, is_limited)
-    if does_change and len(ended) == _NUM_ENDS:
+    if len(ended) >= _MIN_ENDS:
         _check_finals(maker, ended, do_begin_alike)
     return facts
 
@@ -147,7 +147,7 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
             )
         return
     if (
-        facts.num_ended >= _NUM_ENDS
+        facts.num_ended >= _MIN_ENDS
         and facts.num_truncated == 0
         and _MIN_LIMIT <= facts.shortest == facts.longest
     ):
@@ -163,14 +163,26 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
     """Finds an environment that resets in step, so that the final observation is wrong.
 
-    The same episode is played again up to its last step, and then reset is called in
-    place of that step. An environment that resets in step draws the same first
-    observation from the same stream, which shows the error.
+    An episode is played again up to its last step, and then reset is called in place
+    of that step. An environment that resets in step draws the same first observation
+    from the same stream, which shows the error. But one whose every observation is
+    drawn anew, as a bandit's contexts are, does so at any step: it is no error where
+    the earlier steps suggest that chance makes all ends so.
     """
     env = maker()
-    do_reset = all(_is_next_beginning(env, episode) for episode in ended)
+    do_reset = all(_is_beginning(env, one, len(one.actions)) for one in ended)
+    earlier = []
+    if do_reset:
+        num_each = -(-_NUM_EARLIER // len(ended))
+        earlier = [
+            _is_beginning(env, one, step)
+            for one in ended
+            for step in _spread(len(one.actions), num_each)
+        ]
     env.close()
-    if not do_reset:
+    # The rule of succession: one step more that is a beginning, and one that is none.
+    share = (sum(earlier) + 1) / (len(earlier) + 2)
+    if not earlier or share ** len(ended) > _MAX_CHANCE:
         return
     which = "truncated" if ended[0].is_truncated else "terminated"
     seen = f"that of the next reset, in each of {len(ended)} episodes"
@@ -188,10 +200,21 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
         )
 
 
-def _is_next_beginning(env: OneEnv, episode: _Ended) -> bool:
-    """Whether a reset in place of the last step gives the last observation."""
+def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
+    """Whether a reset in place of a step, from 1, gives that step's observation."""
+    if not _is_going_on(env, episode, step):
+        return False
+    seen = copied(env.step(episode.actions[step - 1]).observation)
+    return _is_going_on(env, episode, step) and is_same(env.reset(), seen)
+
+
+def _is_going_on(env: OneEnv, episode: _Ended, step: int) -> bool:
+    """Plays an episode up to a step; False where it ends before."""
     env.reset(episode.seed)
-    for action in episode.actions[:-1]:
-        if env.step(action).is_over:
-            return False  # another episode than before, which its own check reports
-    return is_same(env.reset(), episode.final)
+    # Another episode than before, which its own check reports.
+    return not any(env.step(action).is_over for action in episode.actions[: step - 1])
+
+
+def _spread(num_steps: int, most: int) -> list[int]:
+    """Returns at most so many steps of an episode, spread out before its last one."""
+    return sorted({num_steps * i // (most + 1) for i in range(1, most + 1)} - {0})

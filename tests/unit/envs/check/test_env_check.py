@@ -13,13 +13,16 @@ from tengen.envs.check import Report, check_env
 from tests.unit.envs.check import planted
 
 
-def check(make_one: Any, num_steps: int = 100, timeout_s: float = 60.0) -> Report:
+def check(
+    make_one: Any, num_steps: int = 100, timeout_s: float = 60.0, seed: int = 0
+) -> Report:
     return check_env(
         lambda num_envs, seed: envs.make_own(make_one, "planted", num_envs, seed),
         make_one,
         "planted",
         num_steps=num_steps,
         timeout_s=timeout_s,
+        seed=seed,
     )
 
 
@@ -40,6 +43,16 @@ def test_one_without_a_fault_keeps_the_contract() -> None:
 
 def test_one_that_needs_the_main_thread_is_checked() -> None:
     assert check(planted.InMainThread).findings == []
+
+
+@pytest.mark.parametrize(
+    "kind", planted.ALIKE_BY_CHANCE, ids=lambda kind: kind.__name__
+)
+def test_independent_draws_that_are_alike_are_no_fault(kind: type) -> None:
+    found = [
+        finding for seed in range(8) for finding in check(kind, seed=seed).findings
+    ]
+    assert found == []
 
 
 @pytest.mark.filterwarnings("error")
