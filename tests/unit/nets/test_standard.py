@@ -95,6 +95,33 @@ def test_one_outlier_does_not_hide_what_comes_after() -> None:
     assert (after[:, :2].std(0) > 0.5 * before[:, :2].std(0)).all()
 
 
+@pytest.mark.parametrize("count", [3, 16, 400])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_outliers_of_the_first_batch_do_not_hide_what_comes_after(
+    count: int, share: float
+) -> None:
+    standard = Standard(3).train()
+    spoiled = rows(2, count)
+    spoiled[: max(1, int(share * count))] = torch.tensor([1e30, -3e38, 1e30])
+    standard(spoiled)
+    for seed in range(3, 6):
+        standard(rows(seed))
+    after = standard.eval()(rows(6))
+    assert (after[:, :2].std(0) > 0.01).all()
+    assert after.isfinite().all()
+
+
+def test_a_number_that_rarely_differs_is_no_outlier_of_the_first_batch() -> None:
+    standard = Standard(3).train()
+    bits = torch.zeros(400, 3)
+    bits[::50, 1] = 1.0
+    bits[::100, 2] = -20.0
+    standard(bits)
+    deviation = bits.std(0, correction=0)
+    wanted = ((bits - bits.mean(0)) / deviation.clamp(min=1e-4)).clamp(-10, 10)
+    torch.testing.assert_close(standard.eval()(bits), wanted)
+
+
 def test_a_unit_that_changes_is_followed_within_batches() -> None:
     standard = Standard(3).train()
     standard(rows(1))

@@ -18,6 +18,9 @@ _MOST = 10.0
 # Deviations from the mean beyond which a number is an outlier: it counts as if it were
 # there, so that one outlier hides nothing, and a new unit is followed within batches.
 _OUTLIER = 100.0
+# The share of the first rows by whose distances from their median outliers are told:
+# deviations of so few rows would be those of an outlier itself.
+_NEAREST = 0.9
 _EPSILON = 1e-8
 
 
@@ -51,7 +54,7 @@ class Standard(RunningSums):
 
     The statistics are over the rows of the batches that the network was trained on. Of
     more than ``WINDOW_ROWS`` the older ones count less. Before the first rows, vectors
-    are only clipped.
+    are only clipped. An outlier of any batch counts as if it were nearer.
 
     Source: Engstrom et al. 2020, "Implementation Matters in Deep Policy Gradients"
     (arXiv:2005.12729), section 3, about PPO's code for MuJoCo. Differs from the source:
@@ -70,6 +73,7 @@ class Standard(RunningSums):
             self.register_buffer(name, torch.zeros(num_inputs, dtype=torch.float64))
         self.register_buffer("num_rows", torch.zeros(1))
         self._kept: _Kept | None = None
+        self._has_rows = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state for a copy: everything except the cached units.
@@ -130,11 +134,24 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def _observe(self, rows: Tensor) -> None:
-        units = self._units()
-        # The first rows have no outliers.
-        reach = units.deviation * torch.where(self.num_rows > 0, _OUTLIER, torch.inf)
+        # Once known, it is not asked again: reading a number waits for a GPU.
+        self._has_rows = self._has_rows or self.num_rows.item() > 0
+        units = self._units() if self._has_rows else _first_units(rows)
+        reach = _OUTLIER * units.deviation
         wide = rows.clamp(units.mean - reach, units.mean + reach).double()
         self.forget()
         self.num_rows += len(rows)
         self.total += wide.sum(0)
         self.squares += wide.square().sum(0)
+
+
+def _first_units(rows: Tensor) -> _Units:
+    """Returns units of the first rows that a tenth of them, outliers, cannot change.
+
+    A number that hardly ever differs from its median is in units of 1, as before any
+    rows.
+    """
+    middle = rows.median(0).values
+    num_nearest = max(1, int(_NEAREST * len(rows)))
+    near = (rows - middle).abs().kthvalue(num_nearest, 0).values
+    return _Units(middle, torch.where(near > 0, near, 1.0))
