@@ -19,12 +19,43 @@ ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 
 
 def phases(output: str) -> list[str]:
-    lines = output.splitlines()
-    return [
+    told = [
         line.removeprefix("starting: ")
-        for line in lines
+        for line in output.splitlines()
         if line.startswith("starting: ")
     ]
+    return told[told[0] == "checking the config" :]  # which a slow machine is told of
+
+
+BEFORE_IMPORTS = """
+import sys, threading
+from tengen import cli
+from tengen.observe import view
+from tengen.recipes import run
+said = threading.Event()
+starting = view._PlainView.starting
+def tell(self, what):
+    starting(self, f"{what}; imported: {[*{'torch', 'openvino'} & {*sys.modules}]}")
+    said.set()
+view._PlainView.starting = tell
+run._PATIENCE_S = 0.0
+run.check_writable = lambda path: said.wait(60)
+sys.exit(cli.main(["train", "connect4", "--set", "foo=1"]))
+"""
+
+
+def test_a_game_is_said_to_start_before_torch_or_openvino_is_imported(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", BEFORE_IMPORTS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "starting: checking the config; imported: []\n"
+    assert "foo" in done.stderr
+    assert done.returncode == 2
 
 
 def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:

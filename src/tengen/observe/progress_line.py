@@ -14,7 +14,7 @@ from typing import IO
 __all__ = ["ProgressLine", "silenced", "wiped"]
 
 # A command that is done sooner shows no progress.
-_PATIENCE_S = 1.0
+_PATIENCE_S = 0.5
 _DRAW_S = 0.5
 _LOG_S = 30.0
 
@@ -23,7 +23,7 @@ _open: set[ProgressLine] = set()
 
 
 class ProgressLine:
-    """Shows what a command does, from a second after its start until closed.
+    """Shows what a command does, from half a second after its start until closed.
 
     On a terminal one line is drawn in place, and nothing stays of it. Elsewhere there
     is a line every half minute, so that a log shows that something goes on. A thread

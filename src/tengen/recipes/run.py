@@ -87,7 +87,7 @@ __all__ = ["train_task"]
 
 _INTERRUPTED = 130
 # A command that is refused says nothing else, as long as that is known at once.
-_PATIENCE_S = 0.5
+_PATIENCE_S = 0.25
 # The live view has hidden it.
 _SHOW_CURSOR = b"\033[?25h\n"
 
@@ -158,12 +158,13 @@ def train_task(
         num_threads = usable_threads(threads)
         path = Path(out) if out is not None else Path("runs") / task.replace(":", "_")
         allow(task)
-        # Its spaces are asked for.
-        making = Timer(_PATIENCE_S, view.starting, ["making the environment"])
-        making.daemon = True
-        locks.callback(making.cancel)
-        if not is_game(task):
-            making.start()
+        # An environment's spaces are asked for.
+        what = "checking the config" if is_game(task) else "making the environment"
+        checking = Timer(_PATIENCE_S, view.starting, [what])
+        checking.daemon = True
+        locks.callback(checking.cancel)
+        if not (only_makes and is_game(task)):
+            checking.start()
         run = RunDirectory(path)
         check_writable(run.path)
         check_no_mirror(run)
@@ -226,7 +227,7 @@ def train_task(
         sizes = [f"agent.actor.{name}" for name in config.agent.generation_sizes()]
         is_set = sets(settings, *sizes, "store.min_rows")
         generation = may_fit(run, config, is_set=is_set)
-        making.cancel()
+        checking.cancel()
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))
         if book is not None:

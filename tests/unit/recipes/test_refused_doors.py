@@ -30,6 +30,7 @@ def refused(
 ) -> Refused:
     """Runs a command that is refused; returns its line."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 1e6)
 
     def run(*words: str) -> str:
         assert cli.main(["train", *words, "--launch", "local"]) == 2
