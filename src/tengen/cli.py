@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import importlib
 import io
 import json
@@ -222,6 +223,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
     _prepare_streams()
     try:
+        # If C code crashes, as an environment's may, stderr shows the Python line that
+        # called it.
+        with contextlib.suppress(OSError, ValueError):
+            if not faulthandler.is_enabled():
+                faulthandler.enable()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = _run(list(sys.argv[1:] if argv is None else argv))

@@ -46,6 +46,9 @@ class Deadline:
     Args:
         timeout_s: Seconds that a call may take, above 0.
         what: What runs, for the line with which the process ends.
+
+    Attributes:
+        timeout_s: As given; it may be changed between two calls.
     """
 
     def __init__(self, timeout_s: float, what: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from warnings import warn
 
 from tengen.envs.env import Env, EnvSpec
 from tengen.envs.filmed import FilmedEnv
@@ -29,7 +30,7 @@ from tengen.envs.suites import (
 )
 from tengen.envs.suites.packaged import PackagedSuite
 from tengen.envs.timely import TimelyEnv
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
 
 __all__ = [
@@ -46,8 +47,9 @@ __all__ = [
     "with_protocol",
 ]
 
-# Seconds to make an environment, and to close it; no run's step_timeout_s is known yet.
-_SPEC_TIMEOUT_S = 300.0
+# Seconds to make an environment, as no run's step_timeout_s is known yet, and to close
+# it: each process of a run waits so long for one that hangs there, and then goes on.
+_SPEC_TIMEOUT_S, _CLOSE_TIMEOUT_S = 300.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,8 @@ def env_spec(name: str) -> EnvSpec:
 
     Raises:
         UsageError: As ``make``.
-        RunError: The environment hangs when it is made or closed.
+        RunError: The environment hangs when it is made. One that hangs or raises when
+            it is closed is warned of, since its spec is known by then.
     """
     if not is_program(name):
         return _spec(name, None)
@@ -285,8 +288,10 @@ def env_spec(name: str) -> EnvSpec:
 @cache
 def _spec(name: str, program: object) -> EnvSpec:
     # The program is a part of the cache's key, since a module's class may be replaced.
-    env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name)
+    env = TimelyEnv(lambda: make(name, 1, 0), _SPEC_TIMEOUT_S, name, _CLOSE_TIMEOUT_S)
+    spec = env.spec
     try:
-        return env.spec
-    finally:
         env.close()
+    except RunError as error:
+        warn(str(error), TengenWarning, stacklevel=3)
+    return spec

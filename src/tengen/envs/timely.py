@@ -30,14 +30,22 @@ class TimelyEnv:
         make: Returns the environment.
         timeout_s: Seconds that a call may take, above 0.
         name: The task, for messages.
+        close_timeout_s: Seconds that ``close`` may take, above 0; None for as many.
 
     Raises:
         UsageError: As ``make``.
         RunError: ``make`` hangs.
     """
 
-    def __init__(self, make: Callable[[], Env], timeout_s: float, name: str) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Env],
+        timeout_s: float,
+        name: str,
+        close_timeout_s: float | None = None,
+    ) -> None:
         self._name = name
+        self._close_timeout_s = close_timeout_s or timeout_s
         self._deadline = Deadline(timeout_s, f"environment ({name})")
         self._deadline.__enter__()
         self._is_over = False
@@ -89,6 +97,7 @@ class TimelyEnv:
         """
         if self._is_over:
             return
+        self._deadline.timeout_s = self._close_timeout_s
         try:
             self._call(self._env.close, "in close")
         finally:

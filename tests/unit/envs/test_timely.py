@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tengen import envs
 from tengen.envs import registry
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import allow
 from tests import environments as own
 
@@ -151,10 +152,55 @@ def test_handlers_of_the_same_signal_stay_and_get_theirs() -> None:
         signal.signal(signal.SIGURG, before)
 
 
-@pytest.mark.parametrize("name", ["HangingWhenMade", "HangingInClose"])
-def test_what_is_asked_for_its_spaces_may_hang(monkeypatch, name: str) -> None:
+def test_what_is_asked_for_its_spaces_may_hang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(registry, "_SPEC_TIMEOUT_S", 0.2)
-    allow(f"tests.environments:{name}")
-    with pytest.raises(RunError, match=f"environments:{name}.* hangs "):
-        envs.env_spec(f"tests.environments:{name}")
+    allow("tests.environments:HangingWhenMade")
+    with pytest.raises(RunError, match=r"environments:HangingWhenMade.* hangs "):
+        envs.env_spec("tests.environments:HangingWhenMade")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("HangingInClose", "hangs in close"),
+        ("RaisingInClose", r"close\(\) raised OSError: the port"),
+    ],
+)
+def test_what_is_asked_for_its_spaces_may_fail_in_close(
+    monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(registry, "_CLOSE_TIMEOUT_S", 0.2)
+    task = f"tests.environments:{name}"
+    allow(task)
+    with pytest.warns(TengenWarning, match=words) as warned:
+        assert envs.env_spec(task).actions.is_discrete
+    assert len(warned) == 1
+    assert "\n" not in str(warned[0].message)
+    envs.env_spec(task)  # is not made again
+
+
+def test_a_crash_in_close_is_told_with_its_line(tmp_path: Path) -> None:
+    pytest.importorskip("gymnasium")
+    (tmp_path / "my_envs.py").write_text(
+        """
+import ctypes
+from tests.environments import Plain
+
+class Crashing(Plain):
+    def close(self):
+        ctypes.string_at(0)
+"""
+    )
+    words = ["train", "my_envs:Crashing", "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tengen", *words],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGSEGV
+    assert f'File "{tmp_path}/my_envs.py", line 7 in close' in done.stderr
