@@ -7,7 +7,7 @@ import pytest
 
 from tengen import _core, games
 from tengen.errors import UsageError
-from tengen.games.sgf import read_sgf, write_sgf
+from tengen.games.sgf import read_sgf, replay, write_sgf
 
 FORMS = {
     "KGS": (
@@ -64,6 +64,10 @@ FORMS = {
         "(;FF[4]GM[1]SZ[9]HA[0]KM[0.5]PB[b]PW[w]RU[koSIMPLEscoreAREAtaxNONEsui0]"
         "RE[W+R]C[startTurnIdx=0];B[ee]C[0.5 0.5 0.0 0.1];W[cc];B[gg])"
     ),
+    "LizzieYzy": (
+        "(;GM[1]FF[4]SZ[9]KM[0.5]PB[b]PW[w]CA[UTF-8]AP[Lizzie: Yzy2.5.3];"
+        "B[ee]LZ[KataGo 50.0 1]LZ2[KataGo 50.0 1 0.1];W[cc];B[gg])"
+    ),
     "Leela Zero": (
         "(;GM[1]FF[4]RU[Chinese]DT[2020-01-01]SZ[9]KM[0.5]PB[b]PW[w]\n"
         ";B[ee];W[cc];B[gg]\n\n)"
@@ -118,6 +122,14 @@ def test_what_programs_write(program):
         ("(;SZ[9]PL[?];B[cc])", (20,)),
         ("(;SZ[9];B[cc];PL[B];W[dd])", (20, 30)),
         ("(;SZ[9];B[cc];PL[W])", (20,)),
+        ("(;SZ[9];B[cc];W[dd]PL[W];PL[B])", (20, 30)),
+        ("(;SZ[9];B[];W[];PL[W])", (81, 81)),
+        # The size in the node before the moves, or once more.
+        ("(;C[x];GM[1]SZ[9];B[cc])", (20,)),
+        ("(;SZ[9]SZ[9:9][]GM[];GM[1]SZ[];B[cc];SZ[+9]GM[+1])", (20,)),
+        ("(;;SZ[19];B[cc];GM[Go])", (40,)),
+        # Names of programs' own.
+        ("(;_1[x]SZ[9]X1[foo]_X[foo];B[cc]B1[dd])", (20,)),
         # Several games, with or without text between.
         ("(;SZ[9];B[cc])(;SZ[9];B[dd])", (20,)),
         ("(;SZ[9];B[cc])\n\n(;GM[2])", (20,)),
@@ -135,10 +147,73 @@ def test_what_leaves_the_position_as_it_is_refuses_no_file(text, moves):
     assert read_sgf(write_sgf(record)) == record
 
 
+@pytest.mark.parametrize(
+    ("end", "moves"),
+    [
+        ("", (20, 30)),
+        ("\n\0\0", (20, 30)),
+        (";", (20, 30)),
+        ("(", (20, 30)),
+        ("(;B[ee]", (20, 30, 40)),
+        ("(;B[ee]\n)", (20, 30, 40)),
+    ],
+)
+def test_a_text_that_ends_before_its_game_is_read_up_to_there(end, moves):
+    record = read_sgf(f"(;SZ[9];B[cc];W[dd]{end}".encode())
+    assert record.moves == moves
+    assert record.notes == ("the text ends before the game",)
+    assert read_sgf(write_sgf(record)) == record
+
+
+@pytest.mark.parametrize(
+    "end", ["B", "B[", "B[e", "C[x\\", "LB[aa:1][b", "_X1", "Black["]
+)
+def test_a_value_in_which_a_text_ends_is_dropped(end):
+    ends = (end, f"{end})\n") if "[" in end else (end,)
+    for last in (f"{node}{end}" for node in (";", "(;") for end in ends):
+        record = read_sgf(f"(;SZ[9];B[cc];W[dd]{last}")
+        assert record.moves == (20, 30)
+        name = end.partition("[")[0]
+        note = f"the text ends before the game; its last value, of {name}, is dropped"
+        assert record.notes == (note,)
+
+
+def test_a_variation_in_which_a_text_ends_leaves_the_main_line_whole():
+    record = read_sgf("(;SZ[9];B[cc](;W[dd])(;AB[a", main_line=True)
+    assert record.moves == (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("moves", "actions"),
+    [
+        ("B[cc];PL[B]", (20, 81)),
+        ("B[cc]C[x];W[dd];PL[White]", (20, 30, 81)),
+        ("B[cc];PL[B];PL[W]", (20,)),
+        # A pass that did not end that side's turn.
+        ("B[cc]C[x];W[]C[y];PL[W]", (20,)),
+        ("B[]C[x];PL[B]", ()),
+    ],
+)
+def test_a_side_that_is_to_move_though_it_moved_last_was_passed_to(moves, actions):
+    record = read_sgf(f"(;SZ[9];{moves})")
+    assert record.moves == actions
+    assert record.notes == ()
+    assert read_sgf(write_sgf(record)) == record
+    state, _ = replay(record)
+    assert state.to_play == len(actions) % 2
+
+
 def test_what_is_passed_over_is_noted():
     def notes(text):
         return read_sgf(text).notes
 
+    several = "has several values; the first"
+    assert notes("(;SZ[9]KM[6.5]KM[7.5])") == (f"KM {several}, 6.5, is taken",)
+    assert notes("(;SZ[9]RU[NZ]RU[Chinese])") == (f"RU {several}, NZ, is taken",)
+    assert notes("(;SZ[9]PL[W][B])") == (f"PL {several}, W, is taken",)
+    assert notes("(;SZ[9]PL[1])") == ("PL (1) is neither B nor W",)
+    assert notes("(;SZ[9];B[aa];PL[1])") == ("PL (1) is neither B nor W",)
+    assert notes("(;SZ[9]KM[]KM[6.5][6.5]HA[+2][]RU[]PL[1];W[aa])") == ()
     assert notes("(;SZ[9])(;SZ[9])") == ("more games follow; this is the first",)
     assert notes("(;SZ[9]HA[3]AB[aa])") == (
         "HA (3) is not the number of AB's stones, 1",
@@ -156,7 +231,9 @@ def test_stones_before_the_first_move_are_those_of_the_last_word():
 
 
 def test_properties_that_stand_twice_keep_what_they_say():
-    record = read_sgf("(;SZ[9]PB[]PB[y]C[a]C[b];B[cc]C[x]C[y])")
+    record = read_sgf("(;SZ[9]PB[]PB[y]C[a]C[b]KM[]KM[5.5][6.5];B[cc]C[x]C[y])")
+    assert record.black == "y"
+    assert record.game == "go/9/komi=5.5"
     assert record.comment == "a\nb"
     assert record.comments == ("x\ny",)
 

@@ -63,7 +63,7 @@ _MIN_HANGUL = 6
 _GAP = r"[\s\0]*+"
 _AFTER = (
     rf"{_GAP}(?:$|\){_GAP}[()]|\)[^\]]{{0,2000}}\Z|\({_GAP};|;{_GAP}(?:[();]|$)"
-    rf"|;?{_GAP}[A-Za-z]{{1,30}}{_GAP}\[|\[[a-z]{{2}}:)"
+    rf"|;?{_GAP}[A-Za-z_][A-Za-z0-9_]{{0,29}}{_GAP}\[|\[[a-z]{{2}}:)"
 )
 # Second bytes of characters: a bracket that closes nothing, a backslash before one that
 # closes a value.
@@ -110,7 +110,8 @@ def parse_bytes(text: bytes) -> Tree:
 def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
     """Returns the reading that has the most properties, of equal ones the first.
 
-    One that takes a bracket for a letter, or a letter for a bracket, loses some.
+    One that takes a bracket for a letter, or a letter for a bracket, loses some. One
+    that ends before the game does is taken if there is no whole one.
 
     Raises:
         UsageError: As ``parse_tree`` of the first, where all are broken.
@@ -124,8 +125,12 @@ def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
             errors.append(error)
     if not trees:
         raise errors[0]
-    name = max(trees, key=lambda name: sum(map(len, trees[name].nodes)))
-    return name, trees[name]
+    best = max(trees, key=lambda name: _rank(trees[name]))
+    return best, trees[best]
+
+
+def _rank(tree: Tree) -> tuple[bool, int]:
+    return not tree.is_cut, sum(map(len, tree.nodes))
 
 
 def _check_swallowed(tree: Tree) -> None:

@@ -18,8 +18,8 @@ from tengen.games.sgf.record import GoRecord, replay
 from tengen.games.sgf.stones import check_later_stones, read_move, start_stones
 from tengen.games.sgf.tree import (
     Node,
+    Tree,
     has_move,
-    one_value,
     parse_tree,
     plain_text,
     refuse,
@@ -67,21 +67,21 @@ def read_sgf(
     if tree.has_variations and not main_line:
         rule = "must be one line of play; ask for the main line"
         raise refuse("text", "variations", rule)
-    notes = ["more games follow; this is the first"] if tree.is_collection else []
+    notes = _notes(tree)
     num_start, num_read = _parts(tree.nodes, num_moves)
     root = _with_game_info(tree.nodes, num_start)
     nodes = tree.nodes[:num_read]
-    rules = GoRules(*_board(root))
+    rules = GoRules(*_board(root, tree.nodes))
     said_rules = _set_rules(root, rules, notes)
     black, white = start_stones(tree.nodes[:num_start], rules)
     opens = next((name for node in tree.nodes for name in "BW" if name in node), None)
-    _check_turn(nodes[num_start:], opens)
     handicap = _handicap(root, notes)
     if not black and opens != "B" and handicap > 1:
-        black = _fixed_stones(rules, handicap)
+        black = _fixed_stones(rules, root, handicap)
     elif handicap > 1 and black and handicap != len(black):
         notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
-    first = _first_player(root, opens, black, white)
+    to_play = _to_play(nodes, notes)
+    first = _first_player(to_play, opens, black, white)
     if black and not white and first == 1 and _is_standard(rules, black):
         rules.handicap, black = len(black), []
     start = GoRecord(
@@ -92,10 +92,11 @@ def read_sgf(
     )
     check_later_stones(nodes, num_start, start, rules)
     moves, colours, comments = _moves(nodes, rules)
-    moves, said = _with_passes(moves, colours, comments, first, rules)
+    turns = GoTurns(first, rules.height * rules.width)
+    actions, said = _with_passes(turns, moves, colours, comments, to_play)
     record = dataclasses.replace(
         start,
-        moves=tuple(moves),
+        moves=tuple(actions),
         result=_line(root, "RE"),
         black=_line(root, "PB"),
         white=_line(root, "PW"),
@@ -145,9 +146,22 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
     return num_start, places[num_moves - 1] if num_moves > 0 else 0
 
 
-def _line(node: Node, name: str) -> str:
-    """Returns the first value of a text."""
-    return plain_text(node.get(name, [""])[0], keep_lines=False).strip(" ")
+def _notes(tree: Tree) -> list[str]:
+    """Returns what is to be said of the whole text."""
+    notes = ["more games follow; this is the first"] if tree.is_collection else []
+    if tree.is_cut:
+        dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
+        notes.append("the text ends before the game" + dropped * bool(tree.unfinished))
+    return notes
+
+
+def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
+    """Returns the first value of a text that says something; notes if others differ."""
+    values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
+    said = list(dict.fromkeys(filter(None, values)))
+    if notes is not None and len(said) > 1:
+        notes.append(f"{name} has several values; the first, {said[0][:40]}, is taken")
+    return said[0] if said else ""
 
 
 def _comment(node: Node) -> str:
@@ -155,22 +169,39 @@ def _comment(node: Node) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _board(root: Node) -> tuple[int, int]:
-    """Returns height and width."""
-    game = (one_value(root, "GM") or "1").strip()
-    if re.fullmatch("0{0,5}1", game) is None:
-        raise refuse("GM", game, "must be 1, Go; only Go is read")
-    size = (one_value(root, "SZ") or "").strip() or "19"
-    match = re.fullmatch(r"([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", size)
+def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
+    """Returns height and width.
+
+    Args:
+        root: The root with what the nodes before the first move say.
+        nodes: All nodes, which must not say otherwise.
+    """
+    sizes = {}
+    for node in (root, *nodes):
+        for game in filter(None, map(str.strip, node.get("GM", ()))):
+            if re.fullmatch(r"\+?0{0,5}1|go", game, re.IGNORECASE) is None:
+                raise refuse("GM", game, "must be 1, Go; only Go is read")
+        for size in filter(None, map(str.strip, node.get("SZ", ()))):
+            sizes[_size(size)] = size
+            if len(sizes) > 1:
+                raise refuse("SZ", size, "must be one size; keep one")
+        if node is root:
+            sizes = sizes or {(19, 19): "19"}
+    return next(iter(sizes))
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Returns height and width of a text."""
+    match = re.fullmatch(r"\+?([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", text)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
-        raise refuse("SZ", size, f"must be 2 to {_MAX_SIZE}; no other board is played")
+        raise refuse("SZ", text, f"must be 2 to {_MAX_SIZE}; no other board is played")
     return height, width
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
     """Sets what the root says but for the handicap; returns whether of ko, too."""
-    if text := (one_value(root, "KM") or "").strip():
+    if text := _line(root, "KM", notes):
         is_fox = "foxwq" in _line(root, "AP").lower()
         komi = _komi(text, is_fox, rules.height * rules.width)
         if komi is None:
@@ -180,7 +211,7 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
     plies = _line(root, "PLIES")
     if re.fullmatch("0*[1-9][0-9]{0,5}", plies):
         rules.max_plies = int(plies)
-    said = read_go_rules(_line(root, "RU"))
+    said = read_go_rules(_line(root, "RU", notes))
     if said is not None:
         rules.ko, rules.may_suicide = said
     return said is not None
@@ -222,16 +253,18 @@ def _komi(text: str, is_fox: bool, area: int) -> float | None:
 
 def _handicap(root: Node, notes: list[str]) -> int:
     """Returns what ``HA`` counts, 0 where it counts nothing."""
-    text = _line(root, "HA")
-    if match := re.match("[0-9]{1,3}(?![0-9])", text):
-        return int(match[0])
+    text = _line(root, "HA", notes)
+    if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
+        return int(match[1])
     if text:
         notes.append(f"HA ({text[:40]}) is no number")
     return 0
 
 
-def _fixed_stones(rules: GoRules, handicap: int) -> list[int]:
+def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
     """Returns the stones that nobody wrote, for White moves first."""
+    if len({value.strip() for value in root["HA"]} - {""}) > 1:
+        raise refuse("HA", "several values", "must have one value; keep one")
     try:
         return sorted(handicap_points(rules.height, rules.width, handicap))
     except CoreError as error:
@@ -248,39 +281,37 @@ def _is_standard(rules: GoRules, black: list[int]) -> bool:
 
 
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:
-    """Returns the root with what a later node may say of the whole game.
-
-    What changes the board or the game there is refused.
-    """
+    """Returns the root with what a later node may say of the whole game."""
     root = dict(nodes[0])
-    for node in nodes[1:]:
-        for name in ("GM", "SZ"):
-            if name in node and set(node[name]) != set(root.get(name, ())):
-                rule = "must stand in the root alone; correct it"
-                raise refuse(name, node[name][0], rule)
-        for name in _GAME_INFO:
-            if name in node:
-                root.setdefault(name, node[name])
-    for node in nodes[:num_start]:
-        if "PL" in node:
-            root["PL"] = node["PL"]
+    said: set[str] = set()
+    for number, node in enumerate(nodes):
+        for name in _GAME_INFO if number >= num_start else ("SZ", *_GAME_INFO):
+            if name not in said and any(map(str.strip, node.get(name, ()))):
+                root[name] = node[name]
+                said.add(name)
     return root
 
 
-def _check_turn(nodes: list[Node], last: str | None) -> None:
-    """Raises UsageError where nodes leave it to another side to move than moves do.
+def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
+    """Returns whom ``PL`` names after the last move, None if nobody.
 
-    Args:
-        nodes: Those after the first move.
-        last: Who made it.
+    Beside a move it may say who makes it, or whose turn it is then.
     """
-    to_play = ""  # as the last PL says that no move follows
+    to_play: int | None = None
+    said: list[str] = []
     for node in nodes:
-        to_play = _line(node, "PL")[:1].upper() or ("" if has_move(node) else to_play)
-        last = next((name for name in "BW" if name in node), last)
-    if to_play and to_play == last:
-        rule = "must be the side whose turn it is; keep the moves before"
-        raise refuse("PL", to_play, rule)
+        if has_move(node):
+            to_play = None
+            said.clear()
+        elif "PL" in node:
+            said.clear()
+            text = _line(node, "PL", said)
+            if text.upper() in ("B", "W", "BLACK", "WHITE"):
+                to_play = "BW".index(text[0].upper())
+            elif text:
+                said.append(f"PL ({text[:40]}) is neither B nor W")
+    notes += said
+    return to_play
 
 
 def _moves(
@@ -303,28 +334,30 @@ def _moves(
 
 
 def _first_player(
-    root: Node, opens: str | None, black: list[int], white: list[int]
+    to_play: int | None, opens: str | None, black: list[int], white: list[int]
 ) -> int:
     """Returns who has the first move: whoever makes it, else whom ``PL`` names."""
     if opens is not None:
         return "BW".index(opens)
-    said = _line(root, "PL")
-    if not said:
-        return int(bool(black) and not white)
-    if said.upper() not in ("B", "W", "BLACK", "WHITE"):
-        raise refuse("PL", said, "must be B or W; correct it")
-    return "BW".index(said[0].upper())
+    return int(bool(black) and not white) if to_play is None else to_play
 
 
 def _with_passes(
+    turns: GoTurns,
     moves: list[int],
     colours: list[int],
     comments: list[list[str]],
-    first: int,
-    rules: GoRules,
+    to_play: int | None,
 ) -> tuple[list[int], list[str]]:
-    """Returns actions and comments, with the passes that nobody wrote."""
-    turns = GoTurns(first, rules.height * rules.width)
+    """Returns actions and comments, with the passes that nobody wrote.
+
+    Args:
+        turns: Without moves.
+        moves: Actions as they are written.
+        colours: Who makes them.
+        comments: What is said of each.
+        to_play: Whose turn it is then, if that is said.
+    """
     said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
@@ -336,4 +369,11 @@ def _with_passes(
         del said[place:]
         said += [[] for _ in range(place - len(said))]
         said.append(last)
+    if to_play is not None and turns.num_passes < 2:
+        turns = turns.turned(to_play)
+        if len(turns.actions) < len(said):
+            last = said.pop()
+            if said:
+                said[-1] += last
+        said += [[] for _ in range(len(turns.actions) - len(said))]
     return turns.actions, ["\n".join(filter(None, texts)) for texts in said]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tengen._core import CoreError, GoRules
 from tengen.games.sgf.record import GoRecord, replay, stones_on
-from tengen.games.sgf.tree import Node, has_move, one_value, refuse
+from tengen.games.sgf.tree import Node, has_move, refuse
 
 __all__ = ["check_later_stones", "read_move", "start_stones"]
 
@@ -29,10 +29,15 @@ def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
         points = f"{node['B'][0]} and {node['W'][0]}"
         raise refuse("B and W", points, "must stand in nodes of their own; correct")
     name = "B" if "B" in node else "W"
-    text = (one_value(node, name) or "").strip()
+    actions = {_action(text.strip(), rules, name) for text in node[name]}
+    if len(actions) > 1:
+        raise refuse(name, "several values", "must have one value; keep one")
+    return "BW".index(name), actions.pop()
+
+
+def _action(text: str, rules: GoRules, name: str) -> int:
     is_pass = text.lower() in _PASSES
-    action = rules.height * rules.width if is_pass else _point(text, rules, name)
-    return "BW".index(name), action
+    return rules.height * rules.width if is_pass else _point(text, rules, name)
 
 
 def _point(text: str, rules: GoRules, name: str) -> int:

@@ -1,7 +1,8 @@
 """The syntax of SGF: a text becomes the nodes of its main line.
 
 Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
-Small letters in a property's name, which older files have, are passed over.
+Small letters in a property's name, which older files have, are passed over. Names of
+programs' own have digits and underscores.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ __all__ = [
     "Node",
     "Tree",
     "has_move",
-    "one_value",
     "parse_tree",
     "plain_text",
     "refuse",
@@ -27,12 +27,19 @@ MAX_CHARACTERS = 1 << 20
 
 _MAX_DEPTH = 1000
 _WHOLE = 'must be a whole game, "(;...)"; check the file'
-# No "(;-)" of a letter: what may come next in a node, or nothing.
-_BEGINNING = re.compile(r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|$)")
+# No "(;-)" or "(;_;)" of a letter: what may come next in a node, or nothing.
+_BEGINNING = re.compile(
+    r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
+)
 _SPACE = re.compile(r"[\s\0]*")
-_NAME = re.compile(r"[A-Za-z]+")
+_LOWER = re.compile("[a-z]+")
+_NAME = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
+# Without the last of these the position is not known, but for a move.
+_POSITION = frozenset(("GM", "SZ", "HA", "PL", "AB", "AW", "AE"))
+# What only the root of a game has.
+_ROOT = frozenset(("FF", "GM", "SZ"))
 
 Node = dict[str, list[str]]
 """Property names and their values, escapes still in them. A property that stands
@@ -49,6 +56,10 @@ class Tree:
     """Whether that game has any."""
     is_collection: bool
     """Whether another game follows."""
+    is_cut: bool
+    """Whether the text ends before the game does."""
+    unfinished: str
+    """The property in which the text ends, whose last value is dropped; else empty."""
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
@@ -61,20 +72,6 @@ def refuse(name: str, value: object, rule: str) -> UsageError:
 def has_move(node: Node) -> bool:
     """Returns whether a node has a move or a pass."""
     return "B" in node or "W" in node
-
-
-def one_value(node: Node, name: str) -> str | None:
-    """Returns the value of a property that has one, None where it is absent.
-
-    Raises:
-        UsageError: The property has several different values.
-    """
-    values = node.get(name)
-    if values is None:
-        return None
-    if len({value.strip() for value in values}) > 1:
-        raise refuse(name, "several values", "must have one value; keep one")
-    return values[0]
 
 
 @dataclass
@@ -90,7 +87,8 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
     """Reads the first game of a text.
 
     The main line is the first child wherever there are several. Text around the game,
-    as that of a letter, is passed over.
+    as that of a letter, is passed over. A text may end before its game, as that of a
+    program that crashed: the last value is dropped if it is not whole.
 
     Args:
         text: What is read.
@@ -98,14 +96,15 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
 
     Raises:
         UsageError: The text has no game tree, or a broken one, or one too deep, or it
-            is too long.
+            is too long, or ends where that leaves the position open.
     """
     if len(text) > most:
         rule = f"must be at most {most} characters; keep games apart"
         raise refuse("text", f"{len(text)} characters", rule)
     nodes: list[Node] = []
     levels: list[_Level] = []
-    has_variations = False
+    has_variations = is_cut = False
+    unfinished = ""
     begun = _BEGINNING.search(text)
     if begun is None:
         raise refuse("text", text or "nothing", _WHOLE)
@@ -128,15 +127,23 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
             levels.pop()
             place = _skip(text, place + 1)
         elif sign == ";" and levels and not levels[-1].has_child:
-            node, place = _parse_node(text, _skip(text, place + 1))
+            node, place, last = _parse_node(text, _skip(text, place + 1))
             levels[-1].num_nodes += 1
             if levels[-1].is_main:
+                if last and (not nodes or _LOWER.sub("", last[0]) in _POSITION):
+                    raise _unexpected(text, last.end(), f"a whole value of {last[0]}")
                 nodes.append(node)
+            unfinished = last[0] if last else ""
         elif not sign:
-            raise refuse("text", "the end", _WHOLE)
+            # With another root in it, it may be two games.
+            if not any(nodes) or any(node.keys() & _ROOT for node in nodes[1:]):
+                raise refuse("text", "the end", _WHOLE)
+            is_cut = True
+            break
         else:
             raise _unexpected(text, place, "( or ; or )")
-    return Tree(nodes, has_variations, _BEGINNING.search(text, place) is not None)
+    is_collection = _BEGINNING.search(text, place) is not None
+    return Tree(nodes, has_variations, is_collection, is_cut, unfinished)
 
 
 def plain_text(value: str, *, keep_lines: bool) -> str:
@@ -151,20 +158,26 @@ def plain_text(value: str, *, keep_lines: bool) -> str:
     return re.sub(r"[\t\v\f]" if keep_lines else r"[\n\t\v\f]", " ", value)
 
 
-def _parse_node(text: str, place: int) -> tuple[Node, int]:
-    """Returns the node whose first property may begin at ``place``, and its end."""
+def _parse_node(text: str, place: int) -> tuple[Node, int, re.Match[str] | None]:
+    """Returns the node whose first property may begin at ``place``, and its end.
+
+    Also the name of the property in which the text ends, if it ends in one.
+    """
     node: Node = {}
     while match := _NAME.match(text, place):
-        name = re.sub("[a-z]", "", match[0])
+        name = _LOWER.sub("", match[0])
         values = []
         place = _skip(text, match.end())
         while value := _VALUE.match(text, place):
             values.append(value[1])
             place = _skip(text, value.end())
+        if values:
+            node.setdefault(name, []).extend(values)
+        if text.startswith("[", place) or (not values and place == len(text)):
+            return node, len(text), match
         if not values:
             raise _unexpected(text, place, f"[, a value of {match[0]}")
-        node.setdefault(name, []).extend(values)
-    return node, place
+    return node, place, None
 
 
 def _skip(text: str, place: int) -> int:

@@ -231,7 +231,7 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     try:
         path, num_moves = _file_and_moves(command)
         with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES)
+            text = file.read(_MAX_FILE_BYTES + 1)  # one too many is refused
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None

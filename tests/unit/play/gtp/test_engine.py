@@ -335,6 +335,14 @@ def test_what_was_passed_over_in_a_file_is_said(ask, tmp_path, capfd):
     ]
 
 
+def test_a_file_that_is_too_long_is_not_one_whose_end_is_missing(ask, tmp_path):
+    file = tmp_path / "long.sgf"
+    text = "\ufeff(;SZ[5];B[aa]C[" + "x" * (1 << 20) + "])"
+    file.write_bytes(text.encode("utf-32-le"))
+    refused = "? cannot load file: SGF text (4194305 bytes) must be at most"
+    assert ask(f"loadsgf {file}")[0].startswith(refused)
+
+
 @pytest.mark.parametrize("komi", ["-0", "-0.0", "0", "-0e5"])
 def test_komi_has_no_minus_zero(ask, komi):
     answers = ask(f"komi {komi}", "get_komi", "printsgf", "showboard")
