@@ -148,6 +148,68 @@ def test_half_a_character_hides_no_move_stone_or_size(text):
     assert len(record.moves) + len(record.black_stones) == 2 + (b"AB" in text)
 
 
+@pytest.mark.parametrize("ca", ["", "CA[ISO-8859-1]", "CA[UTF-8]"])
+@pytest.mark.parametrize(
+    "text", ["F\u00fcr B[dd", "\u00e9 AB[cc", "\u00fcB[dd", "\u00df KM[6"]
+)
+def test_a_move_in_a_text_without_a_bracket_that_may_be_lost_is_a_text(text, ca):
+    for charset in ("cp1252", "utf-8"):
+        record = read_sgf(f"(;{ca}SZ[9];B[ee]C[{text}];W[cc])".encode(charset))
+        assert record.moves == (40, 20)
+        assert record.comments == (text, "")
+
+
+@pytest.mark.parametrize(
+    "ca",
+    [
+        *("gb2312", "GBK", "Big5", "Shift_JIS", "EUC-KR", "EUC-JP", "ISO-2022-JP"),
+        *("ISO-8859-1", "windows-1252", "windows-1251", "KOI8-R"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("\u53e4\u529b", "\u67ef", "\uc774\ucc3d\ud638", "\u3042", "\U0001f600"),
+        *("\u041e\u043b\u044f", "Andr\u00e9s", "M\u00fcller", "\u00d6z"),
+    ],
+)
+def test_what_is_utf_8_is_read_so_whatever_it_names(name, ca):
+    text = f"(;GM[1]CA[{ca}]SZ[9]PB[{name}];B[ee])".encode()
+    for data in (text, text[:-1], text[:-1] + b"C[\xe5\x8f"):
+        record = read_sgf(data)
+        assert record.moves == (40,)
+        assert record.black == name
+
+
+@pytest.mark.parametrize(
+    ("ca", "name"),
+    [
+        ("gb2312", "\u4e00"),
+        ("GBK", "\u53e4\u529b"),
+        ("EUC-KR", "\uc774"),
+        ("EUC-JP", "\u6751"),
+        ("Shift_JIS", "\uff83\uff71"),
+        ("Big5", "\u529f"),
+    ],
+)
+def test_a_short_name_that_is_utf_8_by_chance_is_in_the_charset_it_names(ca, name):
+    text = f"(;CA[{ca}]SZ[9]PB[{name}];B[ee])".encode(ca)
+    assert read_sgf(text).black == name
+
+
+def test_a_charset_that_does_not_decode_the_texts_is_passed_over():
+    names = "\u8d99\u6cbb\u52f2\u3055\u3093", "\u5c0f\u6797\u3055\u3093"
+    for ca in ("EUC-JP", "Big5", "windows-1253"):
+        text = "(;CA[{}]SZ[9]PB[{}]PW[{}];B[ee])".format(ca, *names).encode("cp932")
+        record = read_sgf(text)
+        assert (record.black, record.white) == names
+    # One text of several that is damaged is.
+    names = "\u53e4\u529b", "\u67ef\u6d01"
+    text = "(;CA[GBK]SZ[9]PB[{}]PW[{}]C[@ x];B[ee])".format(*names).encode("gbk")
+    record = read_sgf(text.replace(b"@", b"\xff\xff"))
+    assert (record.black, record.white) == names
+
+
 def test_a_backslash_of_one_character_and_an_escape_are_told_apart():
     text = FORM.format("x", "y", "\u8868\\]c", "", ca="").encode("cp932")
     record = read_sgf(text)

@@ -3,7 +3,9 @@
 In Shift-JIS, GBK and Big5 the second byte of a character may be the one that is ``]``
 or a backslash in ASCII. Files seldom name their charset, and some name one that is too
 small. So a file is read several ways, and the way that finds the most properties is the
-right one. One way needs no charset, and bears characters that were cut in half: a byte
+right one. A file that is UTF-8 and has more than ASCII is not read otherwise, whatever
+it names: other charsets look so by chance in a few short texts alone. One way needs no
+charset, and bears characters that were cut in half: a byte
 that may be either is told by what follows it. A bracket that closes a value is followed
 by another value, a property, a node or the end of a variation.
 """
@@ -57,6 +59,11 @@ _PAIRS = re.compile(r"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
 _RUN = re.compile(r"[\x80-\xff]{2}")
 _LEAD = re.compile(r"[\x80-\xff][\x80-\xff\\]")
 _HIGH = re.compile(r"[\x80-\xff]")
+# A text in EUC or Big5 that may be UTF-8 by chance, and no letter with an accent in a
+# word; in UTF-8 all these charsets' own characters have three bytes.
+_RUNS = re.compile(rb"[A-Za-z]?[\x80-\xff]+[A-Za-z]?")
+_USUAL_RUN = re.compile(rb"(?:[\xa1-\xdf][\xa1-\xfe])+")
+_MIN_THREE_BYTES = "\u0800"
 # Hangul is most of what Korean texts are made of, and part of what looks like Chinese.
 _MIN_HANGUL = 6
 # What may follow the bracket that closes a value, but for a list of texts.
@@ -71,7 +78,9 @@ _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
 _MASKED_READING = "masked"
 _SECOND_PLACE = 0xE000  # private use, so that nobody writes it
 _MASKED = re.compile("[\ue05c\ue05d]")
-# What makes the position, at the end of a text whose bracket was read as a letter.
+# A bracket that may have been read as a letter, and an escape that may be none.
+_LOST = re.compile(rb"[\x81-\xfe]\\?\]")
+# What makes the position, at the end of a text whose bracket was read so.
 _SWALLOWED = re.compile(
     r"(?:(?<![A-Za-z])[BW]|A[BEW]|GM|SZ|HA|KM|PL)[\s\0]*\[[A-Za-z0-9.:+-]{0,7}\Z"
 )
@@ -101,7 +110,7 @@ def parse_bytes(text: bytes) -> Tree:
         with contextlib.suppress(UnicodeDecodeError):
             readings[charset] = text.decode(charset)
     best, tree = _fullest(readings)
-    _check_swallowed(tree)
+    _check_swallowed(tree, best)
     if best == _MASKED_READING:
         _decode(tree, named)
     return tree
@@ -133,12 +142,17 @@ def _rank(tree: Tree) -> tuple[bool, int]:
     return not tree.is_cut, sum(map(len, tree.nodes))
 
 
-def _check_swallowed(tree: Tree) -> None:
+def _check_swallowed(tree: Tree, reading: str) -> None:
     """Raises UsageError where a text may hide what makes the position."""
     for node in tree.nodes:
         for values in node.values():
             for value in values:
-                if not value.isascii() and _SWALLOWED.search(value):
+                if value.isascii() or not _SWALLOWED.search(value):
+                    continue
+                is_masked = reading == _MASKED_READING
+                if _LOST.search(
+                    _raw(value) if is_masked else value.encode(reading, "replace")
+                ):
                     rule = "must be in the charset that CA names; save it as UTF-8"
                     raise refuse("text", value, rule)
 
@@ -190,14 +204,31 @@ def _whole(text: bytes, named: str) -> str | None:
     if max(num_zeros) > len(text) // 4:
         charset = "utf-16-be" if num_zeros[0] > num_zeros[1] else "utf-16-le"
         return text.decode(charset, errors="replace")
+    unicode = _as_utf8(text)
+    is_more = unicode is not None and not unicode.isascii()
+    if unicode is not None and is_more and not _suits(text, unicode, named):
+        return unicode
     if b"\x1b$" in text or named == "iso2022_jp":
         return text.decode("iso2022_jp_ext", errors="replace")
-    if named in ("", "utf-8"):
-        try:
-            return text.decode()
-        except UnicodeDecodeError:
-            pass
-    return None
+    return unicode if named in ("", "utf-8") else None
+
+
+def _as_utf8(text: bytes) -> str | None:
+    """Returns a text that is UTF-8 but for a character at its end that was cut."""
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(text)
+    except UnicodeDecodeError:
+        return None
+
+
+def _suits(text: bytes, unicode: str, named: str) -> bool:
+    """Returns whether what may be UTF-8 is at least as likely what a file names."""
+    return (
+        named in dict(_GUESSED)
+        and max(unicode) < _MIN_THREE_BYTES
+        and all(map(_USUAL_RUN.fullmatch, _RUNS.findall(text)))
+        and _fits([text], named, cut=True)
+    )
 
 
 def _raw(value: str) -> bytes:
@@ -211,7 +242,9 @@ def _charset(texts: list[bytes], named: str) -> str:
     for charset in (*known, "utf-8"):
         if _fits(texts, charset, cut=False):
             return charset
-    if named and (named != "utf-8" or _fits(texts, named, cut=True)):
+    is_other = named not in ("", "utf-8")
+    num_fit = sum(_fits([text], named, cut=False) for text in texts) if is_other else 0
+    if named and (_fits(texts, named, cut=True) or 2 * num_fit > len(texts)):
         return named
     everything = "\n".join(text.decode("latin-1") for text in texts)
     # A letter with an accent has none beside it, or seldom.
@@ -220,6 +253,8 @@ def _charset(texts: list[bytes], named: str) -> str:
         for charset in guessed:
             if _fits(texts, charset, cut=cut):
                 return charset
+    if is_other:
+        return named
     return "cp1252" if _fits(texts, "cp1252", cut=False) else "latin-1"
 
 
