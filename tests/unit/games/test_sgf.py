@@ -285,6 +285,7 @@ def has_liberty(cells, point):
     [
         ("", "must be a whole game"),
         ("(;", "must be a whole game"),
+        ("(;B[aa]", "must be a whole game"),
         ("(;;", "must be a whole game"),
         ("(;SZ[9];B[aa](;SZ[9];B[bb])", "must be a whole game"),
         ("(;SZ[9", "SGF line 1 ([9) must have a whole value of SZ here"),

@@ -178,6 +178,22 @@ def test_a_value_in_which_a_text_ends_is_dropped(end):
         assert record.notes == (note,)
 
 
+@pytest.mark.parametrize("program", FORMS)
+def test_a_text_that_is_cut_anywhere_has_the_first_moves_or_is_refused(program):
+    text = FORMS[program].encode().replace(b"[b]", b"[\xe5\x8f\xa4]")
+    nums_moves = set()
+    for length in range(len(text)):
+        try:
+            record = read_sgf(text[:length], main_line=True)
+        except UsageError:
+            assert text[:length].count(b"ee]") == 0
+            continue
+        assert record.game.startswith("go/9")
+        assert record.moves == (40, 20, 60)[: len(record.moves)]
+        nums_moves.add(len(record.moves))
+    assert nums_moves == {0, 1, 2, 3}
+
+
 def test_a_variation_in_which_a_text_ends_leaves_the_main_line_whole():
     record = read_sgf("(;SZ[9];B[cc](;W[dd])(;AB[a", main_line=True)
     assert record.moves == (20, 30)

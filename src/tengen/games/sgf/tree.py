@@ -135,8 +135,10 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:
-            # With another root in it, it may be two games.
-            if not any(nodes) or any(node.keys() & _ROOT for node in nodes[1:]):
+            # The size may be missing; with another root in it, it may be two games.
+            is_sized = len(nodes) > 1 or "SZ" in nodes[0]
+            has_roots = any(node.keys() & _ROOT for node in nodes[1:])
+            if not any(nodes) or not is_sized or has_roots:
                 raise refuse("text", "the end", _WHOLE)
             is_cut = True
             break
