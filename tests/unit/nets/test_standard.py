@@ -122,6 +122,42 @@ def test_a_number_that_rarely_differs_is_no_outlier_of_the_first_batch() -> None
     torch.testing.assert_close(standard.eval()(bits), wanted)
 
 
+@pytest.mark.parametrize("outlier", [100.0, 1e6, 1e30, -1e30])
+@pytest.mark.parametrize("num_outliers", [1, 100])
+def test_outliers_of_the_first_batch_are_soon_no_part_of_the_units(
+    outlier: float, num_outliers: int
+) -> None:
+    standard = Standard(3).train()
+    first = torch.from_numpy(np.random.default_rng(1).normal(size=(1280, 3))).float()
+    first[-num_outliers:] = outlier
+    standard(first)
+    clean = torch.from_numpy(np.random.default_rng(2).normal(size=(1280, 3))).float()
+    at_once = standard.eval()(clean).std(0)
+    assert (at_once > (0.6 if num_outliers == 1 else 0.15)).all()
+    standard.train()
+    for _ in range(100):
+        standard(clean)
+    assert (standard.eval()(clean).std(0) > 0.8).all()
+
+
+def test_a_first_batch_of_one_row_is_taken() -> None:
+    standard = Standard(3).train()
+    standard(rows(1, 1))
+    for seed in range(20):
+        standard(rows(seed))
+    assert (standard.eval()(rows(99))[:, :2].std(0) > 0.5).all()
+
+
+def test_a_network_without_rows_again_has_a_first_batch_again() -> None:
+    standard = Standard(3).train()
+    standard(rows(1))
+    standard.load_state_dict(Standard(3).state_dict())
+    spoiled = rows(2)
+    spoiled[7] = 1e30
+    standard(spoiled)
+    assert (standard.eval()(rows(3))[:, :2].std(0) > 0.5).all()
+
+
 def test_a_unit_that_changes_is_followed_within_batches() -> None:
     standard = Standard(3).train()
     standard(rows(1))

@@ -21,6 +21,9 @@ _OUTLIER = 100.0
 # The share of the first rows by whose distances from their median outliers are told:
 # deviations of so few rows would be those of an outlier itself.
 _NEAREST = 0.9
+# Such distances beyond which a number of the first batch is an outlier. Fewer than
+# later on: numbers so far out would be most of a deviation of so few rows.
+_FIRST_OUTLIER = 10.0
 _EPSILON = 1e-8
 
 
@@ -136,22 +139,30 @@ class Standard(RunningSums):
     def _observe(self, rows: Tensor) -> None:
         # Once known, it is not asked again: reading a number waits for a GPU.
         self._has_rows = self._has_rows or self.num_rows.item() > 0
-        units = self._units() if self._has_rows else _first_units(rows)
-        reach = _OUTLIER * units.deviation
-        wide = rows.clamp(units.mean - reach, units.mean + reach).double()
+        if self._has_rows:
+            units = self._units()
+            middle, reach = units.mean, _OUTLIER * units.deviation
+        else:
+            middle, reach = _first_range(rows)
+        wide = rows.clamp(middle - reach, middle + reach).double()
         self.forget()
         self.num_rows += len(rows)
         self.total += wide.sum(0)
         self.squares += wide.square().sum(0)
 
+    def _load_from_state_dict(self, *args: Any) -> None:
+        """Also forgets whether there are rows: there may be none again."""
+        self._has_rows = False
+        super()._load_from_state_dict(*args)
 
-def _first_units(rows: Tensor) -> _Units:
-    """Returns units of the first rows that a tenth of them, outliers, cannot change.
 
-    A number that hardly ever differs from its median is in units of 1, as before any
-    rows.
+def _first_range(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the middle of the first rows, and how far from it a number counts.
+
+    A tenth of the rows, outliers, cannot change either. A number that hardly ever
+    differs from its median is in units of 1, as before any rows.
     """
     middle = rows.median(0).values
     num_nearest = max(1, int(_NEAREST * len(rows)))
     near = (rows - middle).abs().kthvalue(num_nearest, 0).values
-    return _Units(middle, torch.where(near > 0, near, 1.0))
+    return middle, torch.where(near > 0, _FIRST_OUTLIER * near, _OUTLIER)
