@@ -51,7 +51,7 @@ class PolicyUpdate(Update):
         self.policy_output = agent.policy_output
         self._scale = ReturnScale(agent.discount)
         self.max_lag = agent.lag_bound
-        self._advantage_square = RunningSquare()
+        self._advantage_square = RunningSquare(_LEAST_SCALE)
 
     @property
     def advantage_scale(self) -> float:
@@ -65,7 +65,7 @@ class PolicyUpdate(Update):
         baseline does that, and the scale comes from earlier steps, so that a batch may
         be split among threads.
         """
-        return self._advantage_square.root(_LEAST_SCALE)
+        return self._advantage_square.root
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``: updates the scale of advantages."""

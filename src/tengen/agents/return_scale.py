@@ -43,12 +43,12 @@ class ReturnScale:
             discount: Discount of one step, in [0, 1].
         """
         self._discount = discount
-        self._square = RunningSquare()
+        self._square = RunningSquare(least=1.0)
 
     @property
     def value(self) -> float:
         """What to divide rewards by, at least 1."""
-        return self._square.root(1.0)
+        return self._square.root
 
     def scaled(self, reward: Tensor) -> Tensor:
         """Returns rewards of any shape divided by the scale, at most 100 either way."""

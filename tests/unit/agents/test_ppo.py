@@ -140,14 +140,17 @@ def test_the_unit_of_large_rewards_does_not_matter() -> None:
     columns, _ = items_of(rows)
     found = []
     for unit in (100.0, 4000.0):
-        torch.manual_seed(3)
         update = update_of(num_epochs=1)
         scaled = {**columns, "reward": unit * columns["reward"]}
-        found.append(list(update.minibatches(net_of(rows), scaled)))
+        # A unit is followed within batches; the first ones then hardly count.
+        for _ in range(100):
+            torch.manual_seed(3)
+            last = list(update.minibatches(net_of(rows), scaled))
+        found.append(last)
         assert update.state()["return_scale"][0] > 0
     for one, other in zip(*found, strict=True):
         for name in ("advantage", "returns"):
-            torch.testing.assert_close(one[name], other[name])
+            torch.testing.assert_close(one[name], other[name], rtol=0.05, atol=0.05)
     returns = torch.cat([part["returns"].flatten() for part in found[0]])
     assert returns.abs().max() < 10
 
