@@ -119,11 +119,11 @@ class GaussianDraws:
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: ``ActionSpec.scale``, by which drawn numbers become actions; None
-                where they are actions. Densities are those of the drawn numbers.
+            scale: The policy's scale, by which drawn numbers become actions; None where
+                they are actions. Densities are those of the drawn numbers.
         """
         self._is_scalar = shape == ()
-        self._middle, self._half = map(np.array, scale or (0.0, 1.0))
+        self._scale = scale or Scale((0.0,), (1.0,))
         self._num_numbers = 1 if self._is_scalar else shape[0]
 
     @property
@@ -143,8 +143,7 @@ class GaussianDraws:
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = self._scaled(mean + np.exp(log_std) * normals)
         # The density at the number that is returned, which is rounded to float32.
-        drawn = (actions - self._middle) / self._half
-        distance = (drawn - mean) * np.exp(-log_std)
+        distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)
         return self._shaped(actions), log_prob.astype(np.float32)
@@ -155,8 +154,7 @@ class GaussianDraws:
         return self._shaped(self._scaled(mean))
 
     def _scaled(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-        actions: NDArray[np.float64] = self._middle + self._half * numbers
-        return actions.astype(np.float32)
+        return self._scale.from_unit(numbers).astype(np.float32)
 
     def _split(
         self, pairs: NDArray[np.float64]
@@ -181,7 +179,7 @@ class SquashedDraws:
             actions: Real numbers, all with bounds.
         """
         self._low, self._high = np.array(actions.low), np.array(actions.high)
-        self._middle, self._half = map(np.array, actions.scale)
+        self._scale = actions.scale
         self._gaussian = GaussianDraws(actions.shape)
 
     @property
@@ -204,7 +202,7 @@ class SquashedDraws:
         return self._scaled(self._gaussian.greedy(outputs))
 
     def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
-        actions = self._middle + self._half * np.tanh(before.astype(np.float64))
+        actions = self._scale.from_unit(np.tanh(before.astype(np.float64)))
         clipped: NDArray[np.float32] = actions.clip(self._low, self._high).astype(
             np.float32
         )

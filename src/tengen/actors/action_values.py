@@ -49,8 +49,7 @@ def encode_actions(
     if not spec.is_discrete:
         numbers = clip_actions(spec, actions).reshape(num_rows, -1)
         if is_scaled:
-            middle, half = map(np.array, spec.scale)
-            numbers = (numbers - middle) / half
+            numbers = spec.scale.to_unit(numbers)
         return numbers.astype(np.float32)
     starts = np.cumsum((0, *spec.num_choices[:-1]))
     encoded = np.zeros((num_rows, encoded_length(spec)), np.float32)

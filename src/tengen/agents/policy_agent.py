@@ -60,7 +60,7 @@ class PolicyAgent(EnvironmentAgent):
 
     scales_actions: bool = False
     """Whether real actions with bounds far from -1 and 1 are drawn on a scale from -2
-    to 2, and not in the environment's units. New runs do."""
+    to 2, and not in the environment's units. True in new runs with such bounds."""
 
     @property
     def lag_bound(self) -> int:
@@ -116,11 +116,11 @@ class PolicyAgent(EnvironmentAgent):
         return SCALED_POLICY if self.scales_actions else "policy"
 
     def scale_of(self, actions: ActionSpec) -> Scale | None:
-        """Returns the scale of ``make_action_draws`` and ``make_distribution``.
+        """Returns the policy's scale; None where all numbers are in their own units.
 
-        The bounds are -2 and 2, so that the first policies, whose deviation is 1,
-        deviate by half the distance from the middle to a bound. Bounds of about one on
-        both sides stay as they are: Hopper's and InvertedPendulum's were learned more
+        Bounds far from -1 and 1 are -2 and 2 on it, so that the first policies, whose
+        deviation is 1, deviate by half the distance from the middle to a bound. Other
+        numbers stay as they are: Hopper's and InvertedPendulum's were learned more
         slowly on another scale (benchmarks/results/environments.md).
 
         Source: Andrychowicz et al. 2020, "What Matters In On-Policy Reinforcement
@@ -191,14 +191,9 @@ def _is_scaled(actions: ActionSpec) -> list[bool]:
 
 
 def _scale(actions: ActionSpec) -> Scale:
-    middle, half = actions.scale
-    is_scaled = _is_scaled(actions)
-    return (
-        tuple(
-            at if scaled else 0.0 for at, scaled in zip(middle, is_scaled, strict=True)
-        ),
-        tuple(
-            reach / _BOUND if scaled else 1.0
-            for reach, scaled in zip(half, is_scaled, strict=True)
-        ),
+    is_scaled = np.array(_is_scaled(actions))
+    middle, half = map(np.array, actions.scale)
+    return Scale(
+        tuple(np.where(is_scaled, middle, 0.0).tolist()),
+        tuple(np.where(is_scaled, half / _BOUND, 1.0).tolist()),
     )

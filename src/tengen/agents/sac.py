@@ -191,13 +191,7 @@ class SacUpdate(Update):
 
         self._agent = agent
         self._actions = actions
-        self.critics = Critics(
-            net,
-            agent.num_critics,
-            num_choices=sum(actions.num_choices),
-            low=actions.low,
-            high=actions.high,
-        )
+        self.critics = Critics(net, agent.num_critics, actions)
         # Critics use the actor's statistics of observations and update none.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)

@@ -27,14 +27,34 @@ from tengen.tensors import TensorSpec
 
 __all__ = ["ActionSpec", "Arrays", "Env", "EnvSpec", "Scale", "Step"]
 
-Scale: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
-"""``ActionSpec.scale``: the middle of each number's bounds, and half their distance."""
-
 # Bounds further apart mean none, and the product with a draw would exceed float32.
 _MAX_WIDTH = 1e30
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """``[N, ...]`` each, by name."""
+
+
+class Scale(NamedTuple):
+    """The scale of an action's K real numbers: an action is ``middle + half * unit``.
+
+    ``ActionSpec.scale`` has the bounds at -1 and 1, the scale of policies
+    (``PolicyAgent.scale_of``) has some of them at -2 and 2.
+    """
+
+    middle: tuple[float, ...]
+    """Where 0 lies, for each number."""
+    half: tuple[float, ...]
+    """How far 1 lies from 0, for each number, above 0."""
+
+    def to_unit(self, actions: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns actions ``[N, K]`` on this scale."""
+        units: NDArray[np.float64] = (actions - np.array(self.middle)) / self.half
+        return units
+
+    def from_unit(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the actions ``[N, K]`` that numbers on this scale stand for."""
+        actions: NDArray[np.float64] = np.array(self.middle) + self.half * units
+        return actions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +129,8 @@ class ActionSpec:
         with np.errstate(invalid="ignore"):  # of infinite bounds
             middle = np.where(self.is_bounded, (low + high) / 2, 0.0)
             half = np.where(self.is_bounded, (high - low) / 2, 1.0)
-        return tuple(middle.tolist()), tuple(np.where(half > 0, half, 1.0).tolist())
+        half = np.where(half > 0, half, 1.0)
+        return Scale(tuple(middle.tolist()), tuple(half.tolist()))
 
     @property
     def tensor(self) -> TensorSpec:

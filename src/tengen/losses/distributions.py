@@ -8,9 +8,9 @@ their log-probabilities and their entropies add up.
 ``tengen.actors.action_draws`` has the same distributions in numpy, for actors, which
 draw actions: the two modules must match.
 
-Differs from most papers on continuous control: actions are scaled to their bounds, but
-not squashed. The actor clips the action that it gives to the environment, and stores
-the action that it drew, whose density is the Gaussian's.
+Differs from most papers on continuous control: actions may be scaled by their bounds,
+and are not squashed. The actor clips the action that it gives to the environment, and
+stores the action that it drew, whose density is the Gaussian's.
 
 Legend: L outputs, K parts or numbers of an action.
 """
@@ -104,8 +104,8 @@ class DiagonalGaussian:
 
         Args:
             shape: Shape of one action: () for one number, or ``(K,)``.
-            scale: ``ActionSpec.scale``, by which drawn numbers become actions; None
-                where they are actions.
+            scale: The policy's scale, by which drawn numbers become actions; None where
+                they are actions.
         """
         self._is_scalar = shape == ()
         self._scale = None if scale is None else tuple(map(torch.tensor, scale))

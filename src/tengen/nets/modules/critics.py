@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from tengen.envs import ActionSpec
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
@@ -48,33 +48,26 @@ class Critics(nn.Module):
         self,
         net: Net,
         num_critics: int,
-        *,
-        num_choices: int = 0,
-        low: Sequence[float] = (),
-        high: Sequence[float] = (),
+        actions: ActionSpec,
     ) -> None:
         """Makes critics with random weights from torch's generator.
 
         Args:
             net: The actor's network.
             num_critics: Number C of critics.
-            num_choices: Number A of discrete actions; 0 for real actions.
-            low: Lower bound of each of the K numbers.
-            high: Upper bound of each of the K numbers.
+            actions: One choice of A, or K real numbers with bounds.
         """
         super().__init__()
-        self._is_discrete = num_choices > 0
+        self._is_discrete = actions.is_discrete
         inputs, outputs = dict(net.wanted.inputs), {"q": TensorSpec()}
         if self._is_discrete:
-            outputs = {"q": TensorSpec(shape=(num_choices,))}
+            outputs = {"q": TensorSpec(shape=actions.num_choices)}
         else:
-            inputs[_ACTION] = TensorSpec(shape=(len(low),))
-            least, most = torch.tensor(low), torch.tensor(high)
+            inputs[_ACTION] = TensorSpec(shape=actions.shape)
             # No buffers: the environment gives the bounds, so no checkpoint needs them.
-            self._middle, half = (least + most) / 2, (most - least) / 2
+            self._middle, self._half = map(torch.tensor, actions.scale)
             # A number with equal bounds is always shown to the critics as 0.
-            self._moves = half > 0
-            self._half = torch.where(self._moves, half, 1.0)
+            self._moves = torch.tensor(actions.low) < torch.tensor(actions.high)
         wanted = Signature(inputs=inputs, outputs=outputs)
         self.nets = nn.ModuleList(net.config.build(wanted) for _ in range(num_critics))
         self._followed: _Followed | None = None
