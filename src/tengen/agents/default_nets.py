@@ -29,8 +29,13 @@ def shows_boards(spec: EnvSpec) -> bool:
     return has_images and not shows_screens(spec)
 
 
-def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
+def net_for(
+    spec: EnvSpec, of_vectors: MlpConfig | None = None, *, standardizes: bool = False
+) -> MemoryConfig:
     """Returns a network without memory for an environment's observations.
+
+    It divides the pixels of an image by their greatest bound, and standardizes inputs
+    that are no images where one of them has a large bound.
 
     Source: for the deep network Espeholt et al. 2018, "IMPALA" (arXiv:1802.01561),
     figure 3, right.
@@ -38,13 +43,17 @@ def net_for(spec: EnvSpec, of_vectors: MlpConfig | None = None) -> MemoryConfig:
     Args:
         spec: The environment.
         of_vectors: The network where no observation is an image; None for the default.
+        standardizes: Whether inputs that are no images are standardized in any case.
     """
-    images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
-    if not images:
-        return of_vectors or MlpConfig()
-    return dataclasses.replace(
-        _net_of_images(spec, images), pixel_scale=spec.pixel_scale
-    )
+    images = {n: s.shape for n, s in spec.observations.items() if len(s.shape) == 3}
+    net: MemoryConfig = of_vectors or MlpConfig()
+    if images:
+        scales = tuple(spec.pixel_scales.get(name, 1.0) for name in images)
+        net = dataclasses.replace(
+            _net_of_images(spec, list(images.values())),
+            pixel_scale=scales[0] if len(set(scales)) == 1 else scales,
+        )
+    return dataclasses.replace(net, standardizes=standardizes or spec.has_large_vectors)
 
 
 def _net_of_images(spec: EnvSpec, images: Sequence[tuple[int, ...]]) -> ImageConfig:

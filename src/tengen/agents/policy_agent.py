@@ -17,7 +17,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Scale
 from tengen.evaluation import Acting
 from tengen.experience import ItemLayout
-from tengen.nets import MlpConfig, NetConfig
+from tengen.nets import NetConfig
 from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
 __all__ = ["PolicyAgent"]
@@ -91,14 +91,13 @@ class PolicyAgent(EnvironmentAgent):
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """See ``EnvironmentAgent.default_net``: with memory if partially observable.
 
-        Where actions are real numbers, or a vector has large bounds, the network
-        standardizes vectors, because each of their numbers has a unit of its own.
+        Where actions are real numbers, the network standardizes vectors whatever their
+        bounds, because each of their numbers has a unit of its own.
 
         Source: for the 256 units of memory for screens, Espeholt et al. 2018, "IMPALA"
         (arXiv:1802.01561), figure 3.
         """
-        standardizes = not spec.actions.is_discrete or spec.has_large_vectors
-        net = net_for(spec, MlpConfig(standardizes=standardizes))
+        net = net_for(spec, standardizes=not spec.actions.is_discrete)
         if not spec.is_partial:
             return net
         num_units = 256 if shows_screens(spec) else 64

@@ -15,7 +15,7 @@ first one, and the row that leads from an episode to the next is marked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -168,9 +168,9 @@ class EnvSpec:
     """Whether observations often lack what an agent must remember. Published agents
     then have a memory, and their last action and reward are inputs."""
 
-    pixel_scale: float = 1.0
-    """What networks divide the pixels of images that are no bytes by: the greatest
-    finite bound of such images, where it is above 1."""
+    pixel_scales: dict[str, float] = field(default_factory=dict)
+    """What networks divide the pixels of an image that is no bytes by, by the image's
+    name: its greatest finite bound, where that is above 1; other images are missing."""
 
     has_large_vectors: bool = False
     """Whether numbers that are no image have a finite bound above 30."""

@@ -159,7 +159,7 @@ class GymnasiumEnv:
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
-            pixel_scale=self._observations.pixel_scale,
+            pixel_scales=self._observations.pixel_scales,
             has_large_vectors=self._observations.has_large_vectors,
             actions=self._actions.spec,
             max_episode_steps=_registered(first, "max_episode_steps"),

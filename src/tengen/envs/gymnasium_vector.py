@@ -81,7 +81,7 @@ class GymnasiumVectorEnv:
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
-            pixel_scale=self._observations.pixel_scale,
+            pixel_scales=self._observations.pixel_scales,
             has_large_vectors=self._observations.has_large_vectors,
             actions=self._actions.spec,
             max_episode_steps=registered.max_episode_steps,

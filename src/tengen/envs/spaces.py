@@ -72,7 +72,7 @@ class Observations:
 
     Attributes:
         specs: The arrays of one observation by name.
-        pixel_scale: See ``EnvSpec``.
+        pixel_scales: See ``EnvSpec``.
         has_large_vectors: See ``EnvSpec``.
 
     Raises:
@@ -84,7 +84,9 @@ class Observations:
         self._task = task
         self._entries = list(_entries(space, task, "observation", ()))
         self.specs = {entry.name: entry.spec for entry in self._entries}
-        self.pixel_scale = max((1.0, *map(_pixel_scale, self._entries)))
+        self.pixel_scales = {
+            entry.name: entry.most for entry in self._entries if _is_scaled(entry)
+        }
         self.has_large_vectors = any(map(_is_large, self._entries))
         if not self._entries or len(self.specs) != len(self._entries):
             raise UsageError(
@@ -325,13 +327,9 @@ def _entries(
     if isinstance(space, spaces.MultiDiscrete):
         most = float((space.start + space.nvec).max())
     elif isinstance(space, spaces.Box):
-        most = max(_finite_bound(space.low), _finite_bound(space.high))
+        sizes = np.abs(np.stack([space.low, space.high]), dtype=np.float64)
+        most = float(sizes.max(initial=0.0, where=sizes <= _MAX_BOUND))
     yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape), most=most)
-
-
-def _finite_bound(bounds: NDArray[Any]) -> float:
-    sizes = np.abs(bounds, dtype=np.float64)
-    return float(sizes.max(initial=0.0, where=sizes <= _MAX_BOUND))
 
 
 def _is_large(entry: _Entry) -> bool:
@@ -339,9 +337,9 @@ def _is_large(entry: _Entry) -> bool:
     return is_vector and entry.most > _LARGE
 
 
-def _pixel_scale(entry: _Entry) -> float:
+def _is_scaled(entry: _Entry) -> bool:
     is_image = len(entry.spec.shape) == 3 and entry.spec.dtype != "uint8"
-    return entry.most if is_image and 1.0 < entry.most <= _MAX_PIXEL else 1.0
+    return is_image and 1.0 < entry.most <= _MAX_PIXEL
 
 
 def _check_size(

@@ -53,6 +53,7 @@ class ImpalaConfig(ImageConfig):
             UsageError: No input is an image.
         """
         check_images(self, wanted)
+        self.pixel_scales(wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))
 
     def build(self, wanted: Signature) -> TorsoNet:
@@ -66,7 +67,8 @@ class ImpalaConfig(ImageConfig):
                 seen,
                 lambda n: impala_layers(n, self),
                 self.num_units,
-                pixel_scale=self.pixel_scale,
+                pixel_scales=self.pixel_scales(seen),
+                standardizes=self.standardizes,
             )
 
         return TorsoNet(wanted, self, torso)

@@ -16,6 +16,7 @@ from tengen.tensors import Signature
 
 __all__ = [
     "MAX_CHANNELS",
+    "MAX_UINT8",
     "MAX_UNITS",
     "Image",
     "check_images",
@@ -26,6 +27,9 @@ __all__ = [
 # A network that needs more is a typing error.
 MAX_CHANNELS = 2048
 MAX_UNITS = 16_384
+
+MAX_UINT8 = 255.0
+"""The greatest byte, which networks see as 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tengen.bounds import bounded
+from tengen.config import check
 from tengen.nets.config import NetConfig
-from tengen.nets.inputs import MAX_UNITS, images_of
+from tengen.nets.inputs import MAX_UINT8, MAX_UNITS, images_of
 from tengen.tensors import FRAMES, Signature, TensorSpec
 
 __all__ = ["ImageConfig", "MemoryConfig"]
@@ -29,6 +30,11 @@ class MemoryConfig(NetConfig):
     gradient, at every step. With 1 it keeps about three quarters, so that dependencies
     over twenty steps can be learned."""
 
+    standardizes: bool = False
+    """Whether inputs that are no images are standardized: their running mean is
+    subtracted, and they are divided by their running standard deviation, over all data
+    learned from."""
+
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
         """Returns the network's state: its past images and the LSTM's state, if any."""
         state = {}
@@ -47,6 +53,28 @@ class MemoryConfig(NetConfig):
 class ImageConfig(MemoryConfig):
     """Base of the configs of networks for images."""
 
-    pixel_scale: float = bounded(1.0, 0, above=True, rule="must be positive; use 255")
-    """What the pixels of images that are no bytes are divided by, above 0. Bytes are
-    divided by 255."""
+    pixel_scale: float | tuple[float, ...] = bounded(
+        1.0, 0, above=True, rule="must be positive; use 255"
+    )
+    """What the pixels of images that are no bytes are divided by, above 0: a number for
+    all images, or a number for each image. Bytes are divided by 255."""
+
+    def pixel_scales(self, wanted: Signature) -> dict[str, float]:
+        """Returns what to divide the pixels of each image by, by its name.
+
+        Raises:
+            UsageError: There are fewer or more scales than images.
+        """
+        images, scales = images_of(wanted), self.pixel_scale
+        if not isinstance(scales, tuple):
+            scales = (scales,) * len(images)
+        check(
+            len(scales) == len(images),
+            "net.pixel_scale",
+            self.pixel_scale,
+            f"must be one number, or {len(images)}, one for each image; use 255",
+        )
+        return {
+            name: MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else scale
+            for name, scale in zip(images, scales, strict=True)
+        }

@@ -34,9 +34,6 @@ class MlpConfig(MemoryConfig):
     """Units of each hidden layer, 1 to 16384."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation function after each hidden layer."""
-    standardizes: bool = False
-    """Whether inputs are standardized: their running mean is subtracted, and they are
-    divided by their running standard deviation, over all data learned from."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

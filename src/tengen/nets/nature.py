@@ -61,6 +61,7 @@ class NatureConfig(ImageConfig):
         Raises:
             UsageError: No input is an image, or an image is too small.
         """
+        self.pixel_scales(wanted)
         for name, image in check_images(self, wanted).items():
             sides = image.height, image.width
             check(
@@ -83,7 +84,8 @@ class NatureConfig(ImageConfig):
                 seen,
                 lambda n: nature_layers(n, self),
                 self.num_units,
-                pixel_scale=self.pixel_scale,
+                pixel_scales=self.pixel_scales(seen),
+                standardizes=self.standardizes,
             )
 
         return TorsoNet(wanted, self, torso)

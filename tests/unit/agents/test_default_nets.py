@@ -11,14 +11,17 @@ from tengen.agents import EnvironmentAgent
 from tengen.agents.a2c import A2c
 from tengen.agents.default_nets import net_for
 from tengen.agents.dqn import Dqn
+from tengen.agents.iqn import Iqn
 from tengen.agents.ppo import Ppo
 from tengen.agents.r2d2 import R2d2
+from tengen.agents.sac import Sac
 from tengen.agents.vtrace import Vtrace
 from tengen.config import from_dict, to_dict
 from tengen.envs import ActionSpec, EnvSpec
 from tengen.games import allow
 from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
+from tengen.nets.memory import MemoryConfig
 from tengen.nets.nature import NatureConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
@@ -65,9 +68,28 @@ def test_dqn_learns_boards_slowly_from_uniform_replay() -> None:
 
 def test_pixels_of_floats_are_divided_by_their_bound() -> None:
     bytes_of_floats = dataclasses.replace(
-        spec(1, 84, 84, dtype="float32"), pixel_scale=255.0
+        spec(1, 84, 84, dtype="float32"), pixel_scales={"observation": 255.0}
     )
     assert net_for(bytes_of_floats) == NatureConfig(num_frames=4, pixel_scale=255.0)
+
+
+def test_each_image_is_divided_by_its_own_bound() -> None:
+    shape = TensorSpec(shape=(64, 64, 3))
+    depth = TensorSpec(shape=(64, 64, 1))
+    camera = dataclasses.replace(
+        spec(3),
+        observations={"observation/depth": depth, "observation/rgb": shape},
+        pixel_scales={"observation/depth": 10_000.0},
+    )
+    assert net_for(camera) == NatureConfig(pixel_scale=(10_000.0, 1.0))
+    assert from_dict(NatureConfig, to_dict(net_for(camera))) == net_for(camera)
+
+
+@pytest.mark.parametrize("written", [{}, {"pixel_scale": 255.0}])
+def test_a_network_of_before_has_one_scale(written: dict[str, float]) -> None:
+    net = from_dict(NatureConfig, {"kind": "nature", **written})
+    assert net.pixel_scale == written.get("pixel_scale", 1.0)
+    assert not net.standardizes
 
 
 @pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c])
@@ -147,3 +169,20 @@ def test_policies_of_real_numbers_see_units(kind: type[Ppo]) -> None:
     assert kind().default_net(small) == MlpConfig()
     assert kind().default_net(spec(11)) == MlpConfig()
     assert Dqn().default_net(spec(11)) == MlpConfig()
+
+
+@pytest.mark.parametrize("kind", [Vtrace, Ppo, A2c, Dqn, Iqn, R2d2, Sac])
+@pytest.mark.parametrize("has_image", [False, True])
+def test_every_agent_standardizes_large_vectors(
+    kind: type[EnvironmentAgent], has_image: bool
+) -> None:
+    observations = {"observation/speed": TensorSpec(shape=(2,))}
+    if has_image:
+        screen = TensorSpec(dtype="uint8", shape=(84, 84, 3))
+        observations["observation/rgb"] = screen
+    task = dataclasses.replace(spec(3), observations=observations)
+    for is_large in (False, True):
+        seen = dataclasses.replace(task, has_large_vectors=is_large)
+        net = kind().default_net(seen)
+        assert isinstance(net, MemoryConfig)
+        assert net.standardizes == is_large

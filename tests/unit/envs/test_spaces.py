@@ -77,7 +77,21 @@ NESTED = spaces.Dict(
     ],
 )
 def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None:
-    assert Observations(space, "task").pixel_scale == scale
+    scales = Observations(space, "task").pixel_scales
+    assert scales.get("observation", 1.0) == scale
+
+
+def test_each_image_has_a_scale_of_its_own() -> None:
+    space = spaces.Dict(
+        {
+            "depth": spaces.Box(0, 10_000, (8, 8, 1), np.float32),
+            "rgb": spaces.Box(0, 1, (8, 8, 3), np.float32),
+            "speed": spaces.Box(0, 300, (2,), np.float32),
+        }
+    )
+    observations = Observations(space, "task")
+    assert observations.pixel_scales == {"observation/depth": 10_000.0}
+    assert observations.has_large_vectors
 
 
 @pytest.mark.parametrize(
@@ -394,6 +408,15 @@ def test_actions_out_of_range_are_refused(space: Any, given: Any, message: str) 
 def test_action_spaces_that_are_refused(space: Any) -> None:
     with pytest.raises(UsageError, match=r"^action space \(.*\) of task must be Discr"):
         Actions(space, "task")
+
+
+def test_a_scale_has_the_bounds_at_one_and_is_undone() -> None:
+    wide = ActionSpec(shape=(3,), low=(0.0, -5.0, -np.inf), high=(1000.0, -5.0, 1.0))
+    assert wide.scale == ((500.0, -5.0, 0.0), (500.0, 1.0, 1.0))
+    actions = np.array([[0.0, -5.0, 7.0], [1000.0, -5.0, -7.0]])
+    units = wide.scale.to_unit(actions)
+    assert units.tolist() == [[-1.0, 0.0, 7.0], [1.0, 0.0, -7.0]]
+    assert wide.scale.from_unit(units).tolist() == actions.tolist()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ Legend: B batch, C channels, H W image, N units.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from tengen.nets.inputs import Image, images_of
 from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.layers import (
-    MAX_UINT8,
     flat_inputs,
     make_relu,
     num_flat,
 )
 from tengen.nets.modules.net import Tensors
+from tengen.nets.modules.standard import Standard
 from tengen.nets.modules.torso_net import Torso
 from tengen.tensors import Signature
 
@@ -29,7 +29,7 @@ class ImageTorso(Torso):
     """Convolutions of each image, followed by one dense layer for all images.
 
     The mean picture is subtracted from pictures of bytes (``Centre``). Inputs that are
-    no images are appended to the output of the dense layer.
+    no images are appended to the output of the dense layer, perhaps standardized.
     """
 
     def __init__(
@@ -38,7 +38,8 @@ class ImageTorso(Torso):
         make_layers: Callable[[int], nn.Sequential],
         num_units: int,
         *,
-        pixel_scale: float = 1.0,
+        pixel_scales: Mapping[str, float],
+        standardizes: bool = False,
     ) -> None:
         """Makes the layers with random weights.
 
@@ -47,18 +48,16 @@ class ImageTorso(Torso):
             make_layers: Returns the layers for an image with a number of channels,
                 which read it as ``[B, C, H, W]`` float32.
             num_units: Units of the dense layer.
-            pixel_scale: See ``ImageConfig``.
+            pixel_scales: What to divide the pixels of each image by, by its name.
+            standardizes: Whether inputs that are no images are standardized.
         """
         images = images_of(wanted)
         others = tuple(name for name in wanted.inputs if name not in images)
-        super().__init__(num_units + num_flat(wanted, others))
+        num_others = num_flat(wanted, others)
+        super().__init__(num_units + num_others)
         self._images = images
         self._others = others
-        # Bytes are scaled to numbers in [0, 1].
-        self._scales = [
-            1.0 / (MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else pixel_scale)
-            for name in images
-        ]
+        self._scales = [1.0 / pixel_scales[name] for name in images]
         self.centres = nn.ModuleList(
             Centre(image.num_channels, image.height, image.width)
             if wanted.inputs[name].dtype == "uint8"
@@ -77,6 +76,9 @@ class ImageTorso(Torso):
             )
         self.dense = nn.Linear(num_seen, num_units)
         make_relu(self.dense)
+        self.standard: nn.Module = nn.Identity()
+        if others and standardizes:
+            self.standard = Standard(num_others)
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
@@ -110,7 +112,8 @@ class ImageTorso(Torso):
         x: Tensor = self.dense(torch.cat(seen, dim=1)).relu()
         if not self._others:
             return x
-        return torch.cat([x, flat_inputs(inputs, self._others)], dim=1)
+        rows = self.standard(flat_inputs(inputs, self._others))
+        return torch.cat([x, rows], dim=1)
 
 
 def _first(layers: nn.Module) -> nn.Conv2d:

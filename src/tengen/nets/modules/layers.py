@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from tengen.nets.inputs import MAX_UINT8
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
 __all__ = [
-    "MAX_UINT8",
     "as_float",
     "flat_inputs",
     "make_relu",
@@ -22,9 +22,6 @@ __all__ = [
     "num_flat",
     "shaped",
 ]
-
-MAX_UINT8 = 255.0
-"""The greatest byte, which networks see as 1."""
 
 
 def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
