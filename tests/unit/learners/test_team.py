@@ -58,7 +58,7 @@ class Leader:
         return self.client.open(greeting(index, ""))[0]
 
     def settle(self, size: int) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while self.team.size != size:
             assert time.monotonic() < until, self.said
             self.team.settle(self.learner)
