@@ -37,7 +37,8 @@ CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make setup         make .venv and build the core; TORCH=default takes the torch of pip'
+	@echo 'make setup         make .venv and build the core'
+	@echo '                   TORCH=default takes the torch of pip, at the first set-up or after make clean'
 	@echo 'make train         train gomoku/9 for ten minutes; again resumes'
 	@echo 'make test          the default tests'
 	@echo 'make slow-tests    the tests that take longer'

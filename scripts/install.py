@@ -8,7 +8,8 @@
 Runs on the Python that preflight.py accepted, with the standard library alone. pip's
 own configuration is respected. One index is added, for one package: where no GPU is
 seen and pip is configured for no index, torch comes from PyTorch's index of CPU builds,
-because PyPI's torch needs 2.5 GB more of CUDA. TORCH=default takes pip's own choice.
+because PyPI's torch needs 2.5 GB more of CUDA. TORCH=default takes pip's own choice,
+at the first set-up: a torch that is installed stays.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def wants_cpu_torch() -> bool:
 def install_cpu_torch() -> None:
     """Installs torch alone from the index of CPU builds, if that can be reached."""
     say(f"no GPU is seen, so torch is the CPU build of {CPU_TORCH}")
-    say("make TORCH=default takes the build of pip's own index")
+    say("make clean, then make setup TORCH=default, takes the build of pip's own index")
     source = ["--no-deps", "--index-url", CPU_TORCH, "--retries", "1"]
     code, _ = run([*INSTALL, *source, "torch"])
     if code != 0:

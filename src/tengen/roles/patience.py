@@ -12,8 +12,8 @@ from tengen.roles.role import RoleContext
 __all__ = ["patiently"]
 
 _PATIENCE_S = 600.0
-"""A process whose runner is gone ends within seconds of its own CPU time, and may get
-few on a busy machine."""
+"""A process whose runner is gone needs only seconds of CPU time to end, but on a busy
+machine it may wait minutes for them."""
 _RETRY_S = 0.5
 
 Taken = TypeVar("Taken")
