@@ -40,7 +40,7 @@ def play(out: Path, num_generations: int, *settings: str) -> None:
     done = run_command(["connect4" if w == "tictactoe" else w for w in command])
     # Of a call in which nothing was learned.
     assert done.returncode == 1, done.stderr
-    assert "the learner made no step in this call" in done.stdout
+    assert "this call learned nothing: " in done.stdout
 
 
 def unfinished(segment: Path) -> int:

@@ -217,9 +217,7 @@ def farewell(
     """
     lines = []
     if unlearned:
-        lines.append(
-            f"nothing was learned; the learner made no step in this call: {unlearned}"
-        )
+        lines.append(f"this call learned nothing: {unlearned}")
     if journal.mean_return is not None:
         lines.append(
             f"mean return of the last 100 training episodes {journal.mean_return:.2f}"

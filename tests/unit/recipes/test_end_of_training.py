@@ -99,8 +99,9 @@ def test_a_network_that_learned_nothing_is_neither_rated_nor_offered(
     assert "match" not in report
     assert not matches.lengths
     told = capsys.readouterr().out
-    assert "nothing was learned; the learner made no step in this call" in told
+    assert told.count("learned nothing") == 1
     assert "minutes (1)" in told
+    assert "made no step" not in told
     assert "tengen play" not in told
 
 
@@ -111,10 +112,10 @@ def test_a_call_that_learned_nothing_fails_whatever_was_learned_before(
     learning(monkeypatch, 12)
     words = {"out": tmp_path, "games": 1}
     assert training.train_task("tictactoe", **words)["exit_code"] == 0
-    assert "nothing was learned" not in capsys.readouterr().out
+    assert "learned nothing" not in capsys.readouterr().out
     assert training.train_task("tictactoe", **words)["exit_code"] == 1
     told = capsys.readouterr().out
-    assert "nothing was learned; the learner made no step in this call" in told
+    assert told.count("learned nothing") == 1
     assert f"tengen play {tmp_path}" in told  # there is a player, of the first call
 
 
