@@ -80,11 +80,11 @@ class Deadline:
             return
         self._thread.join()
         self._thread = None
-        if _SIGNAL is None or self._previous is None:
-            return
         # A handler that was set since, by the environment or a later deadline, stays.
-        if signal.getsignal(_SIGNAL) == self._interrupt:
-            signal.signal(_SIGNAL, self._previous)
+        if _SIGNAL is not None and signal.getsignal(_SIGNAL) == self._interrupt:
+            # None: C code set it, and Python cannot set it again.
+            before = signal.SIG_DFL if self._previous is None else self._previous
+            signal.signal(_SIGNAL, before)
 
     @contextlib.contextmanager
     def during(self, call: str) -> Iterator[None]:

@@ -19,9 +19,10 @@ _POLL_S = 0.2
 class StopListener:
     """Context that listens for signals and the file STOP, which end a run.
 
-    Signals are heard where ``with`` is on the main thread. SIGHUP, which the system
-    sends when the terminal is closed, is one of them, unless ``nohup`` has it ignored;
-    what is printed from then on goes nowhere.
+    Signals are heard where ``with`` is on the main thread. A signal that is ignored
+    stays ignored: ``nohup`` has SIGHUP ignored, and a shell has SIGINT ignored in what
+    a script starts with ``&``. After SIGHUP, which the system sends when the terminal
+    is closed, what is printed goes nowhere.
 
     Attributes:
         event: Set once a run is to end, and never cleared.
@@ -66,10 +67,8 @@ class StopListener:
         if threading.current_thread() is threading.main_thread():
             self._terminals = [number for number in (0, 1, 2) if os.isatty(number)]
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                before = signal.getsignal(number)
-                if number == signal.SIGHUP and before is signal.SIG_IGN:
-                    continue
-                self._previous[number] = signal.signal(number, self._on_signal)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._on_signal)
         self._look()
         self._thread.start()
         return self
@@ -83,7 +82,8 @@ class StopListener:
         self._is_over.set()
         self._thread.join()
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            # None: C code set it, and Python cannot set it again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:

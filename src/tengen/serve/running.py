@@ -113,7 +113,12 @@ class Server(uvicorn.Server):
             yield
             return
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        # What is ignored stays so, as SIGINT where a script has "tengen serve ... &".
+        numbers = [
+            number
+            for number in (signal.SIGINT, signal.SIGTERM)
+            if signal.getsignal(number) is not signal.SIG_IGN
+        ]
         for number in numbers:
             loop.add_signal_handler(number, self._end)
         try:

@@ -152,6 +152,23 @@ def test_handlers_of_the_same_signal_stay_and_get_theirs() -> None:
         signal.signal(signal.SIGURG, before)
 
 
+def test_a_handler_of_c_code_is_followed_by_the_default(monkeypatch) -> None:
+    """Python calls it None, and cannot set it again."""
+    before, real = signal.getsignal(signal.SIGURG), signal.signal
+
+    def set_after_c(number, handler):
+        real(number, handler)
+
+    try:
+        with monkeypatch.context() as c_code:
+            c_code.setattr(signal, "signal", set_after_c)
+            env = timely(own.Plain, 60)
+        env.close()
+        assert signal.getsignal(signal.SIGURG) is signal.SIG_DFL
+    finally:
+        real(signal.SIGURG, before)
+
+
 def test_what_is_asked_for_its_spaces_may_hang(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

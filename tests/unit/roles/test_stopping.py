@@ -28,6 +28,37 @@ def test_a_signal_is_heard(run, number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_so(run, number):
+    """A script's shell has SIGINT ignored in what it starts with "&"."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with StopListener(run) as listener:
+            os.kill(os.getpid(), number)
+            assert signal.getsignal(number) is signal.SIG_IGN
+            assert not listener.event.is_set()
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_handler_of_c_code_is_followed_by_the_default(run, monkeypatch):
+    """Python calls it None, and cannot set it again."""
+    own, real = signal.getsignal(signal.SIGTERM), signal.signal
+
+    def set_after_c(number, handler):
+        real(number, handler)
+
+    try:
+        with monkeypatch.context() as c_code:
+            c_code.setattr(signal, "signal", set_after_c)
+            listener = StopListener(run).__enter__()
+        listener.__exit__(None, None, None)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        real(signal.SIGTERM, own)
+        real(signal.SIGINT, signal.default_int_handler)
+
+
 def test_the_stop_file_is_heard(run):
     told = threading.Event()
     with StopListener(run) as listener:

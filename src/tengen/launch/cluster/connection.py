@@ -172,4 +172,5 @@ def _signals_kept() -> Iterator[None]:
         yield
     finally:
         for number, handler in kept.items():
-            signal.signal(number, handler)
+            if handler is not None:  # C code set it, and Python cannot set it again
+                signal.signal(number, handler)
