@@ -35,10 +35,11 @@ class OwnedSocket(socket.socket):
         owned.settimeout(timeout_s)
         return owned
 
-    def close(self) -> None:
-        """Closes it. Idempotent."""
+    def _real_close(self) -> None:
+        # Python calls this at the end of the socket and of all files made of it; until
+        # then the descriptor is open.
         _core.disown_descriptor(self.fileno())
-        super().close()
+        super()._real_close()  # type: ignore[misc]
 
     def detach(self) -> int:
         """Returns its descriptor, which is the caller's from here on."""
@@ -48,4 +49,4 @@ class OwnedSocket(socket.socket):
     def __del__(self) -> None:
         # One that could not be made has no attributes.
         with contextlib.suppress(AttributeError):
-            self.close()
+            self._real_close()
