@@ -207,7 +207,7 @@ class _Child:
         self._cpu = CpuClock()
 
     def serve(self) -> int:
-        """Takes turns until stopped, saves, and closes the roles.
+        """Takes turns until stopped, saves, and closes the roles, environments last.
 
         Returns:
             The exit code.
@@ -225,11 +225,13 @@ class _Child:
                 code = code or _tell(self._to_runner, error, self._name)
             code = code or 1
             self._say_saved(False)
-        # Last, as it closes environments, whose code may fail or hang.
+        # Last, as it closes environments, whose code may hang or end the process. What
+        # this raises is not theirs.
         try:
             self._host.close()
         except Exception:
             traceback.print_exc()
+            code = code or 1
         return code
 
     def _say_saved(self, is_saved: bool) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tengen.experience import StepTable
 from tengen.games import check_typed
 from tengen.roles.config import read_config
 from tengen.roles.role import Report, Role, RoleContext, SavingRole, make_role
 from tengen.run import RunDirectory
 
 __all__ = ["RoleHost"]
+
+# Roles that run code of others when they are closed.
+_WITH_ENVIRONMENTS = ("actor",)
 
 
 class RoleHost:
@@ -71,33 +75,54 @@ class RoleHost:
 
     @property
     def is_saved(self) -> bool:
-        """Whether all that the roles learned is on the disk."""
+        """Whether all that the roles learned and acted is on the disk. Any thread."""
+        replay = self._context.shared.experience
+        if isinstance(replay, StepTable) and not replay.is_durable:
+            return False
         return all(role.is_saved for role in self._savers())
 
     def save(self) -> None:
-        """Saves what the roles learned; a call before ``close``, which may hang.
+        """Saves what the roles learned, and closes all but those with environments.
+
+        A call before ``close``, in which an environment may hang or end the process.
 
         Raises:
-            RunError: The disk refuses.
+            Exception: The first error, as where the disk is full; all are closed.
         """
-        for role in self._savers():
-            role.save()
+        savers = self._savers()
+        own = [name for name in self._roles if name not in _WITH_ENVIRONMENTS]
+        calls: list[Callable[[], object]] = [saver.save for saver in savers]
+        calls += [self._roles.pop(name).close for name in reversed(own)]
+        if (experience := self._context.shared.experience) is not None:
+            # The learner closes it, but an actor may have come first.
+            calls.append(lambda: self._context.write(experience.close))
+        _call_all(calls)
 
     def close(self) -> None:
-        """Closes the roles, and so their environments. A second call does nothing.
+        """Closes the roles, environments last. A second call does nothing.
 
         Raises:
-            Exception: The first error of a role; all are closed.
+            Exception: The first error; all are closed.
         """
-        errors = []
-        while self._roles:
-            try:
-                self._roles.popitem()[1].close()
-            except Exception as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        last = [
+            role for name, role in self._roles.items() if name in _WITH_ENVIRONMENTS
+        ]
+        _call_all([self.save, *(role.close for role in last)])
+        self._roles.clear()
 
     def _savers(self) -> list[SavingRole]:
-        roles = self._roles.values()
+        # A copy, as the thread that takes turns may make a role meanwhile.
+        roles = [*self._roles.values()]
         return [role for role in roles if isinstance(role, SavingRole)]
+
+
+def _call_all(calls: Sequence[Callable[[], object]]) -> None:
+    """Makes calls, whatever one of them raises; then raises the first error."""
+    errors = []
+    for call in calls:
+        try:
+            call()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]

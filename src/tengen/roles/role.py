@@ -163,7 +163,10 @@ class Role(Protocol):
 
 @runtime_checkable
 class SavingRole(Protocol):
-    """A role that may keep in memory what it learned, from one turn to the next."""
+    """A role that may keep in memory what it learned, from one turn to the next.
+
+    So may its experience; ``close`` makes that durable, too.
+    """
 
     @property
     def is_saved(self) -> bool:

@@ -95,6 +95,48 @@ def test_one_that_cannot_save_says_so_before_its_environment_hangs(
     assert process.returncode == -signal.SIGKILL
 
 
+CLOSES = """
+import sys, threading, types
+from tengen.errors import RunError
+from tengen.launch import child
+from tengen.roles import host
+def close(name):
+    if name == "rate":
+        raise RunError("disk (full) must have room; free some")
+    if name == "actor":
+        print("environment", file=sys.stderr, flush=True)
+def make(name, *_):
+    return types.SimpleNamespace(turn=lambda: None, close=lambda: close(name))
+host.make_role = make
+sys.exit(child.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("role", ["rate", "gate"])
+def test_what_fails_when_a_role_is_closed_is_told(tmp_path: Path, role: str) -> None:
+    """And environments are closed behind it."""
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    words = [sys.executable, "-c", CLOSES, str(run.path), "1", role, "actor"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    turns = [{"turn": name, "sealed": 0} for name in (role, "actor")]
+    lines = [json.dumps(line) for line in (*turns, {"stop": True})]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for line in lines:
+        process.stdin.write(f"{line}\n".encode())
+        process.stdin.flush()
+        if "turn" in line:
+            assert "report" in json.loads(process.stdout.readline())
+    rest, _ = process.communicate(timeout=120)
+    told = [json.loads(line) for line in rest.splitlines()]
+    error = {"error": "disk (full) must have room; free some", "exit_code": 1}
+    fails = role == "rate"
+    assert told == [*([error] if fails else []), {"saved": not fails}]
+    assert process.returncode == int(fails)
+    assert "environment" in (run.logs / f"{role}.log").read_text()
+
+
 WRITES = """
 import os, sys, threading, time
 from tengen import _core

@@ -98,6 +98,7 @@ class StepTable:
         self._counts = {
             name: int(state.get(name, 0)) for name in ("num_rows", "num_episodes")
         }
+        self._num_durable_rows = self._counts["num_rows"]
         self._slots_left = num_slots
         self._count_lock = threading.Lock()
         # Draws may wait for writers, and another thread may acknowledge meanwhile.
@@ -276,8 +277,19 @@ class StepTable:
         Raises:
             RunError: The disk is full or fails.
         """
+        num_rows = self._counts["num_rows"]
         if not self.config.is_queue:
             self._store.checkpoint()
+        self._num_durable_rows = num_rows
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether a kill loses nothing of a replay that this process wrote. Any thread.
+
+        True for a queue, whose steps are of no use to the next process.
+        """
+        num_rows = self._counts["num_rows"]
+        return self.config.is_queue or num_rows == self._num_durable_rows
 
     def close(self) -> None:
         """Makes a replay durable and frees the memory. A second call does nothing.

@@ -200,7 +200,7 @@ class LearnRole:
             self._save()
 
     def close(self) -> None:
-        """Saves, ends the learner's threads, and frees the learner's lock.
+        """Saves, also the experience; ends the threads, and frees the lock.
 
         Raises:
             RunError: The disk refuses.
@@ -208,7 +208,7 @@ class LearnRole:
         with contextlib.ExitStack() as ending:
             ending.callback(self._lock.release)
             ending.callback(self._door.close)
-            ending.callback(self._experience.close)
+            ending.callback(self._context.write, self._experience.close)
             ending.callback(self._learner.close)
             if self._leading is not None:
                 ending.callback(self._leading.close)
@@ -377,7 +377,13 @@ class LearnRole:
             context.shared.learned = net
 
     def _save(self) -> None:
-        self._number = 0 if self._number is None else self._number + 1
+        self._number = number = 0 if self._number is None else self._number + 1
+        self._context.write(lambda: self._write(number))
+        self._is_unsaved = False
+        self._times = {}
+        self._saved_s = time.monotonic()
+
+    def _write(self, number: int) -> None:
         # Without the counts of actors in other processes, which they keep themselves.
         table = self._experience.state()
         described = self._with_acted(self._experience.describe())
@@ -393,12 +399,4 @@ class LearnRole:
             "data": {name: described[name] for name in _DATA if name in described},
             "times": dict(self._times),
         }
-        number = self._number
-
-        def save() -> None:
-            save_checkpoint(self._run.checkpoints, number, self._learner, extra)
-
-        self._context.write(save)
-        self._is_unsaved = False
-        self._times = {}
-        self._saved_s = time.monotonic()
+        save_checkpoint(self._run.checkpoints, number, self._learner, extra)

@@ -1,0 +1,100 @@
+"""What a process that hosts roles saves, and in which order it ends them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tengen.errors import RunError
+from tengen.experience import ReplayConfig, StepTable
+from tengen.recipes import make_config
+from tengen.roles import RoleContext, RoleHost, host, write_config
+from tengen.run import RunDirectory
+
+DETAILS = {"sealed": 0}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """A run of DQN that has a model to act with."""
+    pytest.importorskip("gymnasium")
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config("CartPole-v1", "dqn", None)
+    store = ReplayConfig(
+        sampler="prioritized", max_items=2_000, min_items=64, samples_per_item=0.5
+    )
+    write_config(run, dataclasses.replace(config, store=store))
+    made = RoleHost(run, RoleContext(), None)
+    for role in ("learn", "export", "gate"):
+        made.turn(role, DETAILS)
+    made.close()
+    return run
+
+
+@pytest.mark.parametrize("before", [(), ("learn",)], ids=["first", "learned"])
+def test_steps_are_durable_before_an_environment_is_closed(
+    run: RunDirectory, before: tuple[str, ...]
+) -> None:
+    """Also those of an actor whose learner has had no turn yet."""
+    made = RoleHost(run, RoleContext(), None)
+    for role in before:
+        made.turn(role, DETAILS)
+    acted = made.turn("actor", DETAILS)
+    assert acted is not None
+    assert not made.is_saved
+    made.save()
+    again = RoleHost(run, RoleContext(), None)
+    learned = again.turn("learn", DETAILS)
+    assert learned is not None
+    assert learned["num_new"] == acted["num_items"]
+    again.close()
+    made.close()
+
+
+@pytest.mark.parametrize("before", [(), ("learn",)], ids=["first", "learned"])
+def test_steps_that_cannot_become_durable_are_an_error(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+) -> None:
+    def close(table: StepTable) -> None:
+        raise RunError("disk (full) must have room; free some")
+
+    made = RoleHost(run, RoleContext(), None)
+    for role in (*before, "actor"):
+        made.turn(role, DETAILS)
+    with monkeypatch.context() as full:
+        full.setattr(StepTable, "close", close)
+        with pytest.raises(RunError, match=r"disk \(full\)"):
+            made.save()
+    made.close()
+
+
+class Other:
+    """A role that learns, of which another thread asks whether it has saved."""
+
+    def __init__(self, roles: dict[str, Any]) -> None:
+        self._roles = roles
+
+    @property
+    def is_saved(self) -> bool:
+        # Meanwhile the turn's thread makes a role.
+        self._roles[f"role-{len(self._roles)}"] = SimpleNamespace(close=lambda: None)
+        return True
+
+    def save(self) -> None: ...
+
+    def turn(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_another_thread_may_ask_while_a_role_is_made(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = RoleHost(run, RoleContext(), None)
+    monkeypatch.setattr(host, "make_role", lambda *_: Other(made._roles))
+    made.turn("learn", DETAILS)
+    assert made.is_saved
