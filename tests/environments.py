@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -375,6 +376,18 @@ class Waiting(Plain):
         Path(f"came-{number}").touch()
         while not Path(f"go-{number}").exists():
             time.sleep(0.01)
+
+
+class Simulated(Waiting):
+    """The same, beside a process of its own that it ends when it is closed."""
+
+    def __init__(self) -> None:
+        self.simulator = subprocess.Popen(["sleep", "100000"])
+        super().__init__()
+
+    def close(self) -> None:
+        self.simulator.kill()
+        self.simulator.wait()
 
 
 class Hanging(Plain):

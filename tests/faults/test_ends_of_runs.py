@@ -144,6 +144,20 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     assert done.returncode == 0, done.stderr
 
 
+@needs_proc
+@pytest.mark.usefixtures("gone")
+def test_a_stop_ends_what_a_half_made_environment_has_started(folder: Path) -> None:
+    (folder / "go-0").touch()  # the runner's, which asks for its spaces
+    words = ("--frames", "10M", "--set", "agent.actor.num_envs=1")
+    child = subprocess.Popen(
+        command("Simulated", *words), cwd=folder, stdout=subprocess.DEVNULL
+    )
+    wait_for(lambda: (folder / "came-1").exists(), LONG_S)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(LONG_S) == 130
+    wait_for(lambda: not living(folder), LONG_S)
+
+
 # Makes its standard input the terminal of its session, as a terminal's shell has it.
 IN_TERMINAL = """
 import fcntl, os, sys, termios

@@ -32,7 +32,7 @@ from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.mirror import Mirror
-from tengen.observe.cpu_time import CpuClock
+from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.roles import (
     Connect,
     Report,
@@ -296,6 +296,7 @@ class _Child:
         with self._starting:
             if self._num_starting and self._mirror is None and self._host.is_saved:
                 self._say_saved(True)
+                kill_descendants()  # of an environment that is half made
                 os._exit(0)
 
     def _progress(self, report: Report) -> None:
@@ -320,6 +321,7 @@ class _Child:
         print(reason, file=sys.stderr, flush=True)
         with contextlib.suppress(OSError):
             write_message(self._to_runner, {"dying": reason})
+        kill_descendants()  # of an environment that hangs
         os._exit(1)
 
 

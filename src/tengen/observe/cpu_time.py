@@ -1,16 +1,20 @@
-"""The CPU time and the memory of a process and its descendants."""
+"""A process and its descendants: their CPU time, their memory, their end."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["CpuClock", "tree_cpu_s", "tree_memory_bytes"]
+__all__ = ["CpuClock", "kill_descendants", "tree_cpu_s", "tree_memory_bytes"]
 
 # Reading the table of processes takes some milliseconds, and a turn may take no more.
 _LOOK_S = 5.0
+# Python's process that removes shared memory behind its user; it ends by itself.
+_TRACKER = b"multiprocessing.resource_tracker"
 
 
 class CpuClock:
@@ -77,6 +81,28 @@ def tree_memory_bytes(root: int, table: Path = Path("/proc")) -> int | None:
     return None if family is None else family * os.sysconf("SC_PAGE_SIZE")
 
 
+def kill_descendants() -> None:
+    """Kills what this process has started, for one that ends without closing it.
+
+    Such as the simulator of an environment that hangs. Does nothing where there is no
+    table of processes. What has left its parents, as a daemon does, lives on.
+    """
+    table, own = Path("/proc"), os.getpid()
+    seen = {own}
+    found: list[int] = []
+    # Stopped first: one that is killed may have just started another.
+    while new := _members(table, own, slice(0)).keys() - seen:
+        seen |= new
+        for process in new:
+            with contextlib.suppress(OSError):
+                if _TRACKER not in (table / f"{process}/cmdline").read_bytes():
+                    os.kill(process, signal.SIGSTOP)
+                    found.append(process)
+    for process in found:
+        with contextlib.suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+
+
 def _family(table: Path, root: int, wanted: slice) -> int | None:
     """Returns the sum of some fields over a process and its descendants.
 
@@ -85,6 +111,12 @@ def _family(table: Path, root: int, wanted: slice) -> int | None:
         root: The process's id.
         wanted: Which fields after the name; all are whole numbers.
     """
+    members = _members(table, root, wanted)
+    return sum(members.values()) if members else None
+
+
+def _members(table: Path, root: int, wanted: slice) -> dict[int, int]:
+    """Returns the sums of ``_family`` by process; empty if there is no such process."""
     sums: dict[int, int] = {}
     parents: dict[int, int] = {}
     for path in table.glob("[0-9]*/stat"):
@@ -97,9 +129,9 @@ def _family(table: Path, root: int, wanted: slice) -> int | None:
         except (OSError, ValueError, IndexError):
             continue  # it has just ended
     if root not in sums:
-        return None
+        return {}
     family = {root}
     # A child may have a smaller number than its parent.
     while found := {p for p, parent in parents.items() if parent in family} - family:
         family |= found
-    return sum(sums[process] for process in family)
+    return {process: sums[process] for process in family}

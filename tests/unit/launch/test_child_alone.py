@@ -137,6 +137,25 @@ def test_what_fails_when_a_role_is_closed_is_told(tmp_path: Path, role: str) -> 
     assert "environment" in (run.logs / f"{role}.log").read_text()
 
 
+DIES = """
+import os, subprocess, types
+from tengen.launch import child
+subprocess.Popen(["sh", "-c", "sleep 100000; true"])
+with open(os.devnull, "wb") as runner:
+    child._Child._die(types.SimpleNamespace(_to_runner=runner), "it hangs")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="they are found there")
+def test_one_whose_environment_hangs_takes_the_simulator_with_it() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DIES], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # The end of the pipe: nobody has it any more.
+    assert process.communicate(timeout=120) == (b"", b"it hangs\n")
+    assert process.returncode == 1
+
+
 WRITES = """
 import os, sys, threading, time
 from tengen import _core
