@@ -13,9 +13,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
+
+from tengen.errors import TengenWarning
+from tengen.observe.cpu_time import kill_descendants
+from tengen.own_process import is_own_process
 
 __all__ = ["Deadline", "HangError"]
 
@@ -38,22 +43,30 @@ class Deadline:
 
     A late call is interrupted by an exception. This needs Python code, or a system call
     that waits, in the main thread of a process. A call that cannot be interrupted ends
-    the process with exit code 1 and one line. A call that keeps the interpreter's lock
-    is not noticed.
+    a process of tengen's own with exit code 1 and one line (``tengen.own_process``). In
+    a program that imports tengen the line is a warning, and the exception is raised
+    once the call returns. A call that keeps the interpreter's lock is not noticed.
 
     Used by one thread, as a context.
 
     Args:
         timeout_s: Seconds that a call may take, above 0.
         what: What runs, for the line with which the process ends.
+        before_end: Called by another thread with the late call before the process ends.
 
     Attributes:
         timeout_s: As given; it may be changed between two calls.
     """
 
-    def __init__(self, timeout_s: float, what: str) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        what: str,
+        before_end: Callable[[str], None] = lambda call: None,
+    ) -> None:
         self.timeout_s = timeout_s
         self._what = what
+        self._before_end = before_end
         # Set by one assignment, so that the other thread never sees a part of it.
         self._call: tuple[str, float] | None = None
         self._late: tuple[str, float] | None = None
@@ -94,13 +107,15 @@ class Deadline:
             call: What is called, for messages.
 
         Raises:
-            HangError: The call was late and could be interrupted.
+            HangError: The call was late, and was interrupted or has returned.
         """
-        self._call = call, time.monotonic()
+        this = self._call = call, time.monotonic()
         try:
             yield
         finally:
             self._call = None
+        if self._late is this:
+            raise HangError(call)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         call = self._call
@@ -111,6 +126,7 @@ class Deadline:
 
     def _watch(self) -> None:
         poll_s = min(_POLL_S, self.timeout_s / 4)
+        told = None
         while not self._is_over.wait(poll_s):
             call = self._call
             late_s = 0.0 if call is None else time.monotonic() - call[1]
@@ -121,13 +137,20 @@ class Deadline:
                 if self._can_interrupt:
                     main = threading.main_thread().ident
                     signal.pthread_kill(main, _SIGNAL)  # type: ignore[arg-type]
-            elif late_s > self.timeout_s + _GRACE_S:
-                self._die(call[0])
+            elif late_s > self.timeout_s + _GRACE_S and told is not call:
+                told = call
+                self._tell(call[0])
 
-    def _die(self, call: str) -> None:
+    def _tell(self, call: str) -> None:
         line = (
             f"{self._what} hangs ({call}) for {self.timeout_s:g} s and cannot be "
             f"interrupted; correct it"
         )
+        if not is_own_process():
+            with contextlib.suppress(TengenWarning):  # where warnings are errors
+                warnings.warn(line, TengenWarning, stacklevel=1)
+            return
+        self._before_end(call)
         print(f"tengen: {line}", file=sys.stderr, flush=True)
+        kill_descendants()  # such as its simulator
         os._exit(1)

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tengen import envs
-from tengen.envs import registry
+from tengen.envs import deadline, registry
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import allow
 from tests import environments as own
@@ -74,11 +75,13 @@ def test_an_environment_may_need_the_main_thread() -> None:
         step_often(env)
 
 
-def test_a_call_that_cannot_be_interrupted_ends_the_process() -> None:
+def test_a_call_that_cannot_be_interrupted_ends_a_process_of_tengens_own() -> None:
     pytest.importorskip("gymnasium")
     text = """
 import numpy as np
 from tengen import envs
+from tengen.own_process import own_process
+own_process()
 from tests.environments import HangingForGood
 make = lambda: envs.make_own(HangingForGood, "my:Env", 1, 0)
 env = envs.TimelyEnv(make, 0.2, "my:Env")
@@ -91,6 +94,50 @@ env.step(np.array([0]))
         "tengen: environment (my:Env) hangs (in step) for 0.2 s and cannot be "
         "interrupted; correct it\n"
     )
+
+
+@pytest.mark.parametrize("swallowed", [Exception, BaseException])
+@pytest.mark.parametrize("in_main", [True, False], ids=["main", "thread"])
+def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_returns(
+    monkeypatch, swallowed: type[BaseException], in_main: bool
+) -> None:
+    """The program that has imported tengen goes on."""
+    monkeypatch.setattr(deadline, "_GRACE_S", 0.2)
+    was_told = threading.Event()
+
+    class Slow(own.Plain):
+        def __init__(self) -> None:
+            super().__init__()
+            while not was_told.is_set():
+                with contextlib.suppress(swallowed):
+                    was_told.wait()
+
+    raised: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            timely(Slow)
+        except RunError as error:
+            raised.append(error)
+
+    def told(message, *_: object, **__: object) -> None:
+        warned.append(str(message))
+        was_told.set()
+
+    warned: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", told)
+        if in_main:
+            ask()
+        else:
+            thread = threading.Thread(target=ask)
+            thread.start()
+            thread.join()
+    (error,) = raised
+    assert "hangs when it is made, for 0.2 s" in str(error)
+    if not in_main or swallowed is BaseException:
+        assert "hangs (when it is made) for 0.2 s" in warned[0]
 
 
 def test_what_it_raises_is_raised() -> None:

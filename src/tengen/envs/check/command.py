@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
+import sys
 from typing import Any
 
 from tengen.config import check, check_range
@@ -71,6 +73,19 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
     check(not is_other, "task", task, "must be an environment; see tengen game check")
     if not is_program(task):
         env_spec(task)  # what is not there, or lacks a package, is bad usage too
+
+    def tell(report: Report) -> dict[str, Any]:
+        told = _told(task, report)
+        if not args.json:
+            print(_text(task, report))
+        return told
+
+    def tell_at_end(report: Report) -> None:
+        told = tell(report)
+        if args.json:
+            print(json.dumps(told), file=sys.__stdout__, flush=True)
+        sys.stdout.flush()
+
     with ProgressLine(f"stepping {task}"):
         report = check_env(
             lambda num_envs, seed: make(task, num_envs, seed),
@@ -79,9 +94,12 @@ def env_check(args: argparse.Namespace) -> dict[str, Any]:
             num_steps=args.steps,
             seed=args.seed,
             timeout_s=args.timeout,
+            before_end=tell_at_end,
         )
-    if not args.json:
-        print(_text(task, report))
+    return tell(report)
+
+
+def _told(task: str, report: Report) -> dict[str, Any]:
     return {
         "task": task,
         "is_kept": not report.num_broken,

@@ -49,6 +49,7 @@ def check_env(
     num_steps: int = 2000,
     seed: int = 0,
     timeout_s: float = 60.0,
+    before_end: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
 
@@ -60,9 +61,25 @@ def check_env(
         num_steps: Random steps, at least 1.
         seed: Seed of episodes and actions, at least 0.
         timeout_s: Seconds that one call may take.
+        before_end: Called with what was found, by another thread, before a call that
+            hangs ends a process of tengen's own.
     """
-    findings, watch = Findings(), Deadline(timeout_s, f"environment ({name})")
-    report = Report([])
+    findings, report = Findings(), Report([])
+
+    def hangs(call: str) -> None:
+        findings.broken(
+            "hangs",
+            call,
+            f"still runs after {timeout_s:g} s",
+            "must return; correct what it waits for, or raise --timeout",
+        )
+        report.findings = findings.all
+
+    def end(call: str) -> None:
+        hangs(call)
+        before_end(report)
+
+    watch = Deadline(timeout_s, f"environment ({name})", end)
     work = _Work(make, make_one, name, num_steps, seed, findings, watch, report)
     try:
         with watch:
@@ -71,12 +88,7 @@ def check_env(
     except CannotGoOnError:
         pass
     except HangError as error:
-        findings.broken(
-            "hangs",
-            str(error),
-            f"still runs after {timeout_s:g} s",
-            "must return; correct what it waits for, or raise --timeout",
-        )
+        hangs(str(error))
     report.findings = findings.all
     return report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,28 @@ def test_one_that_hangs_is_named(check: Any) -> None:
     assert code == 1
     assert out.startswith("broken   step(")
     assert "(still runs after 0.5 s) must return; " in out
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_one_that_nothing_interrupts_is_named_too(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    source = Path(__file__).parents[3] / "environments.py"
+    (tmp_path / "my_envs.py").write_text(source.read_text())
+    command = [sys.executable, "-P", "-m", "tengen", "env", "check"]
+    command += ["my_envs:HangingForGood", "--timeout", "0.5", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "environment (my_envs:HangingForGood) hangs (step" in done.stderr
+    found = "(still runs after 0.5 s) must return; "
+    if words:
+        report = json.loads(done.stdout)
+        (finding,) = [one for one in report["findings"] if one["rule"] == "hangs"]
+        assert found in finding["message"]
+        assert not report["is_kept"]
+        assert not report["is_whole"]
+    else:
+        assert found in done.stdout
 
 
 def test_a_function_that_returns_one_is_checked(check: Any, tmp_path: Path) -> None:

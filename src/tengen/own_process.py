@@ -1,0 +1,18 @@
+"""Whether this process is tengen's own: then tengen may end it."""
+
+from __future__ import annotations
+
+__all__ = ["is_own_process", "own_process"]
+
+_is_own = False
+
+
+def own_process() -> None:
+    """Says that this process runs a command of tengen, or roles, and nothing else."""
+    global _is_own
+    _is_own = True
+
+
+def is_own_process() -> bool:
+    """Returns whether it is; else tengen is a library of somebody's program."""
+    return _is_own
