@@ -1,4 +1,4 @@
-"""Connections of the server: silent ones keep nobody out."""
+"""Connections of the server: those that say or read nothing keep nobody out."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ __all__ = ["Connection"]
 _MAX_CONNECTIONS = 256
 _REQUEST_S = 20.0
 """Seconds for a whole request, from the connection or its first byte on."""
+_UNREAD_S = 20.0
+"""Seconds in which a client must read some of what waits for it."""
 _FULL = b"server (full) answers as many requests as it can; try again\n"
 
 
 class Connection(H11Protocol):
-    """A connection that must send whole requests in time.
+    """A connection that must send whole requests, and read the answers, in time.
 
     Where there are too many connections, the one that has been without a request for
-    longest is closed for a new one. What is being answered is never closed: the guard
-    behind it answers those who may not ask at once, so only clients that it lets in
-    can hold connections for long.
+    longest is closed for a new one, with what its client has not read. What is being
+    answered is closed only if its client does not read: the guard behind it answers
+    those who may not ask at once, so only clients that it lets in can hold connections
+    for long.
     """
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _idle_since: float = 0.0
+    _is_over = False
 
     def connection_made(  # type: ignore[override]
         self, transport: asyncio.Transport
@@ -33,13 +38,16 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._idle_since = self.loop.time()
         self._begin_request()
-        if len(self.connections) <= _MAX_CONNECTIONS:
-            return
-        idle = [
+        # Each counts until its descriptor is closed, at most one turn of the loop after
+        # its end.
+        living = [
             one
             for one in self.connections
-            if isinstance(one, Connection) and one is not self and one._is_idle
+            if isinstance(one, Connection) and not one._is_over
         ]
+        if len(living) <= _MAX_CONNECTIONS:
+            return
+        idle = [one for one in living if one is not self and one._is_idle]
         if idle:
             min(idle, key=lambda one: one._idle_since)._end()
             return
@@ -50,6 +58,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends."""
         self._end_request()
+        self._end_unread()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -66,6 +75,17 @@ class Connection(H11Protocol):
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        """Waits for the client to read."""
+        super().pause_writing()
+        self._end_unread()
+        self._unread = self.loop.call_later(_UNREAD_S, self._end)
+
+    def resume_writing(self) -> None:
+        """Goes on, as the client has read."""
+        self._end_unread()
+        super().resume_writing()
+
     @property
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
@@ -78,8 +98,14 @@ class Connection(H11Protocol):
             self._late.cancel()
             self._late = None
 
+    def _end_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def _end(self) -> None:
-        # Forgotten at once, as the loop may take its time to close it.
-        self.connections.discard(self)
+        # Not close(), which waits until the client has read all there is.
+        self._is_over = True
         self._end_request()
-        self.transport.close()
+        self._end_unread()
+        self.transport.abort()

@@ -9,7 +9,10 @@ TOKEN = "a-token-of-the-test"
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
+from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
+
 from tengen.serve import connections  # noqa: E402
+from tests.integration.runs import wait_for  # noqa: E402
 from tests.unit.serve.served import serving  # noqa: E402
 
 
@@ -68,6 +71,46 @@ def test_a_request_that_does_not_come_whole_is_ended(monkeypatch, said):
     with serving([], token=TOKEN) as site, connected(site, 1, said) as (one,):
         while one.recv(65536):
             pass
+
+
+def test_those_who_never_read_keep_nobody_out(door, monkeypatch):
+    monkeypatch.setattr(connections, "_UNREAD_S", 0.2, raising=False)
+    full = set()
+    pause = H11Protocol.pause_writing
+
+    def noted(connection):
+        pause(connection)
+        full.add(id(connection))
+
+    monkeypatch.setattr(H11Protocol, "pause_writing", noted)
+    # Of 30 MB, more than the system's buffers take.
+    request = (
+        f"GET /assets/app.js HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n\r\n"
+    )
+    with connected(door, 8, 300 * request.encode()):
+        wait_for(lambda: len(full) == 8)
+        wait_for(lambda: door.ask("/").status != 503)
+
+
+def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
+    made = []
+    begin = connections.Connection.connection_made
+
+    def noted(connection, transport):
+        begin(connection, transport)
+        made.append(connection)
+
+    monkeypatch.setattr(connections.Connection, "connection_made", noted)
+    with connected(door, 1):
+        wait_for(lambda: made)
+        (first,) = made
+        descriptor = first.transport.get_extra_info("socket")
+        unread = b"more than any buffer of the system's" * 1_000_000
+        first.loop.call_soon_threadsafe(first.transport.write, unread)
+        wait_for(lambda: first.transport.get_write_buffer_size())
+        with connected(door, 20):
+            wait_for(lambda: descriptor.fileno() == -1)
 
 
 def test_what_is_being_answered_is_not_ended_for_others(door):
