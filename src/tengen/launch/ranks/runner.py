@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from tengen.errors import RunError, UsageError
@@ -22,7 +23,7 @@ _HELLO_S = 600.0
 """Seconds for all ranks to begin: they start together, on hosts that may be slow. If
 one dies, ``mpirun`` ends the call."""
 _SAY_S = 10.0
-"""Seconds after which it is said which ranks have not begun."""
+"""Seconds after which it is said which ranks are waited for."""
 _PONG_S = 0.6
 """Seconds for a living rank to answer: ``mpirun`` kills this rank a second after its
 signal."""
@@ -62,15 +63,8 @@ class Runner:
         """
         self._post.start()
         with self._changed:
-            whole = 1 + len(self._peers)
             until = time.monotonic() + _HELLO_S
-            while (left_s := until - time.monotonic()) > 0:
-                wait_s = min(left_s, _SAY_S)
-                if self._changed.wait_for(lambda: len(self._hellos) == whole, wait_s):
-                    break
-                absent = [rank for rank in self._peers if rank not in self._hellos]
-                names = ", ".join(map(str, absent))
-                print(f"waiting for ranks {names} to begin", flush=True)
+            self._wait_for(lambda: self._hellos, "to begin", until)
             missing = [rank for rank in self._peers if rank not in self._hellos]
             for rank in missing:
                 self._lost[rank] = "did not begin"
@@ -80,13 +74,14 @@ class Runner:
                 f"ranks ({names}) did not begin within {_HELLO_S:g} s; see what their "
                 f"hosts say, and give mpirun hosts that run tengen"
             )
-        self.ranks = [self._hellos[rank] for rank in range(whole)]
+        self.ranks = [self._hellos[rank] for rank in (0, *self._peers)]
         check_alike(self.ranks)
 
     def look(self, run: RunDirectory, call: str) -> None:
         """Makes sure that every rank sees the run directory, with its hosts file.
 
-        Blocks until every rank has answered or is lost.
+        Blocks until every rank has answered or is lost; says which are waited for, such
+        as one whose file server does not answer.
 
         Raises:
             UsageError: A rank's host does not see it.
@@ -95,9 +90,7 @@ class Runner:
         for rank in self._peers:
             self._post.send(rank, {"look": path, "call": call})
         with self._changed:
-            self._changed.wait_for(
-                lambda: {*self._looked, *self._lost}.issuperset(self._peers)
-            )
+            self._wait_for(lambda: {*self._looked, *self._lost}, f"to look at {path}")
             blind = [rank for rank in self._peers if not self._looked.get(rank)]
             self._looked.clear()
         if blind:
@@ -108,6 +101,24 @@ class Runner:
                 f"run ({path}) must be the same folder on every host, and is not for "
                 f"{names}; give --out a folder that all hosts mount"
             )
+
+    def _wait_for(
+        self, known: Callable[[], Container[int]], what: str, until: float = math.inf
+    ) -> None:
+        """Waits until every rank is known, and says which are not.
+
+        The caller holds the lock.
+        """
+
+        def absent() -> list[int]:
+            found = known()
+            return [rank for rank in self._peers if rank not in found]
+
+        while (left_s := until - time.monotonic()) > 0:
+            if self._changed.wait_for(lambda: not absent(), min(left_s, _SAY_S)):
+                return
+            names = ", ".join(map(str, absent()))
+            print(f"waiting for ranks {names} {what}", flush=True)
 
     def know(self, table: Sequence[Placed]) -> None:
         """Takes the table of processes, to name those of a rank that is lost."""

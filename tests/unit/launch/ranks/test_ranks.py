@@ -300,6 +300,34 @@ def test_another_version_is_refused(ranks: Callable[..., Ranks]) -> None:
         both.runner.begin()
 
 
+def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
+    ranks: Callable[..., Ranks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = ranks(3)
+    both.runner.begin()
+    monkeypatch.setattr(runner_module, "_SAY_S", 0.1)
+    hangs, was_told = both.holders[1], threading.Event()
+    look = hangs._look
+
+    def look_late(message: dict[str, Any]) -> None:
+        was_told.wait(60)
+        look(message)
+
+    monkeypatch.setattr(hangs, "_look", look_late)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    log = HostsLog(run, "call", "1 on a", [])
+    wanted = f"waiting for ranks 2 to look at {run.path.absolute()}"
+
+    def tell(line: str, **_: object) -> None:
+        if line == wanted:  # at first the other one may be waited for, too
+            was_told.set()
+
+    monkeypatch.setattr("builtins.print", tell)
+    both.runner.look(run, "call")
+    assert was_told.is_set()
+    log.close()
+
+
 def test_a_host_without_the_run_directory_is_named(
     ranks: Callable[..., Ranks], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
