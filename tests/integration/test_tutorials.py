@@ -70,7 +70,7 @@ class Place:
         # install again after a change.
         install = f"[ ! -d src/tengen ] || cp -r src/tengen/. {site}/tengen"
         self.write_program("make", f'[ "$*" = setup ] && {{ {install}; }}')
-        self.started: list[subprocess.Popen[bytes]] = []
+        self.started: dict[Path, subprocess.Popen[bytes]] = {}
 
     def write_program(self, name: str, command: str) -> None:
         path = self.bin / name
@@ -101,19 +101,23 @@ class Place:
 
     def start(self, command: str) -> None:
         """Starts a line of a shell."""
-        started = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.started.append(started)
+        output = self.folder.parent / f"started-{len(self.started)}"
+        with output.open("wb") as file:
+            self.started[output] = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=file,
+                stderr=file,
+            )
 
     def end(self) -> None:
-        for process in self.started:
+        """Ends what was started, and fails where one has failed before."""
+        failed = [output for output, one in self.started.items() if one.poll()]
+        for process in self.started.values():
             process.kill()
             process.wait()
+        assert not failed, "\n".join(output.read_text() for output in failed)
 
 
 def copy_installed(site: Path) -> None:
@@ -203,6 +207,18 @@ def run_lines(place: Place, lines: str) -> int:
         # "Within seconds the gate has published model 0."
         wait_for(lambda: any(place.folder.glob("shared/go9/models/0*")), 600)
     return num_run
+
+
+def test_a_started_command_that_fails_is_told(tmp_path: Path) -> None:
+    made = Place(tmp_path)
+    made.start("bash -c 'echo why it failed; exit 3'")
+    made.start("sleep 100000")
+    made.start("true")
+    for output in [*made.started][::2]:
+        made.started[output].wait()
+    with pytest.raises(AssertionError, match=r"^why it failed\n"):
+        made.end()
+    assert all(process.poll() is not None for process in made.started.values())
 
 
 def test_the_copy_is_no_checkouts(place: Place) -> None:
