@@ -18,12 +18,15 @@ import pytest
 
 from tengen.learners.checkpoint import read_model
 from tengen.run import RunDirectory
+from tests.integration.own_time import wait_own_s
 from tests.integration.runs import wait_for
 
 pytest.importorskip("gymnasium")
 
 ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 LONG_S = 300
+END_S = 20.0
+"""Seconds of a run's own processes for its end: five of grace, and the work of it."""
 
 
 @pytest.fixture
@@ -102,7 +105,7 @@ def test_a_killed_runner_leaves_no_process(
     assert len(living(folder)) > 1
     child.kill()
     child.wait()
-    wait_for(lambda: not living(folder), LONG_S)
+    wait_own_s(lambda: not living(folder), lambda: living(folder), END_S)
 
 
 @needs_proc
@@ -132,7 +135,11 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     else:
         wait_for(lambda: read_all(ours) and (run.checkpoints.latest() or 0) > 1, LONG_S)
     os.close(ours)
-    wait_for(lambda: child.poll() is not None and not living(folder), LONG_S)
+    wait_own_s(
+        lambda: child.poll() is not None and not living(folder),
+        lambda: living(folder),
+        END_S,
+    )
     assert child.returncode == 130
     newest = run.checkpoints.latest()
     assert newest is not None
@@ -154,8 +161,12 @@ def test_a_stop_ends_what_a_half_made_environment_has_started(folder: Path) -> N
     )
     wait_for(lambda: (folder / "came-1").exists(), LONG_S)
     child.send_signal(signal.SIGINT)
-    assert child.wait(LONG_S) == 130
-    wait_for(lambda: not living(folder), LONG_S)
+    wait_own_s(
+        lambda: child.poll() is not None and not living(folder),
+        lambda: living(folder),
+        END_S,
+    )
+    assert child.returncode == 130
 
 
 # Makes its standard input the terminal of its session, as a terminal's shell has it.

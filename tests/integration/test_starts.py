@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.own_time import wait_own_s
 from tests.integration.runs import SMALL, run_command, train_command
 
 pytest.importorskip("gymnasium")
@@ -96,6 +97,11 @@ def test_each_step_of_the_start_is_told_before_it_is_made(
     )
     os.close(theirs)
     # The runner asks for its spaces, then the role's process, which then steps one.
+    if Path("/proc/self/task").exists():
+        # Within seconds of its own.
+        came = select.poll()
+        came.register(ours, select.POLLIN)
+        wait_own_s(lambda: came.poll(0), lambda: [child.pid], 15.0)
     read_until(ours, "making the environment")
     (tmp_path / "go-0").touch()
     read_until(ours, "process learn")
