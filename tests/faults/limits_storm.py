@@ -29,7 +29,7 @@ import numpy as np
 
 from tengen import _core
 from tengen.errors import TengenError
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Sampler, Selector, Store, TableConfig
 
 SIZE = 700
 PATIENCE_S = 120.0
@@ -218,7 +218,7 @@ class Storm:
         try:
             work()
         except (TengenError, _core.CoreError) as error:
-            self.errors[self.kind].add(str(error)[:90])
+            self.errors[self.kind].add(str(error)[:200])
             refused = str(error)
         assert "\n" not in refused
         assert "Traceback" not in refused
@@ -286,14 +286,24 @@ class Storm:
         assert not lost, f"{len(lost)} of {len(needed)} were lost, from {lost[0]} on"
         assert seen <= self.inserted | self.doubtful
 
-    def greedy(self, num_samples: int = 4_000_000) -> None:
-        def work() -> None:
-            with Store.connect(self.machine.address) as store:
-                sampler = store.table("t").sampler(num_samples, num_ahead=0)
-                with contextlib.closing(sampler):
-                    sampler.sample(timeout_s=2.0)
+    def open_greedy(self, stack: contextlib.ExitStack) -> list[Sampler]:
+        """Opens samplers of the largest batches that the store takes."""
+        store = stack.enter_context(Store.connect(self.machine.address))
+        # A disk's part of the memory must hold a batch's chunks at once.
+        num_samples = 32_768 if self.durability == "none" else 4_000
+        table = store.table("t")
+        return [
+            stack.enter_context(
+                contextlib.closing(table.sampler(num_samples, num_ahead=0))
+            )
+            for _ in range(12)
+        ]
 
-        self.may_fail(work)
+    def be_greedy(self, samplers: list[Sampler]) -> None:
+        """Draws until the store has no memory for the next batch."""
+        for sampler in samplers:
+            if not self.may_fail(lambda one=sampler: one.sample(PATIENCE_S)):  # type: ignore[misc]
+                break
 
     def crowd(self, count: int) -> None:
         """Many clients at once, of which those beyond the limit are refused."""
@@ -333,10 +343,13 @@ class Storm:
                     self.insert(name)
         elif kind == "memory":
             # Without a few MiB Python itself cannot let go of a lock that it took.
-            spare = self.rng.choice((6 << 20, 12 << 20, 40 << 20, 100 << 20))
-            most = (machine.status("VmSize") << 10) + spare
-            with machine.limit(resource.RLIMIT_AS, most):
-                self.greedy()
+            spare = self.rng.choice((6 << 20, 12 << 20, 40 << 20))
+            with contextlib.ExitStack() as stack:
+                # Their threads are there before the limit is.
+                greedy = self.open_greedy(stack)
+                most = (machine.status("VmSize") << 10) + spare
+                stack.enter_context(machine.limit(resource.RLIMIT_AS, most))
+                self.be_greedy(greedy)
                 self.crowd(2)
                 self.insert(self.rng.choice(CLIENTS))
                 self.checkpoint()

@@ -17,6 +17,13 @@ from typing import Any
 import pytest
 
 STORM = Path(__file__).with_name("limits_storm.py")
+# What the server's own refusals name; a client that refuses by itself shows nothing.
+SAID = {
+    "memory": "memory (of the process)",
+    "threads": "thread (of ",
+    "descriptors": "ulimit -n",
+    "host": "",
+}
 
 
 @pytest.fixture
@@ -72,11 +79,12 @@ def storm(folder: Path, num_faults: int, seed: int) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of a process that runs")
 @pytest.mark.parametrize("kind", ["memory", "threads", "descriptors", "host"])
 def test_a_limit_ends_the_request_that_meets_it_alone(folder: Path, kind: str) -> None:
-    seed = 2 if kind == "memory" else 0  # a disk bounds what a batch may ask for
+    # Batches are largest without a disk, which bounds them by chunks.
+    seed = 2 if kind == "memory" else 0
     told = run_storm(folder, storm(folder, 2, seed), kind)
     # The limit of threads is not for the user root.
     is_met = kind != "host" and (kind != "threads" or told["threads_limited"])
-    assert bool(told["refused"][kind]) == is_met
+    assert any(SAID[kind] in line for line in told["refused"][kind]) == is_met
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -89,7 +97,12 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
     of_disk = told["refused"]["disk"]
     assert bool(of_disk) == ("disk" in told["faults"])
     assert all("will not outlive its host" in line for line in of_disk)
-    assert told["refused"]["memory"]
+    # Threads need memory too.
+    assert any(
+        SAID[kind] in line
+        for line in told["refused"]["memory"]
+        for kind in ("memory", "threads")
+    )
 
 
 @pytest.mark.slow
