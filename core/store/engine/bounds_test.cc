@@ -1,6 +1,8 @@
 // What an engine bounds, so that no client fills it and whatever it accepts a state may hold.
 
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/testing.h"
 #include "store/engine/engine.h"
@@ -77,10 +79,77 @@ void check_bounds() {
   TENGEN_CHECK(throws([&] { store.engine.expect(table, 0); }));
   TENGEN_CHECK(throws([&] { store.engine.expect(table, kMiB / (kStepBytes + 44) + 1); }));
   TENGEN_CHECK(throws([&] { engine.expect(engine.add_table(queue_of("a"), 0), 65537); }));
-  // So many samples on loan are listed in a MiB, 24 bytes each.
-  TENGEN_CHECK(store.engine.max_loans(table, 10) == 1024);
-  TENGEN_CHECK(store.engine.max_loans(table, 100) == kMiB / (100 * 24));
-  TENGEN_CHECK(store.engine.max_loans(table, 65536) == 1);
+}
+
+// However many samplers there are, the lists of their loans are bounded together: 24 bytes for a
+// sample and 256 for a batch. A sampler that comes late finds room, and what ends makes some.
+void check_loans_of_all_samplers() {
+  Store store(100);
+  Engine& engine = store.engine;
+  TableConfig config;
+  config.name = "t";
+  const uint32_t table = engine.add_table(config, 0);
+  const SessionId session = engine.begin_session();
+  const uint32_t writer = engine.open_writer(session, "a", 0).writer;
+  engine.append(writer, *engine.grant(writer));
+  TENGEN_CHECK(engine.insert(writer, {table, 0, 0, 1, 1.0, 0}) == InsertResult::kInserted);
+  constexpr uint32_t kNumSamples = 1000;
+  constexpr uint64_t kMost = (1 << 20) / (256 + 24 * kNumSamples);
+  std::vector<Loan> loans;
+  const auto draw_all = [&] {
+    const SessionId sampler = engine.begin_session();
+    uint64_t count = 0;
+    for (; engine.may_lend(table, kNumSamples, count); ++count) {
+      TENGEN_CHECK(engine.sample(sampler, table, kNumSamples, &loans.emplace_back()));
+      loans.back().session = sampler;
+    }
+    return count;
+  };
+  TENGEN_CHECK(draw_all() == kMost / 2);
+  TENGEN_CHECK(draw_all() > 1 && draw_all() > 1);
+  for (int i = 0; i < 100; ++i) draw_all();
+  TENGEN_CHECK(loans.size() == kMost && draw_all() == 0);
+  for (const Loan& loan : loans) engine.give_back(loan.session, loan.lease);
+  // Steps that are kept count on: there is a list of them.
+  loans.clear();
+  TENGEN_CHECK(draw_all() == kMost / 2);
+  for (const Loan& loan : loans) {
+    engine.keep(loan.session, loan.lease);
+    engine.ack(loan.session, loan.lease, {});
+  }
+  TENGEN_CHECK(engine.may_lend(table, kNumSamples, 0));
+  TENGEN_CHECK(!engine.may_lend(table, kNumSamples, kMost / 2));
+  // Batches of one sample may be 1,024, as the table says.
+  TENGEN_CHECK(engine.may_lend(table, 1, 1023) && !engine.may_lend(table, 1, 1024));
+}
+
+// A state that knows more names than are kept is restored whole, and forgets the rest by and by.
+void check_names_of_older_states() {
+  Log log;
+  constexpr uint64_t kTooMany = 5000;
+  State state;
+  for (uint64_t i = 0; i < kMaxNames + kTooMany; ++i) {
+    state.next_sequences["left " + std::to_string(i)] = 1;
+  }
+  Memory memory("", 100 * kStepBytes);
+  Engine engine(&memory, 0, &log);
+  engine.restore(state);
+  log.clear();
+  const SessionId session = engine.begin_session();
+  const auto num_forgotten = [&] {
+    engine.close_writer(engine.open_writer(session, "left 0", 0).writer);
+    uint64_t count = 0;
+    for (auto records = log.pending(); !records.empty();) {
+      Log::Head head;
+      std::memcpy(&head, records.data(), sizeof head);
+      count += head.kind == event::kKindOf<event::NameForgotten> ? 1u : 0u;
+      records = records.subspan(head.num_bytes);
+    }
+    log.clear();
+    return count;
+  };
+  for (uint64_t i = 0; i < kTooMany / kMaxAtOnce; ++i) TENGEN_CHECK(num_forgotten() == kMaxAtOnce);
+  TENGEN_CHECK(num_forgotten() == 0);
 }
 
 }  // namespace
@@ -88,5 +157,7 @@ void check_bounds() {
 int main() {
   check_names();
   check_bounds();
+  check_loans_of_all_samplers();
+  check_names_of_older_states();
   return 0;
 }

@@ -14,6 +14,13 @@ namespace {
 constexpr uint64_t kMaxRemoved = 64;
 constexpr uint64_t kMaxRemovedChunks = 4;
 
+// What a loan of so many samples takes in lists.
+uint64_t bytes_of_loan(uint64_t num_samples) {
+  constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
+  constexpr uint64_t kBytes = 256;  // beside its samples
+  return kBytes + num_samples * kSampleBytes;
+}
+
 }  // namespace
 
 uint32_t Engine::add_pool(Schema schema) {
@@ -114,7 +121,8 @@ void Engine::close_name(const std::string& name) {
   }
   closed->second.closed_at = ++num_closed_;
   closed_names_[num_closed_] = &closed->first;
-  while (closed_names_.size() > kMaxNames) {
+  // Of a state of a version that forgot none there may be a million too many.
+  for (uint64_t i = 0; i < kMaxAtOnce && closed_names_.size() > kMaxNames; ++i) {
     const auto oldest = closed_names_.begin();
     const std::string forgotten = *oldest->second;
     closed_names_.erase(oldest);
@@ -179,6 +187,7 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   Table& table = *tables_[insert.table].table;
   if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
   table.insert({steps, insert.priority, insert.version});
+  ++num_touched_;
   next_sequence = insert.sequence + 1;
   w.named_end = std::max(w.named_end, insert.first + insert.num_steps);
   if (w.named_end == pools_[w.pool]->streams().num_steps(w.stream)) {
@@ -230,8 +239,9 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
   if (staging != nullptr) lent.stage = Lent::Stage::kDrawn;
-  if (log_ != nullptr) log_->reserve(num_samples * (sizeof(int64_t) + sizeof(StepRange)));
+  if (log_ != nullptr) log_->reserve(bytes_of_loan(num_samples));
   entry.table->sample(loan->samples);
+  num_touched_ += num_samples;
   loan->session = session;
   loan->lease = next_lease_++;
   loan->table_size = entry.table->size();
@@ -253,6 +263,7 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   if (staging != nullptr) loan->pieces.clear();
   if (staging == nullptr) note_lent(loan->lease, lent);
   loans_.emplace(std::pair(session, loan->lease), std::move(lent));
+  loan_bytes_ += bytes_of_loan(num_samples);
   return true;
 }
 
@@ -275,6 +286,7 @@ void Engine::ack(SessionId session, uint64_t lease, std::span<const double> prio
     table.set_priorities(keys, priorities);
   }
   table.commit(keys);
+  num_touched_ += keys.size();
   end_loan(loan);
   if (log_ != nullptr) log_->add(event::Acknowledged{lease});
 }
@@ -282,14 +294,16 @@ void Engine::ack(SessionId session, uint64_t lease, std::span<const double> prio
 void Engine::give_back(SessionId session, uint64_t lease) {
   const auto loan = find_loan(session, lease);
   tables_[loan->second.table].table->give_back(loan->second.keys);
+  num_touched_ += loan->second.keys.size();
   end_loan(loan);
   if (log_ != nullptr) log_->add(event::GivenBack{lease});
 }
 
-uint64_t Engine::max_loans(uint32_t table, uint32_t num_samples) const {
-  constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
-  const uint64_t most = batch_bytes() / (num_samples * kSampleBytes);
-  return std::clamp<uint64_t>(most, 1, tables_[table].table->config().max_loans);
+bool Engine::may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) const {
+  if (num_loans >= tables_[table].table->config().max_loans) return false;
+  const uint64_t each = bytes_of_loan(num_samples);
+  if (loan_bytes_ + each > batch_bytes()) return false;
+  return num_loans == 0 || (num_loans + 1) * each <= batch_bytes() - loan_bytes_ - each;
 }
 
 uint64_t Engine::num_loans(SessionId session) const {
@@ -346,6 +360,7 @@ void Engine::restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage st
   Pool& pool = *pools_[entry.pool];
   for (const StepRange& steps : saved.steps) pool.streams().hold(steps);
   entry.table->resume_uses(saved.keys);
+  loan_bytes_ += bytes_of_loan(saved.keys.size());
   loans_[{saved.session, lease}] = {saved, stage};
   if (pool.staging() == nullptr) return;
   // Brings the steps back into memory, until the loan ends.
@@ -431,6 +446,7 @@ void Engine::drop_steps(Loans::iterator loan) {
   Pool& pool = *pools_[tables_[loan->second.table].pool];
   if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
   for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);
+  loan_bytes_ -= bytes_of_loan(loan->second.keys.size());
   loans_.erase(loan);
 }
 

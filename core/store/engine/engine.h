@@ -82,7 +82,8 @@ inline void check_name_bytes(const char* what, const std::string& name) {
         "must have a name of at most 256 bytes; shorten it");
 }
 
-// The most samples of one batch, which are drawn while other callers wait.
+// The most samples of one batch, which are drawn while other callers wait. A caller that makes
+// several calls stops at so many of Engine::num_touched(), and goes on once others had their turn.
 constexpr uint32_t kMaxSamples = 1 << 16;
 
 // The most items that one call removes or gives back, so that other callers do not wait long.
@@ -136,10 +137,9 @@ class Engine {
   // that are not open, the next sequences of the kMaxNames that were closed last are known; after a
   // restart, of so many. A writer of another name begins at 0.
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
-  // Returns the slot of the writer's next chunk, or none. Where memory is full, it removes items
-  // that the removers of the pool's tables choose, a bounded number a call. Where it returns none,
-  // call it again: at once while is_making_room(), and otherwise now and then, also if nothing else
-  // has changed.
+  // Returns the slot of the writer's next chunk, or none. If memory is full, it removes items that
+  // the removers of the pool's tables choose, a bounded number a call. A caller that got none calls
+  // again: at once while is_making_room(), else now and then, even if nothing else has changed.
   std::optional<uint32_t> grant(uint32_t writer);
   bool is_making_room(uint32_t writer) const { return writers_[writer].num_removed > 0; }
   // How many items were removed to make room for writers.
@@ -202,9 +202,12 @@ class Engine {
   void ack(SessionId session, uint64_t lease, std::span<const double> priorities);
   // Says that the samples were not used.
   void give_back(SessionId session, uint64_t lease);
-  // How many loans a sampler may have at once: as its table says, and no more than memory for steps
-  // could list.
-  uint64_t max_loans(uint32_t table, uint32_t num_samples) const;
+  // Whether a sampler that has `num_loans` may draw one more: as its table says, and as far as the
+  // lists of all loans of the store stay below batch_bytes(). One sampler's may be as long as what
+  // would then be left for others, so that one that comes late finds room.
+  bool may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) const;
+  // How many items calls have inserted, drawn, acknowledged and given back.
+  uint64_t num_touched() const { return num_touched_; }
   // How many of the session's loans are neither acknowledged nor given back. Scans them.
   uint64_t num_loans(SessionId session) const;
   // Says that the session reads the samples' steps where they lie: the steps stay after the lease
@@ -264,14 +267,15 @@ class Engine {
   // Ends a drawn loan some of whose steps cannot be read.
   void lose(Loans::iterator drawn);
   void end_writer(uint32_t writer);
-  // Of a name that is not open any more; and forgets others, where these are too many.
+  // Of a name that is not open any more; and forgets a bounded number of others, where these are
+  // too many.
   void close_name(const std::string& name);
   bool make_room(uint32_t pool);
   // How often make_room() is called before the caller that needs room must wait.
   uint64_t max_removed(uint32_t pool) const;
   // Starts the transfers that a pool's disk can do now.
   void advance(uint32_t pool);
-  // What a batch may have, and what the loans of one sampler may be listed in.
+  // The most bytes of a batch, and of the lists of all loans.
   uint64_t batch_bytes() const;
   uint64_t sample_bytes(uint32_t table) const;
   uint64_t max_chunks_of(uint32_t table, uint64_t num_samples) const;
@@ -295,6 +299,8 @@ class Engine {
   uint64_t num_closed_ = 0;
   std::unordered_map<std::string, uint32_t> open_names_;
   Loans loans_;
+  uint64_t loan_bytes_ = 0;  // that loans_ lists
+  uint64_t num_touched_ = 0;
   uint64_t next_lease_ = 0;
   std::string checkpoint_trouble_;
   std::string disk_trouble_;  // why a row could not be written, while there is no room

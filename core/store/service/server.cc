@@ -203,14 +203,18 @@ void Server::run() noexcept {
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
   served_.clear();
+  bool is_cut = false;
   store_->try_change_open([&](Engine& engine) {
     // A round begins behind the session that the last one served first: where a table has room for
     // few, the others would get none of it.
+    // Where it has touched many items, it goes on there once other threads had their turn.
     const size_t num_sessions = sessions_.size();
-    for (size_t i = 0, begin = first_; i < num_sessions; ++i) {
+    const uint64_t end = engine.num_touched() + engine::kMaxSamples;
+    for (size_t i = 0, begin = first_; i < num_sessions && !is_cut; ++i) {
       const size_t at = (begin + i) % num_sessions;
       if (sessions_[at]->serve(engine) == Progress::kNone) continue;
-      if (served_.empty()) first_ = at + 1;
+      is_cut = engine.num_touched() >= end;
+      if (served_.empty() || is_cut) first_ = at + 1;
       served_.push_back(sessions_[at].get());
     }
     return served_.empty() ? Progress::kNone : Progress::kDone;
@@ -227,8 +231,8 @@ bool Server::serve_once() {
       for (const auto& session : sessions_) session->break_promises(failed, reason);
     }
   }
-  end_those_that_are_over();
-  has_steps_ = !ending_.empty();
+  const bool has_rest = end_those_that_are_over();
+  has_steps_ = is_cut || has_rest || !ending_.empty();
   return has_steps_ || !served_.empty();
 }
 
@@ -241,32 +245,38 @@ uint64_t Server::promise(const HostSession& session) {
   return session.is_writer() && is_sync() ? store_->checkpointer()->ask() : 0;
 }
 
-// Applies what a client sent before it went, as far as possible, and then ends its session. A
-// session with many loans ends in steps, one a call.
-void Server::end_those_that_are_over() {
+// Applies what a client sent before it went, as far as possible, and then ends its session. Both
+// take several calls where they touch many items. Returns whether clients that went have sent more.
+bool Server::end_those_that_are_over() {
   const auto is_over = [](const auto& session) { return session->is_over(); };
   const bool is_any_over = std::any_of(sessions_.begin(), sessions_.end(), is_over);
-  if (!is_any_over && ending_.empty()) return;
+  if (!is_any_over && ending_.empty()) return false;
+  size_t num_done = sessions_.size();
   const auto serve_rest = [&](Engine& engine) {
-    for (const auto& session : sessions_) {
-      if (!session->is_over()) continue;
-      while (!session->is_refused() && session->serve(engine) != Progress::kNone) {
+    const uint64_t end = engine.num_touched() + engine::kMaxSamples;
+    for (size_t i = 0; i < num_done; ++i) {
+      HostSession& session = *sessions_[i];
+      while (session.is_over() && !session.is_refused() &&
+             session.serve(engine) != Progress::kNone) {
+        if (engine.num_touched() < end) continue;
+        num_done = i;
+        break;
       }
     }
     return Progress::kDone;
   };
   if (is_any_over) store_->try_change_open(serve_rest);
-  for (auto session = sessions_.begin(); session != sessions_.end();) {
-    if ((*session)->is_over()) {
-      ending_.push_back(std::move(*session));
-      session = sessions_.erase(session);
-    } else {
-      ++session;
-    }
+  const bool has_rest = num_done < sessions_.size();
+  const auto ended = sessions_.begin() + static_cast<std::ptrdiff_t>(num_done);
+  ending_.reserve(ending_.size() + num_done);  // as a session that is moved must arrive
+  for (auto session = sessions_.begin(); session != ended; ++session) {
+    if (is_over(*session)) ending_.push_back(std::move(*session));
   }
+  std::erase(sessions_, nullptr);
   store_->change([&](Engine& engine) {
     std::erase_if(ending_, [&](const auto& session) { return !engine.end_session(session->id()); });
   });
+  return has_rest;
 }
 
 void Server::sleep() {

@@ -55,7 +55,7 @@ class Server {
   bool end_absent_clients();
   void run() noexcept;
   bool serve_once();
-  void end_those_that_are_over();
+  bool end_those_that_are_over();
   void sleep();
   bool may_nap();
   bool has_waiting_writer();

@@ -19,7 +19,8 @@ using engine::Engine;
 
 namespace {
 
-// The most requests of one session that are applied in one round.
+// The most requests of one session that are applied in one round, where these do not touch
+// kMaxSamples items before.
 constexpr int kMaxRequests = 64;
 
 std::unique_ptr<ServedSession> served(engine::SessionId id, const SessionRecord& record,
@@ -76,7 +77,8 @@ Progress HostSession::serve(Engine& engine) {
 Progress HostSession::serve_all(Engine& engine) {
   bool changed = false;
   int num_taken = 0;
-  for (; num_taken < kMaxRequests; ++num_taken) {
+  const uint64_t end = engine.num_touched() + engine::kMaxSamples;
+  for (; num_taken < kMaxRequests && engine.num_touched() < end; ++num_taken) {
     const std::span<const std::byte> request = requests_.front();
     if (request.data() == nullptr) break;
     const Progress progress = served_->apply(engine, request);
@@ -85,7 +87,10 @@ Progress HostSession::serve_all(Engine& engine) {
     requests_.take();
   }
   num_applied_ += static_cast<uint64_t>(num_taken);
-  if (is_waiting() && served_->answer(engine, *this) != Progress::kNone) changed = true;
+  if (is_waiting() && engine.num_touched() < end &&
+      served_->answer(engine, *this) != Progress::kNone) {
+    changed = true;
+  }
   if (changed) {
     engine.note_progress(
         id_, {num_applied_, requests_.taken_tail(), replies_.staged_head(), served_->num_wanted()});

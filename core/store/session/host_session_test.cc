@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/testing.h"
+#include "store/session/messages.h"
+#include "store/session/ring_channel.h"
 #include "store/session/ring_memory.h"
 #include "transport/shared_memory.h"
 
@@ -41,9 +43,51 @@ void check_versions_of_memory() {
   std::filesystem::remove_all(folder);
 }
 
+// However much a client asks for at once, one round of its session touches the items of two batches
+// of the largest at most, so that others need not wait for all of it.
+void check_rounds_of_large_batches() {
+  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
+  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  engine::Memory memory("", uint64_t{1} << 28);  // of which a step is used
+  engine::Engine engine(&memory, 0);
+  engine.add_pool(engine::Schema({{"x", "u1", {64}, 0}}, 1));
+  engine::TableConfig config;
+  config.name = "t";
+  const uint32_t table = engine.add_table(config, 0);
+  const engine::SessionId id = engine.begin_session();
+  const uint32_t writer = engine.open_writer(id, "a", 0).writer;
+  engine.append(writer, *engine.grant(writer));
+  engine.insert(writer, {table, 0, 0, 1, 1.0, 0});
+
+  constexpr uint64_t kNumBatches = 4;
+  const SessionLayout layout = layout_of_sampler(engine, table, engine::kMaxSamples, 2);
+  const std::string path = folder + "/session";
+  HostSession session(
+      id, {SessionRecord::Kind::kSampler, table, engine::kMaxSamples, layout, 0, ""}, path);
+  RingChannel client({-1, path, layout});
+  for (uint64_t i = 0; i < kNumBatches; ++i) {
+    TENGEN_CHECK(client.send_one(SampleMessage(), kAtOnce, Urgency::kLater));
+  }
+  for (uint64_t i = 0; i < kNumBatches; ++i) {
+    TENGEN_CHECK(session.serve(engine) == Progress::kDone);
+    session.publish(0);
+    TENGEN_CHECK(engine.num_loans(id) == i + 1);
+  }
+  TENGEN_CHECK(session.serve(engine) == Progress::kNone);
+  for (uint64_t i = 0; i < kNumBatches; ++i) {
+    TENGEN_CHECK(client.send_one(OfLease{.lease = i}, kAtOnce, Urgency::kLater));
+  }
+  for (uint64_t i = 0; i < kNumBatches; ++i) {
+    TENGEN_CHECK(session.serve(engine) == Progress::kDone);
+    TENGEN_CHECK(engine.num_loans(id) == kNumBatches - i - 1);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 
 int main() {
   check_versions_of_memory();
+  check_rounds_of_large_batches();
   return 0;
 }

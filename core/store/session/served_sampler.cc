@@ -54,9 +54,10 @@ class ServedSampler final : public ServedSession {
 
   Progress answer(Engine& engine, Outbox& outbox) override {
     has_changed_ = false;
-    while (num_wanted() > 0) {
+    const uint64_t end = engine.num_touched() + engine::kMaxSamples;
+    while (num_wanted() > 0 && engine.num_touched() < end) {
       std::byte* to = outbox.reserve(max_batch_bytes(engine, table_, num_samples_));
-      if (to == nullptr || !next(engine)) break;
+      if (to == nullptr || !next(engine, end)) break;
       ++num_lent_;
       outbox.stage(encode(to));
     }
@@ -68,22 +69,24 @@ class ServedSampler final : public ServedSession {
   std::string waits(const Engine& engine) const override {
     if (!drawn_.empty()) return "sample waits: its steps are read from disk";
     if (num_undrawn_ > 0 && is_full(engine)) {
+      if (num_lent_ == 0) return "sample waits: batches of other samplers are not acknowledged";
       return "sample waits: " + std::to_string(num_lent_) + " batches are not acknowledged";
     }
     return num_undrawn_ > 0 ? engine.sample_waits(table_, num_samples_) : "";
   }
 
  private:
-  // Whether the sampler has so many batches that it must return one before another is drawn.
+  // Whether a batch must be returned, by this sampler or another one, before it draws the next.
   bool is_full(const Engine& engine) const {
-    return num_lent_ + drawn_.size() >= engine.max_loans(table_, num_samples_);
+    return !engine.may_lend(table_, num_samples_, num_lent_ + drawn_.size());
   }
 
-  // Draws what was asked for, until the next batch to be sent is in loan_; false where it is not
-  // ready yet. Throws Error where its steps are lost and the disk refuses damage.
-  bool next(Engine& engine) {
+  // Draws what was asked for, until the next batch to be sent is in loan_, or `end` items have been
+  // touched; false where it is not ready yet. Throws Error where its steps are lost and the disk
+  // refuses damage.
+  bool next(Engine& engine, uint64_t end) {
     while (true) {
-      while (num_undrawn_ > 0 && !is_full(engine) &&
+      while (num_undrawn_ > 0 && engine.num_touched() < end && !is_full(engine) &&
              engine.sample(id_, table_, num_samples_, &loan_)) {
         --num_undrawn_;
         has_changed_ = true;
