@@ -23,9 +23,10 @@ class Uniform final : public Selector {
   SlotSet slots_;
 };
 
-// Every item once before any comes again. Items that arrive belong to the current round. One that
-// is given back is still to come in this round; where it is anyway, as it was drawn in an earlier
-// round, it comes at once for that round, too.
+// Draws every item once a round. An item that arrives belongs to the current round. An item that is
+// given back is drawn again in the current round. If the current round has yet to draw it, because
+// it was given back by an earlier round's batch, it is owed one draw more: owed draws come first,
+// and count for the rounds that they were drawn for.
 class WithoutReplacement final : public Selector {
  public:
   void insert(uint32_t slot, int64_t, double) override {
@@ -34,7 +35,10 @@ class WithoutReplacement final : public Selector {
     ++num_waiting_;
   }
   void remove(uint32_t slot) override {
-    if (slots_.place_of(slot) < num_owed_) slots_.swap(slots_.place_of(slot), --num_owed_);
+    if (slots_.place_of(slot) < num_owed_) {
+      slots_.swap(slots_.place_of(slot), --num_owed_);
+      owed_draws_[slot] = 0;
+    }
     if (slots_.place_of(slot) < num_waiting_) slots_.swap(slots_.place_of(slot), --num_waiting_);
     slots_.remove(slot);
   }
@@ -42,17 +46,20 @@ class WithoutReplacement final : public Selector {
     const uint32_t place = slots_.place_of(slot);
     if (place >= num_waiting_) {
       slots_.swap(place, num_waiting_++);
-    } else if (place >= num_owed_) {
-      slots_.swap(place, num_owed_++);
+      return;
     }
+    if (slot >= owed_draws_.size()) owed_draws_.resize(size_t{slot} + 1);
+    if (owed_draws_[slot]++ == 0) slots_.swap(place, num_owed_++);
   }
   uint32_t size() const override { return slots_.size(); }
   bool contains(uint32_t slot) const override { return slots_.contains(slot); }
   Draw draw(Rng& rng) override {
     if (num_owed_ > 0) {
       const double probability = 1.0 / num_owed_;
-      slots_.swap(rng.below(num_owed_), num_owed_ - 1);
-      return {slots_[--num_owed_], probability};
+      const uint32_t place = rng.below(num_owed_);
+      const uint32_t slot = slots_[place];
+      if (--owed_draws_[slot] == 0) slots_.swap(place, --num_owed_);
+      return {slot, probability};
     }
     if (num_waiting_ == 0) num_waiting_ = size();
     const double probability = 1.0 / num_waiting_;
@@ -62,8 +69,9 @@ class WithoutReplacement final : public Selector {
 
  private:
   SlotSet slots_;
-  uint32_t num_waiting_ = 0;  // the first so many are still to come in this round
-  uint32_t num_owed_ = 0;     // of these, the first so many come at once
+  uint32_t num_waiting_ = 0;          // the first so many are still to be drawn in this round
+  uint32_t num_owed_ = 0;             // the first so many of these are owed draws
+  std::vector<uint32_t> owed_draws_;  // by slot; 0 where it has no entry
 };
 
 // By an order: of arrival or of priority.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "base/testing.h"
 
@@ -187,8 +188,6 @@ void check_refused() {
   TENGEN_CHECK(throws([&] { make_selector(config); }));
 }
 
-}  // namespace
-
 // An item that is given back still has its turn, in its own round.
 void check_given_back() {
   Rng rng(4, 0, 0, 0, Purpose::kTest);
@@ -216,6 +215,33 @@ void check_given_back() {
   }
 }
 
+// An item that several rounds lent, and that came back from all of them, is owed that many draws.
+void check_given_back_several_times() {
+  Rng rng(6, 0, 0, 0, Purpose::kTest);
+  constexpr uint32_t kNumItems = 10;
+  constexpr int kNumRounds = 5;
+  for (const bool leaves : {false, true}) {
+    const std::unique_ptr<Selector> selector = make_selector(selector_of("without_replacement"));
+    for (uint32_t slot = 0; slot < kNumItems; ++slot) selector->insert(slot, slot, 1.0);
+    for (uint32_t i = 0; i < kNumRounds * kNumItems; ++i) selector->draw(rng);
+    for (int i = 0; i < kNumRounds; ++i) selector->give_back(3);
+    if (leaves) {
+      // What it was owed leaves with it.
+      selector->remove(3);
+      selector->insert(3, kNumItems, 1.0);
+    }
+    for (int i = 0; i < (leaves ? 1 : kNumRounds); ++i) {
+      const Draw one = selector->draw(rng);
+      TENGEN_CHECK(one.slot == 3 && one.probability == 1.0);
+    }
+    std::set<uint32_t> seen;
+    for (uint32_t i = 0; i < kNumItems; ++i) seen.insert(selector->draw(rng).slot);
+    TENGEN_CHECK(seen.size() == kNumItems);
+  }
+}
+
+}  // namespace
+
 int main() {
   SelectorConfig config;
   config.window = 7;
@@ -233,6 +259,7 @@ int main() {
   check_many_that_come_back();
   check_rounds();
   check_given_back();
+  check_given_back_several_times();
   check_refused();
   return 0;
 }
