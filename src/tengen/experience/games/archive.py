@@ -45,6 +45,8 @@ _RAW_DEFLATE = -15  # zlib's word for no header of its own
 # of the file. Columns that deflate further are beside others that do not.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
+# The most of meta.json, whose values take many times its size once they are parsed.
+_MOST_META_BYTES = 1 << 20
 # All that zipfile and json raise on damaged or malicious bytes.
 _FOREIGN = (
     zipfile.BadZipFile,
@@ -207,9 +209,11 @@ class ArchiveReader:
         header = self._pread(info.header_offset, _LOCAL_HEADER_BYTES)
         name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
         start = info.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
-        most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
-        # The description is read first, whatever the columns are.
-        num_bytes = info.file_size if entry == "meta.json" else self._num_bytes
+        if entry == "meta.json":
+            num_bytes, most = info.file_size, _MOST_META_BYTES
+        else:
+            num_bytes = self._num_bytes
+            most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
         if info.compress_size > self.size_bytes or num_bytes > most:
             raise self._damaged(f"{entry} cannot be as large as it says")
         data = self._pread(start, info.compress_size)

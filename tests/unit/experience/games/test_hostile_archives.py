@@ -241,6 +241,21 @@ def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
         assert peak < 1_000_000
 
 
+def test_a_description_that_is_a_bomb_does_not_go_off(tmp_path: Path) -> None:
+    """16 MB of JSON in 50 KB, which would be 400 MB of objects."""
+    path = tmp_path / "000000.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        many = ",".join(["{}"] * 5_000_000)
+        file.writestr("meta.json", f'{{"schema": {SCHEMA}, "a": [{many}]}}')
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    why = reason(ArchiveReader, path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "meta.json cannot be as large as it says" in (why or "")
+    assert peak < 1_000_000
+
+
 def test_an_entry_beyond_its_file_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     archive(path, described("'<i8'"))
