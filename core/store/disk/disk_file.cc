@@ -113,8 +113,9 @@ void remove_file(const std::string& path) {
 
 void sync_folder(const std::string& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool is_good = descriptor >= 0 && ::fsync(descriptor) == 0;
-  if (descriptor >= 0) ::close(descriptor);
+  if (descriptor < 0) fail(directory, "cannot be synced", "; choose another disk_directory");
+  const bool is_good = ::fsync(descriptor) == 0;
+  ::close(descriptor);
   check(is_good, "disk_directory", directory,
         "must be a folder that can be synced; choose another");
   if (watch != nullptr) watch->folder_synced(directory);

@@ -1,7 +1,11 @@
 // A store with a disk between threads, through files.
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -12,7 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread.h"
 #include "store/clients/writer.h"
+#include "store/disk/disk_tier.h"
 #include "store/disk/row_file.h"
 #include "store/service/service_testing.h"
 
@@ -213,10 +219,106 @@ void check_damage(bool with_server, bool refuses) {
                std::string::npos);
 }
 
+// While one lives, this process gets no more descriptors.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    TENGEN_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const int next = dup(0);
+    close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    TENGEN_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+template <class Holds>
+void wait_until(Holds&& holds) {
+  const Deadline end = in_time();
+  while (!holds()) {
+    TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Transfers that need a descriptor while there is none wait, and say so once; others go on
+// meanwhile, and nothing is lost.
+void check_want_of_descriptors() {
+  const Folder folder("descriptors");
+  alignas(kPage) static std::byte row[kPage];
+  std::memset(row, 7, sizeof row);
+  std::atomic<uint64_t> num_loaded = 0, num_saved = 0, num_short = 0, num_rooms = 0;
+  std::atomic<uint32_t> checksum = 0;
+  const auto done = [&](const engine::Transfer&, bool is_load,
+                        const engine::TransferResult& result) {
+    if (result.is_shortage) {
+      ++num_short;
+    } else {
+      TENGEN_CHECK(result.error.empty());
+      if (!is_load) checksum = result.checksum;
+      ++(is_load ? num_loaded : num_saved);
+    }
+  };
+  const auto of_pool = [&](uint32_t pool) {
+    return engine::Transfer{pool, 0, 0, checksum, row, sizeof row};
+  };
+  const auto save = [&](DiskTier& tier, uint32_t pool) {
+    tier.save(of_pool(pool));
+    tier.start();
+  };
+  {
+    DiskTier before(folder.path, false, done, [] {});
+    save(before, 0);
+    wait_until([&] { return num_saved == 1; });
+  }
+  // The sanitizer needs descriptors where it first meets a type.
+  (void)message_of(std::make_exception_ptr(ShortageError("")));
+  const int err = dup(2);
+  const int file = open((folder.path / "told").c_str(), O_RDWR | O_CREAT, 0600);
+  TENGEN_CHECK(dup2(file, 2) == 2);
+  DiskTier* of_room = nullptr;
+  DiskTier tier(folder.path, false, done, [&] {
+    ++num_rooms;
+    save(*of_room, 2);  // as the store does
+  });
+  of_room = &tier;
+  save(tier, 1);
+  wait_until([&] { return num_saved == 2; });
+  constexpr uint64_t kNumLoads = 100;  // more than there are threads
+  {
+    const NoDescriptors none;
+    for (uint64_t i = 0; i < kNumLoads; ++i) tier.load(of_pool(0));
+    tier.start();
+    wait_until([&] { return tier.trouble().find("raise ulimit -n") != std::string::npos; });
+    save(tier, 1);
+    wait_until([&] { return num_saved == 3; });
+    save(tier, 2);
+    wait_until([&] { return num_short == 1; });
+    tier.sync();
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));  // for several looks
+    TENGEN_CHECK(num_rooms == 0 && num_loaded == 0);
+  }
+  wait_until([&] { return num_loaded == kNumLoads && num_saved == 4; });
+  TENGEN_CHECK(tier.trouble().empty());
+  dup2(err, 2);
+  char told[4096];
+  const ssize_t num_bytes = pread(file, told, sizeof told, 0);
+  // One for the loads, and one for the saves.
+  TENGEN_CHECK(num_bytes > 0 && std::count(told, told + num_bytes, '\n') == 2);
+  close(file);
+  close(err);
+}
+
 }  // namespace
 
 int main() {
   check_rows();
+  check_want_of_descriptors();
   for (const bool with_server : {false, true}) {
     check_many(with_server);
     check_end(with_server);

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <string_view>
@@ -19,8 +19,13 @@ namespace {
 // for a core too.
 constexpr int kNumThreads = 32;
 
-// How often the disk is asked for room, after it had none.
+using Clock = std::chrono::steady_clock;
+
+// How often what the system had none of is looked for.
 constexpr std::chrono::milliseconds kLook{200};
+// Room that a look finds and no save gets, as a quota may have it, is believed in less and less
+// often.
+constexpr std::chrono::milliseconds kMaxLook{3200};
 
 uint32_t checksum_of(const engine::Transfer& transfer) {
   return crc32c({reinterpret_cast<const char*>(transfer.memory), transfer.num_bytes});
@@ -67,125 +72,156 @@ void DiskTier::sync() {
 
 std::string DiskTier::trouble() {
   const std::scoped_lock lock(mutex_);
-  return shortage_.empty() ? trouble_ : shortage_;
+  if (!of_saves_.reason.empty()) return of_saves_.reason;
+  return of_loads_.reason.empty() ? trouble_ : of_loads_.reason;
 }
 
 void DiskTier::start() {
-  if (asked_.empty()) return;
+  const size_t num_jobs = asked_.size();
+  if (num_jobs == 0) return;
   {
     const std::scoped_lock lock(mutex_);
-    jobs_.insert(jobs_.end(), asked_.begin(), asked_.end());
+    jobs_.splice(jobs_.end(), asked_);
   }
-  for (size_t i = 0; i < asked_.size(); ++i) condition_.notify_one();
-  asked_.clear();
+  for (size_t i = 0; i < num_jobs; ++i) condition_.notify_one();
 }
 
 void DiskTier::run() {
   std::unique_lock lock(mutex_);
+  Jobs own;
   while (wait_for_job(&lock)) {
-    const Job job = jobs_.front();
-    jobs_.pop_front();
+    own.splice(own.begin(), jobs_, jobs_.begin());
+    Job& job = own.front();
     lock.unlock();
     const engine::TransferResult result = perform(job);
     lock.lock();
-    note(result);
+    note(job, result);
+    if (job.is_load && result.is_shortage) {
+      // A row that cannot be read would count as lost.
+      job.was_put_off = true;
+      if (put_off_.empty()) again_at_ = Clock::now() + kLook;
+      put_off_.splice(put_off_.end(), own);
+      continue;
+    }
     lock.unlock();
     done_(job.transfer, job.is_load, result);
     lock.lock();
     // Again: a thread that found room meanwhile has said so before the store knew of this.
-    if (result.is_shortage) note(result);
+    if (result.is_shortage) note(job, result);
+    own.clear();
   }
 }
 
-void DiskTier::note(const engine::TransferResult& result) {
-  std::string& known = result.is_shortage ? shortage_ : trouble_;
-  if (result.error.empty() || !known.empty()) return;
-  std::fprintf(stderr, "warning: %s\n", result.error.c_str());
-  (void)error_of([&] { known = result.error; });
+void DiskTier::note(const Job& job, const engine::TransferResult& result) {
+  Shortage& shortage = job.is_load ? of_loads_ : of_saves_;
+  if (result.error.empty()) {
+    if (!job.is_load) {
+      // Others may still lack room; look_for_room() finds out.
+      shortage.told.clear();
+      look_after_ = kLook;
+    } else if (job.was_put_off) {
+      shortage = {};
+    }
+    return;
+  }
+  std::string& known = result.is_shortage ? shortage.reason : trouble_;
+  if (result.is_shortage && !job.is_load) short_ = job.transfer;
+  if (!known.empty()) return;
+  if (!result.is_shortage || result.error != shortage.told) {
+    std::fprintf(stderr, "warning: %s\n", result.error.c_str());
+  }
+  (void)error_of([&] {
+    known = result.error;
+    if (result.is_shortage) shortage.told = result.error;
+  });
   if (known.empty()) known = "out of memory";
+  if (result.is_shortage && !job.is_load) look_at_ = Clock::now() + look_after_;
 }
 
 bool DiskTier::wait_for_job(std::unique_lock<std::mutex>* lock) {
-  const auto is_work = [&] { return is_stopping_ || !jobs_.empty(); };
-  while (!is_work()) {
-    if (shortage_.empty() || is_looking_) {
-      condition_.wait(*lock);
-      continue;
+  const auto is_short = [&] { return !of_saves_.reason.empty() || !put_off_.empty(); };
+  while (!is_stopping_) {
+    if (is_short()) {
+      const Clock::time_point now = Clock::now();
+      if (now >= again_at_ && !put_off_.empty()) {
+        jobs_.splice(jobs_.end(), put_off_);
+        condition_.notify_all();
+      }
+      if (!of_saves_.reason.empty() && !is_looking_ && now >= look_at_) {
+        is_looking_ = true;
+        look_for_room(lock);
+        is_looking_ = false;
+        continue;
+      }
     }
-    is_looking_ = true;
-    if (!condition_.wait_for(*lock, kLook, is_work)) look_for_room(lock);
-    is_looking_ = false;
+    if (!jobs_.empty()) {
+      // Another thread looks again while this one is busy.
+      if (is_short()) condition_.notify_one();
+      return true;
+    }
+    if (is_short() && !is_watching_) {
+      is_watching_ = true;
+      condition_.wait_for(*lock, kLook);
+      is_watching_ = false;
+    } else {
+      condition_.wait(*lock);
+    }
   }
-  return !is_stopping_;
+  return false;
 }
 
 void DiskTier::look_for_room(std::unique_lock<std::mutex>* lock) {
-  RowFile* const file = short_;
+  const engine::Transfer missed = short_;
+  look_at_ = Clock::now() + kLook;
   lock->unlock();
-  const bool has_room = file == nullptr || file->try_grow();
+  bool has_room = false;
+  (void)error_of([&] { has_room = file_of(missed).try_grow(); });
   if (has_room) {
     {
       const std::scoped_lock own(mutex_);
-      shortage_.clear();
+      of_saves_.reason.clear();
+      look_after_ = std::min(2 * look_after_, kMaxLook);
     }
     room_();
   }
   lock->lock();
 }
 
-// A load that fails for want of descriptors or memory waits, as what cannot be read counts as lost.
 engine::TransferResult DiskTier::perform(const Job& job) noexcept {
-  while (true) {
-    engine::TransferResult result;
-    try {
-      return transfer(job);
-    } catch (const std::bad_alloc&) {
-      result = {message_of(std::current_exception()), 0, true};
-    } catch (const ShortageError&) {
-      result = {message_of(std::current_exception()), 0, true};
-    } catch (...) {
-      return {message_of(std::current_exception()), 0, false};
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      if (!job.is_load || is_stopping_) return result;
-    }
-    std::this_thread::sleep_for(kLook);
+  try {
+    return transfer(job);
+  } catch (const std::bad_alloc&) {
+    return {message_of(std::current_exception()), 0, true};
+  } catch (const ShortageError&) {
+    return {message_of(std::current_exception()), 0, true};
+  } catch (...) {
+    return {message_of(std::current_exception()), 0, false};
   }
 }
 
 engine::TransferResult DiskTier::transfer(const Job& job) {
   const engine::Transfer& transfer = job.transfer;
-  if (job.is_load) {
-    RowFile& file = file_of(transfer);
-    file.read(transfer.place, transfer.memory);
-    if (checksum_of(transfer) != transfer.checksum) {
-      file.refuse(transfer.place, "is not what was written");
-    }
-    return {};
-  }
-  RowFile* file = nullptr;
-  try {
+  RowFile& file = file_of(transfer);
+  if (!job.is_load) {
     const uint32_t checksum = checksum_of(transfer);
-    file = &file_of(transfer);
-    file->write(transfer.place, transfer.memory);
+    file.write(transfer.place, transfer.memory);
     return {"", checksum};
-  } catch (...) {
-    const std::scoped_lock lock(mutex_);
-    short_ = file;
-    throw;
   }
+  file.read(transfer.place, transfer.memory);
+  if (checksum_of(transfer) != transfer.checksum) {
+    file.refuse(transfer.place, "is not what was written");
+  }
+  return {};
 }
 
 RowFile& DiskTier::file_of(const engine::Transfer& transfer) {
   const std::scoped_lock lock(mutex_);
-  std::unique_ptr<RowFile>& file = files_[transfer.pool];
-  if (!file) {
-    std::string path = rows_path(directory_, transfer.pool);
-    if (is_hidden_) path.append("-").append(std::to_string(getpid()));
-    file = std::make_unique<RowFile>(path, transfer.num_bytes, is_hidden_);
-  }
-  return *file;
+  const auto known = files_.find(transfer.pool);
+  if (known != files_.end()) return *known->second;
+  std::string path = rows_path(directory_, transfer.pool);
+  if (is_hidden_) path.append("-").append(std::to_string(getpid()));
+  auto file = std::make_unique<RowFile>(path, transfer.num_bytes, is_hidden_);
+  return *files_.emplace(transfer.pool, std::move(file)).first->second;
 }
 
 }  // namespace tengen::store

@@ -1,10 +1,11 @@
 #pragma once
 // The threads that copy a store's chunks between memory and its files.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,7 +19,8 @@
 namespace tengen::store {
 
 // One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
-// transfers are done in their order, as many at once as there are threads.
+// transfers are done in their order, as many at once as there are threads. A load that fails for
+// want of descriptors or memory is tried again later, and others go on meanwhile.
 class DiskTier final : public engine::Tier {
  public:
   // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
@@ -35,29 +37,42 @@ class DiskTier final : public engine::Tier {
   // Drops transfers that have not begun; blocks until the others have ended. Idempotent.
   void stop();
 
-  void load(const engine::Transfer& transfer) override { asked_.push_back({transfer, true}); }
-  void save(const engine::Transfer& transfer) override { asked_.push_back({transfer, false}); }
+  void load(const engine::Transfer& transfer) override {
+    asked_.push_back({transfer, true, false});
+  }
+  void save(const engine::Transfer& transfer) override {
+    asked_.push_back({transfer, false, false});
+  }
   // Begins the transfers that were asked for since the last call; none begins before.
   void start();
 
   // Blocks until rows whose saves have ended survive the loss of the host. Throws Error.
   void sync();
 
-  // The first error, and while the disk has no room that; empty: none.
+  // What saves or loads have none of now: room, descriptors or memory. Else the first other error;
+  // empty: none.
   std::string trouble();
 
  private:
   struct Job {
     engine::Transfer transfer;
     bool is_load;
+    bool was_put_off;
+  };
+  using Jobs = std::list<Job>;  // so that a job is moved without memory
+  // What the system had none of.
+  struct Shortage {
+    std::string reason;  // empty: there is some
+    std::string told;    // the reason that was printed; empty since a transfer succeeded
   };
 
   void run();
-  // Waits for a job, and where the disk has no room looks for it now and then; false at the end.
+  // Waits for a job, and meanwhile looks now and then for what the system had none of; false at the
+  // end.
   bool wait_for_job(std::unique_lock<std::mutex>* lock);
   void look_for_room(std::unique_lock<std::mutex>* lock);
-  // Notes why a transfer failed. For callers that have the lock.
-  void note(const engine::TransferResult& result);
+  // Notes how a transfer ended. For callers that have the lock.
+  void note(const Job& job, const engine::TransferResult& result);
   engine::TransferResult perform(const Job& job) noexcept;
   engine::TransferResult transfer(const Job& job);
   RowFile& file_of(const engine::Transfer& transfer);
@@ -66,15 +81,21 @@ class DiskTier final : public engine::Tier {
   const bool is_hidden_;
   const Done done_;
   const Room room_;
-  std::vector<Job> asked_;  // and not started
+  Jobs asked_;  // and not started
   std::mutex mutex_;
   std::condition_variable condition_;
-  std::deque<Job> jobs_;
+  Jobs jobs_;
+  Jobs put_off_;                                        // loads, until again_at_
   std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
   std::string trouble_;
-  std::string shortage_;      // why the last save found no room; empty: there is some
-  RowFile* short_ = nullptr;  // the file that it was for; null: it could not be opened
-  bool is_looking_ = false;   // whether a thread looks for room
+  Shortage of_saves_;
+  Shortage of_loads_;
+  engine::Transfer short_;  // the last save that found no room
+  std::chrono::steady_clock::time_point again_at_;
+  std::chrono::steady_clock::time_point look_at_;
+  std::chrono::milliseconds look_after_{200};  // the last shortage
+  bool is_looking_ = false;                    // whether a thread looks for room
+  bool is_watching_ = false;                   // whether a thread waits no longer than for a look
   bool is_stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,6 +1,7 @@
 #include "store/disk/row_file.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -60,11 +61,13 @@ bool RowFile::try_grow() {
     num_bytes = num_bytes_ + row_bytes_;
   }
   try {
-    grow_to(num_bytes);
-    return true;
+    if (grow_to(num_bytes)) return true;
   } catch (const std::exception&) {
     return false;  // nor has it where there is no memory for the error
   }
+  struct statvfs room;
+  return ::fstatvfs(file_.descriptor(), &room) != 0 ||
+         uint64_t{room.f_bavail} * room.f_frsize >= row_bytes_;
 }
 
 void RowFile::refuse(uint64_t row, const char* what) const {
@@ -72,9 +75,9 @@ void RowFile::refuse(uint64_t row, const char* what) const {
               ") must be whole; look after the disk");
 }
 
-void RowFile::grow_to(uint64_t num_bytes) {
+bool RowFile::grow_to(uint64_t num_bytes) {
   const std::scoped_lock lock(mutex_);
-  if (num_bytes <= num_bytes_) return;
+  if (num_bytes <= num_bytes_) return true;
 #if defined(__linux__)
   int reason = 0;
   for (const uint64_t size : {std::max(num_bytes, num_bytes_ + kGrowBytes), num_bytes}) {
@@ -82,13 +85,15 @@ void RowFile::grow_to(uint64_t num_bytes) {
                              static_cast<off_t>(size - num_bytes_));
     if (reason == 0) {
       num_bytes_ = size;
-      return;
+      return true;
     }
     const bool is_full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-    if (!is_full) return;  // the write will fail and tell why
+    if (!is_full) return false;  // a write will fail and tell why
   }
   throw DiskFullError("file (" + file_.path() + ") has no room: " + std::strerror(reason) +
                       "; free room in its file system");
+#else
+  return false;
 #endif
 }
 

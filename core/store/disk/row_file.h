@@ -37,7 +37,8 @@ class RowFile {
   [[noreturn]] void refuse(uint64_t row, const char* what) const;
 
  private:
-  void grow_to(uint64_t num_bytes);
+  // Reserves room; false where the file system cannot reserve any. Throws DiskFullError.
+  bool grow_to(uint64_t num_bytes);
 
   const uint64_t row_bytes_;
   const DiskFile file_;

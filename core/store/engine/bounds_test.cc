@@ -133,6 +133,8 @@ void check_names_of_older_states() {
   }
   Memory memory("", 100 * kStepBytes);
   Engine engine(&memory, 0, &log);
+  engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
+  state.apply(log.pending());
   engine.restore(state);
   log.clear();
   const SessionId session = engine.begin_session();
