@@ -2,12 +2,14 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings.h"
+#include "python/of_process.h"
 #include "python/store_values.h"
 #include "store/service/server.h"
 #include "store/service/store.h"
@@ -106,20 +108,19 @@ void bind_store(nb::module_& m) {
   using store::Server;
   using store::Store;
   nb::class_<Store>(m, "ReplayStore", "See store/service/store.h.")
-      .def(
-          "__init__",
-          [](Store* self, const std::string& directory, uint64_t memory_bytes, uint64_t seed,
-             const std::string& disk_directory, uint64_t disk_bytes, bool refuses_damage,
-             const std::string& durability, double interval_s) {
-            const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
-                std::chrono::duration<double>(interval_s));
-            new (self) Store(directory, memory_bytes, seed,
-                             {disk_directory, disk_bytes, refuses_damage,
-                              store::durability_of(durability), interval});
-          },
-          nb::arg("directory"), nb::arg("memory_bytes"), nb::arg("seed"), nb::arg("disk_directory"),
-          nb::arg("disk_bytes"), nb::arg("refuses_damage"), nb::arg("durability"),
-          nb::arg("interval_s"))
+      .def(nb::new_([](const std::string& directory, uint64_t memory_bytes, uint64_t seed,
+                       const std::string& disk_directory, uint64_t disk_bytes, bool refuses_damage,
+                       const std::string& durability, double interval_s) {
+             const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
+                 std::chrono::duration<double>(interval_s));
+             return make_of_process<Store>(
+                 directory, memory_bytes, seed,
+                 store::DiskConfig{disk_directory, disk_bytes, refuses_damage,
+                                   store::durability_of(durability), interval});
+           }),
+           nb::arg("directory"), nb::arg("memory_bytes"), nb::arg("seed"),
+           nb::arg("disk_directory"), nb::arg("disk_bytes"), nb::arg("refuses_damage"),
+           nb::arg("durability"), nb::arg("interval_s"))
       .def(
           "add_pool",
           [](Store& self, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
@@ -228,12 +229,10 @@ void bind_store(nb::module_& m) {
       .def_ro("layout", &Server::Opened::layout)
       .def_ro("next_sequence", &Server::Opened::next_sequence);
   nb::class_<Server>(m, "ReplayServer", "See store/service/server.h.")
-      .def(
-          "__init__",
-          [](Server* self, Store* store, const store::Resumed& resumed) {
-            new (self) Server(store, resumed.sessions);
-          },
-          nb::arg("store"), nb::arg("resumed"), nb::keep_alive<1, 2>())
+      .def(nb::new_([](Store* store, const store::Resumed& resumed) {
+             return make_of_process<Server>(store, resumed.sessions);
+           }),
+           nb::arg("store"), nb::arg("resumed"), nb::keep_alive<0, 2>())
       .def("resume", &Server::resume, nb::arg("descriptor"), nb::arg("id"),
            nb::call_guard<nb::gil_scoped_release>())
       .def(

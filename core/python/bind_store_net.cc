@@ -2,11 +2,13 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/of_process.h"
 #include "python/replay_writer.h"
 #include "python/store_values.h"
 #include "store/clients/sampler.h"
@@ -21,7 +23,8 @@ namespace tengen {
 void bind_store_net(nb::module_& m) {
   using store::Gateway;
   nb::class_<Gateway>(m, "ReplayGateway", "See store/net/gateway.h.")
-      .def(nb::init<store::Store*>(), nb::arg("store"), nb::keep_alive<1, 2>())
+      .def(nb::new_([](store::Store* store) { return make_of_process<Gateway>(store); }),
+           nb::arg("store"), nb::keep_alive<0, 2>())
       .def(
           "open_writer",
           [](Gateway& self, int descriptor, const std::string& name, uint32_t pool,

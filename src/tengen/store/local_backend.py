@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -67,6 +68,7 @@ class LocalBackend:
         self.differences: list[str] = []
         self.disk = disk
         self.is_closed = False
+        self._process = os.getpid()
         # It names this store, and no store that takes its place.
         self._incarnation = secrets.token_hex(16)
         self._durability = "none" if disk is None else disk.durability
@@ -145,6 +147,7 @@ class LocalBackend:
         timeout_s: float | None = None,
     ) -> _core.ReplayWriter:
         """Returns a writer of the table's steps, for one thread."""
+        self._check_process()
         return _core.open_writer(self.core, name, entry.pool, max_item_steps)
 
     def open_sampler(
@@ -156,6 +159,7 @@ class LocalBackend:
         timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler; without a disk it draws a batch when it is asked for."""
+        self._check_process()
         make = _core.open_sampler if copy else _core.open_view_sampler
         return make(self.core, entry.number, num_samples, num_ahead)
 
@@ -167,6 +171,7 @@ class LocalBackend:
         Raises:
             UsageError: The command is unknown or its arguments are refused.
         """
+        self._check_process()
         of_store: dict[str, Callable[..., Any]] = {
             "begin_checkpoint": self._begin_checkpoint,
             "checkpoints": self._checkpoints,
@@ -219,6 +224,15 @@ class LocalBackend:
             raise RunError(
                 f"store (closed) has kept nothing since its last checkpoint: {error}"
             ) from error
+
+    def _check_process(self) -> None:
+        """Refuses a forked process, in which a lock may be held for ever."""
+        check(
+            self._process == os.getpid(),
+            "store",
+            f"of process {self._process}",
+            "must be used in the process that made it; connect to it in the forked one",
+        )
 
     def _begin_checkpoint(self) -> int:
         self._check_durable()

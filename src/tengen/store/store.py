@@ -213,6 +213,7 @@ class Store(Closable):
 
     def _start(self, backend: StoreBackend) -> None:
         self._backend = backend
+        self._process = os.getpid()
         self._address = None
         self._entries = {entry.config.name: entry for entry in backend.tables()}
         self._senders = Lending(partial(_open_sender, backend, self._entries))
@@ -313,7 +314,8 @@ class Store(Closable):
     def close(self) -> None:
         """Ends this client, and a store that this process made. Idempotent.
 
-        Calls of other threads that wait for the store raise UsageError.
+        Calls of other threads that wait for the store raise UsageError. In a process
+        that was forked from the one that made or joined the store, it does nothing.
 
         With ``durability`` the store refuses further inserts and makes a last
         checkpoint. Where that fails, the folders stay this store's: free room, and call
@@ -333,6 +335,9 @@ class Store(Closable):
         self._end(is_kept=True)
 
     def _end(self, is_kept: bool) -> None:
+        # The threads, files and sessions are the parent's, which goes on.
+        if self._process != os.getpid():
+            return
         self._senders.close()
         for table in self._tables.values():
             table.close()

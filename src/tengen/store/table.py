@@ -151,8 +151,8 @@ class Table:
     ) -> None:
         """Changes priorities, ``[N]`` each; keys of removed items are ignored.
 
-        A priority is kept as a float32. One above 0 that is too small for it is kept as
-        the smallest, so that only priority 0 becomes 0.
+        A priority is kept as a float32. One between 0 and 1.18e-38, the smallest normal
+        float32, is kept as 1.18e-38, so that only priority 0 becomes 0.
 
         Raises:
             UsageError: Nothing in the table goes by priority, or the values are
@@ -225,9 +225,9 @@ class Table:
         ``num_items``, ``num_steps`` and ``num_bytes`` are there now. ``num_eligible``
         items may be drawn. ``num_inserts`` and ``num_samples`` were made; where uses
         are bounded, the unused samples of items that left count as made.
-        ``max_priority`` is the greatest priority of late: of one to two times as many
-        of the last changes as there are items, at least of 1,000, or if none was
-        changed, of all inserts.
+        ``max_priority`` is the greatest of the last N to 2 N priorities that were set,
+        where N is the number of items, at least 1,000; until the first N were set,
+        priorities of inserts count too.
         ``insert_waits`` says what inserts wait for, empty if they do not wait.
         ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and
         ``newest_version`` hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,

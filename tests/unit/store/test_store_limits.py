@@ -2,9 +2,7 @@
 
 import contextlib
 import json
-import os
 import shutil
-import signal
 import socket
 import ssl
 import sys
@@ -22,7 +20,6 @@ from tengen.errors import RunError, UsageError
 from tengen.store import (
     Column,
     Selector,
-    StepWriter,
     Store,
     TableConfig,
     local_backend,
@@ -372,37 +369,6 @@ def test_names_of_writers_are_short(open_store) -> None:
     with store.writer("n" * 256, "t") as writer:
         writer.append({"value": np.int64(1)})
         writer.insert("t", 1)
-
-
-def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
-    store = open_store(TABLE)
-    t = store.table("t")
-    t.insert("a", 0, {"value": np.arange(8)})
-    store.flush()
-    sampler = t.sampler(2)
-    writer: StepWriter | None = store.writer("w", "t")
-    batch = sampler.sample(timeout_s=60.0)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            signal.alarm(60)
-            with pytest.raises(
-                UsageError, match=r"client \(of a store\) must be used in"
-            ):
-                sampler.sample()
-            sampler.close()
-            writer = None
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    batch.ack()
-    sampler.sample(timeout_s=60.0).ack()
-    writer.append({"value": np.int64(9)})
-    writer.insert("t", 1, timeout_s=60.0)
-    writer.close(timeout_s=60.0)
-    assert t.describe()["num_items"] == 9
 
 
 def test_more_keys_than_a_line_holds_are_taken(open_door) -> None:
