@@ -2,13 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "base/owned.h"
+#include <utility>
 
 namespace tengen::transport {
 namespace {
@@ -54,14 +52,8 @@ std::span<iovec> drop_front(std::span<iovec> parts, size_t num_bytes) {
 
 }  // namespace
 
-StreamSocket::StreamSocket(int descriptor) : descriptor_(descriptor), ahead_(kAheadBytes) {
-  own_descriptor(descriptor_);
-}
-
-StreamSocket::~StreamSocket() {
-  disown_descriptor(descriptor_);
-  ::close(descriptor_);
-}
+StreamSocket::StreamSocket(Connection connection)
+    : connection_(std::move(connection)), ahead_(kAheadBytes) {}
 
 bool StreamSocket::read(void* to, uint64_t num_bytes) {
   std::byte* at = static_cast<std::byte*>(to);
@@ -76,7 +68,7 @@ bool StreamSocket::read(void* to, uint64_t num_bytes) {
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = is_small ? 2 : 1;
-    const ssize_t got = recvmsg(descriptor_, &message, is_small ? 0 : MSG_WAITALL);
+    const ssize_t got = recvmsg(descriptor(), &message, is_small ? 0 : MSG_WAITALL);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     begin_ = 0;
@@ -88,7 +80,7 @@ bool StreamSocket::read(void* to, uint64_t num_bytes) {
 
 bool StreamSocket::send(std::span<iovec> parts) {
   while (!parts.empty()) {
-    const ssize_t sent = send_some(descriptor_, parts, 0);
+    const ssize_t sent = send_some(descriptor(), parts, 0);
     if (sent < 0) return false;
     parts = drop_front(parts, static_cast<size_t>(sent));
   }
@@ -96,17 +88,17 @@ bool StreamSocket::send(std::span<iovec> parts) {
 }
 
 bool StreamSocket::try_send(std::span<iovec>* parts) {
-  return transport::try_send(descriptor_, parts);
+  return transport::try_send(descriptor(), parts);
 }
 
 bool StreamSocket::has_ended() const {
-  pollfd socket{descriptor_, kEnded, 0};
+  pollfd socket{descriptor(), kEnded, 0};
   return poll(&socket, 1, 0) > 0 && (socket.revents & kEnded) != 0;
 }
 
-void StreamSocket::end_sending() { shutdown(descriptor_, SHUT_WR); }
+void StreamSocket::end_sending() { shutdown(descriptor(), SHUT_WR); }
 
-void StreamSocket::shut_down() { shutdown(descriptor_, SHUT_RDWR); }
+void StreamSocket::shut_down() { shutdown(descriptor(), SHUT_RDWR); }
 
 bool try_send(int descriptor, std::span<iovec>* parts) {
   while (!parts->empty()) {

@@ -8,18 +8,19 @@
 #include <span>
 #include <vector>
 
+#include "transport/connection.h"
+
 namespace tengen::transport {
 
 // Calls block unless they say otherwise. One thread may read while another sends.
 class StreamSocket {
  public:
-  // Takes a connected socket over.
-  explicit StreamSocket(int descriptor);
+  explicit StreamSocket(Connection connection);
   StreamSocket(const StreamSocket&) = delete;
   StreamSocket& operator=(const StreamSocket&) = delete;
-  ~StreamSocket();
+  ~StreamSocket() = default;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return connection_.descriptor(); }
 
   // Reads bytes straight to `to`; false where the stream has ended or is broken.
   bool read(void* to, uint64_t num_bytes);
@@ -38,7 +39,7 @@ class StreamSocket {
   void shut_down();
 
  private:
-  const int descriptor_;
+  const Connection connection_;
   std::vector<std::byte> ahead_;  // bytes that were received and not asked for yet
   size_t begin_ = 0;              // where they begin in ahead_
   size_t end_ = 0;

@@ -16,13 +16,13 @@ using engine::Engine;
 
 namespace {
 
-int copy_of(int descriptor) {
+transport::Connection copy_of(int descriptor) {
   const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) {
     throw Error("session (" + std::to_string(descriptor) +
                 ") cannot have a descriptor: " + std::strerror(errno) + "; raise ulimit -n");
   }
-  return copy;
+  return transport::Connection(copy);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 class NetSamplerSession final : public NetSession {
  public:
   NetSamplerSession(NetParts parts, uint32_t num_samples, uint32_t num_steps)
-      : NetSession(parts.descriptor, std::move(parts.name)),
+      : NetSession(std::move(parts.connection), std::move(parts.name)),
         channel_(std::move(parts.channel)),
         slabs_(std::move(parts.slabs)),
         num_samples_(num_samples),

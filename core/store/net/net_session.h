@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "store/clients/slab_map.h"
 #include "store/service/store.h"
@@ -25,7 +26,8 @@ struct ReplicaStatus {
 
 class NetSession {
  public:
-  NetSession(int descriptor, std::string name) : socket_(descriptor), name_(std::move(name)) {}
+  NetSession(transport::Connection connection, std::string name)
+      : socket_(std::move(connection)), name_(std::move(name)) {}
   virtual ~NetSession() = default;
 
   // Does what may be refused before the client has an answer; throws Error. First, by any thread.
@@ -76,19 +78,20 @@ class NetSession {
   std::string waits_;
 };
 
-// What the session of a writer or sampler is made of; it takes over the socket.
+// What the session of a writer or sampler is made of.
 struct NetParts {
-  int descriptor;
+  transport::Connection connection;
   std::string name;
   std::unique_ptr<Channel> channel;
   engine::Schema schema;
   SlabMap slabs;
 };
 std::unique_ptr<NetSession> net_writer_session(NetParts parts);
-// Two threads use the channel, of which one sends, and the other takes the replies.
+// Two threads use the channel: one sends, and the other takes the replies.
 std::unique_ptr<NetSession> net_sampler_session(NetParts parts, uint32_t num_samples,
                                                 uint32_t num_steps);
 // `store` makes checkpoints, and outlives the session.
-std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store);
+std::unique_ptr<NetSession> replica_session(transport::Connection connection,
+                                            const std::string& name, Store* store);
 
 }  // namespace tengen::store

@@ -301,7 +301,7 @@ void check_garbage() {
       fixture.gateway->open_sampler(theirs, table, 1, 2);
     }
     ::close(theirs);
-    transport::StreamSocket socket(ours);
+    transport::StreamSocket socket{transport::Connection(ours)};
     iovec part = transport::part_of(bytes, num_bytes);
     TENGEN_CHECK(socket.send({&part, 1}));
     Text reply;

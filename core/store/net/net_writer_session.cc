@@ -15,7 +15,8 @@ namespace {
 
 class NetWriterSession final : public NetSession {
  public:
-  explicit NetWriterSession(NetParts parts) : NetSession(parts.descriptor, std::move(parts.name)) {
+  explicit NetWriterSession(NetParts parts)
+      : NetSession(std::move(parts.connection), std::move(parts.name)) {
     // Whoever writes the client's messages releases its steps.
     writer_.emplace(WriterSession{std::move(parts.channel)}, std::move(parts.schema),
                     std::move(parts.slabs), /*max_item_steps=*/0);

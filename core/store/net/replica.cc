@@ -57,7 +57,7 @@ std::optional<double> Replica::age_s() {
 }
 
 void Replica::follow(int descriptor) {
-  transport::StreamSocket socket(descriptor);
+  transport::StreamSocket socket{transport::Connection(descriptor)};
   log_.reset();
   bool goes_on = send_message(socket, Shipped());
   std::vector<std::byte> message;

@@ -47,8 +47,8 @@ void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
 
 class ReplicaSession final : public NetSession {
  public:
-  ReplicaSession(int descriptor, const std::string& name, Store* store)
-      : NetSession(descriptor, "replica " + name),
+  ReplicaSession(transport::Connection connection, const std::string& name, Store* store)
+      : NetSession(std::move(connection), "replica " + name),
         replica_name_(name),
         checkpointer_(store->checkpointer()),
         directory_(checkpointer_->log().directory()),
@@ -244,8 +244,9 @@ class ReplicaSession final : public NetSession {
 
 }  // namespace
 
-std::unique_ptr<NetSession> replica_session(int descriptor, const std::string& name, Store* store) {
-  return std::make_unique<ReplicaSession>(descriptor, name, store);
+std::unique_ptr<NetSession> replica_session(transport::Connection connection,
+                                            const std::string& name, Store* store) {
+  return std::make_unique<ReplicaSession>(std::move(connection), name, store);
 }
 
 }  // namespace tengen::store

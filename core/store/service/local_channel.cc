@@ -78,6 +78,7 @@ std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {
 }
 
 std::span<const std::byte> LocalChannel::peek_reply() {
+  check_process();
   if (num_reply_bytes_ == 0) return {};
   return {reply_.data(), num_reply_bytes_};
 }
@@ -93,6 +94,7 @@ bool LocalChannel::wait_for_all(Deadline deadline) {
 }
 
 std::string LocalChannel::waits() {
+  check_process();
   return store_->read([&](const Engine& engine) { return served_->waits(engine); });
 }
 

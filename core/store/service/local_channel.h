@@ -17,7 +17,7 @@
 namespace tengen::store {
 
 // An Error is thrown by the call whose message was refused, and the session goes on. The session
-// may be used by two threads, of which one sends, and the other takes the replies.
+// may be used by two threads: one sends, and the other takes the replies.
 class LocalChannel final : public Channel, private Outbox {
  public:
   // Takes over the engine's session.
@@ -27,10 +27,11 @@ class LocalChannel final : public Channel, private Outbox {
 
   uint32_t max_message() const override { return UINT32_MAX; }
   bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) override;
-  void ring() override {}
+  void ring() override { check_process(); }
   std::span<const std::byte> wait_for_reply(Deadline deadline) override;
   std::span<const std::byte> peek_reply() override;
   std::shared_ptr<std::byte> pop_reply() override {
+    check_process();
     num_reply_bytes_ = 0;
     return nullptr;
   }

@@ -96,8 +96,10 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
   try {
     auto session = std::make_unique<HostSession>(id, record, path_of(id));
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
-    session->attach(descriptor);
     const std::scoped_lock lock(mutex_);
+    sessions_.reserve(sessions_.size() + 1);
+    // Last, as who asked closes the descriptor where this throws.
+    session->attach(descriptor);
     sessions_.push_back(std::move(session));
   } catch (...) {
     store_->end_session(id);

@@ -43,9 +43,10 @@ enum class Urgency {
 
 // A client's side of one session with a store, for one thread. There are three: to a store in this
 // process, in another process of this host, and on another host. Messages are those of messages.h;
-// they take effect in order, some time after send(). Every call throws Error once the store has
-// ended or has refused a message, and in a process that was forked from the one that made the
-// channel. Ends the session when destroyed; a forked process only closes its descriptor.
+// they take effect in order, some time after send(). Calls that send or wait throw Error once the
+// store has ended or has refused a message. All but max_message() throw Error in a process that was
+// forked from the one that made the channel: what they would move is the parent's. Ends the session
+// when destroyed; a forked process only closes its descriptor.
 class Channel {
  public:
   Channel() = default;

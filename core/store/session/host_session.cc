@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/owned.h"
 #include "base/thread.h"
 #include "store/session/encoding.h"
 
@@ -56,14 +55,9 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
 HostSession::~HostSession() {
   header_->is_over.store(1);
   ::unlink(memory_.path().c_str());
-  disown_descriptor(descriptor_);
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void HostSession::attach(int descriptor) {
-  descriptor_ = descriptor;
-  own_descriptor(descriptor);
-}
+void HostSession::attach(int descriptor) { connection_ = transport::Connection(descriptor); }
 
 Progress HostSession::serve(Engine& engine) {
   try {
@@ -113,9 +107,9 @@ void HostSession::publish(uint64_t number) {
   }
   if (is_refused_) {
     header_->is_over.store(1);
-    shutdown(descriptor_, SHUT_RDWR);
+    shutdown(descriptor(), SHUT_RDWR);
   }
-  wake(&header_->client_sleeps, descriptor_);
+  wake(&header_->client_sleeps, descriptor());
 }
 
 void HostSession::publish_made(uint64_t number) {
@@ -124,7 +118,7 @@ void HostSession::publish_made(uint64_t number) {
     header_->num_applied.store(promises_.front().num_applied, std::memory_order_release);
     promises_.pop_front();
   }
-  wake(&header_->client_sleeps, descriptor_);
+  wake(&header_->client_sleeps, descriptor());
 }
 
 void HostSession::break_promises(uint64_t number, const std::string& error) {
@@ -135,7 +129,7 @@ void HostSession::break_promises(uint64_t number, const std::string& error) {
 
 void HostSession::read_bells() {
   char bytes[256];
-  const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t num_bytes = recv(descriptor(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) is_over_ = true;
 }
 

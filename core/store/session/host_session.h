@@ -12,6 +12,7 @@
 #include "store/session/ring_memory.h"
 #include "store/session/served_session.h"
 #include "store/session/session_record.h"
+#include "transport/connection.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
@@ -30,7 +31,9 @@ class HostSession final : private Outbox {
 
   // Takes over the client's connected socket.
   void attach(int descriptor);
-  int descriptor() const { return descriptor_; }  // -1: the client has not come back yet
+  int descriptor() const {
+    return connection_.descriptor();
+  }  // -1: the client has not come back yet
   engine::SessionId id() const { return id_; }
   const SessionRecord& record() const { return record_; }
   // The client has gone, or was refused.
@@ -70,7 +73,7 @@ class HostSession final : private Outbox {
   Progress serve_all(engine::Engine& engine);
   void refuse(const std::string& error);
 
-  int descriptor_ = -1;
+  transport::Connection connection_;  // open while the client is there
   const engine::SessionId id_;
   const SessionRecord record_;
   const transport::SharedMemory memory_;

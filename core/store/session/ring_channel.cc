@@ -2,16 +2,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include "base/error.h"
-#include "base/owned.h"
 #include "store/session/encoding.h"
 
 namespace tengen::store {
@@ -22,7 +19,7 @@ constexpr std::chrono::milliseconds kRetry{50};
 }  // namespace
 
 RingChannel::RingChannel(const SessionAddress& address)
-    : descriptor_(address.descriptor),
+    : connection_(address.descriptor),
       reconnect_(address.reconnect),
       patience_(address.patience),
       memory_(transport::SharedMemory::open(address.memory_path, address.layout.num_bytes())),
@@ -31,15 +28,7 @@ RingChannel::RingChannel(const SessionAddress& address)
       replies_(address.layout.replies(memory_.data())) {
   check(header_->version.load() == kRingVersion, "session", address.memory_path,
         "must be of the same version of tengen; install one version everywhere");
-  own_descriptor(descriptor_);
   header_->is_taken.store(1);
-}
-
-RingChannel::~RingChannel() { close_socket(); }
-
-void RingChannel::close_socket() {
-  disown_descriptor(descriptor_);
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 bool RingChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgency) {
@@ -54,8 +43,14 @@ bool RingChannel::send(std::span<iovec> parts, Deadline deadline, Urgency urgenc
   requests_.commit(num_bytes);
   ++num_sent_;
   if (urgency == Urgency::kNow) ring();
-  if (urgency == Urgency::kSoon) wake_if(kSleeps, &header_->server_sleeps, descriptor_);
+  if (urgency == Urgency::kSoon)
+    wake_if(kSleeps, &header_->server_sleeps, connection_.descriptor());
   return true;
+}
+
+void RingChannel::ring() {
+  check_process();
+  wake(&header_->server_sleeps, connection_.descriptor());
 }
 
 std::byte* RingChannel::reserve(uint32_t num_bytes, Deadline deadline) {
@@ -88,7 +83,7 @@ bool RingChannel::wait_until(Deadline deadline, Ready&& ready) {
     header_->client_sleeps.exchange(kSleeps, std::memory_order_acq_rel);
     if (ready()) break;
     // A server that sleeps has seen all requests; one that naps may not have, so wake it.
-    wake_if(kNaps, &header_->server_sleeps, descriptor_);
+    wake_if(kNaps, &header_->server_sleeps, connection_.descriptor());
     if (gone_since_) {
       look_for_server(deadline);
       // A server may have answered before it had the socket, with nobody to wake.
@@ -105,12 +100,12 @@ bool RingChannel::sleep(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   if (left.count() <= 0) return false;
-  if (descriptor_ < 0) return true;
-  pollfd socket{descriptor_, POLLIN, 0};
+  if (!connection_.is_open()) return true;
+  pollfd socket{connection_.descriptor(), POLLIN, 0};
   const int timeout = static_cast<int>(std::min<int64_t>(left.count(), 1'000'000));
   if (poll(&socket, 1, timeout) <= 0) return true;  // the caller tests the deadline again
   char bytes[64];
-  const ssize_t num_bytes = recv(descriptor_, bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t num_bytes = recv(connection_.descriptor(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (num_bytes == 0 || (num_bytes < 0 && errno != EAGAIN && errno != EINTR)) {
     gone_since_ = std::chrono::steady_clock::now();
   }
@@ -120,11 +115,10 @@ bool RingChannel::sleep(Deadline deadline) {
 // Tries once, and then sleeps for a moment.
 void RingChannel::look_for_server(Deadline deadline) {
   check_error();
-  close_socket();
+  connection_ = {};
   const auto now = std::chrono::steady_clock::now();
-  if (header_->is_over.load() == 0) descriptor_ = reconnect_();
-  own_descriptor(descriptor_);
-  if (descriptor_ >= 0) {
+  if (header_->is_over.load() == 0) connection_ = transport::Connection(reconnect_());
+  if (connection_.is_open()) {
     gone_since_.reset();
   } else if (header_->is_over.load() != 0 || now - *gone_since_ >= patience_) {
     throw GoneError(memory_.path());

@@ -13,6 +13,7 @@
 
 #include "store/session/channel.h"
 #include "store/session/ring_memory.h"
+#include "transport/connection.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
@@ -34,22 +35,28 @@ struct SessionAddress {
 class RingChannel final : public Channel {
  public:
   explicit RingChannel(const SessionAddress& address);
-  ~RingChannel() override;
+  ~RingChannel() override = default;
 
   uint32_t max_message() const override { return requests_.max_message(); }
   bool send(std::span<iovec> parts, Deadline deadline, Urgency urgency) override;
-  void ring() override { wake(&header_->server_sleeps, descriptor_); }
+  void ring() override;
   std::span<const std::byte> wait_for_reply(Deadline deadline) override;
-  std::span<const std::byte> peek_reply() override { return replies_.front(); }
+  std::span<const std::byte> peek_reply() override {
+    check_process();
+    return replies_.front();
+  }
   std::shared_ptr<std::byte> pop_reply() override {
+    check_process();
     replies_.pop();
     return nullptr;
   }
   bool wait_for_all(Deadline deadline) override;
-  std::string waits() override { return read_reason(*header_); }
+  std::string waits() override {
+    check_process();
+    return read_reason(*header_);
+  }
 
  private:
-  void close_socket();
   std::byte* reserve(uint32_t num_bytes, Deadline deadline);
   template <class Ready>
   bool wait_until(Deadline deadline, Ready&& ready);
@@ -57,7 +64,7 @@ class RingChannel final : public Channel {
   void look_for_server(Deadline deadline);
   void check_error();
 
-  int descriptor_;
+  transport::Connection connection_;
   const std::function<int()> reconnect_;
   const std::chrono::milliseconds patience_;
   const transport::SharedMemory memory_;

@@ -1,15 +1,19 @@
 #include "store/session/ring_channel.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
 #include "base/testing.h"
 #include "store/session/ring_memory.h"
+#include "transport/ring.h"
 #include "transport/shared_memory.h"
 
 using namespace tengen;
@@ -51,9 +55,47 @@ void check_answer_while_away() {
   std::filesystem::remove_all(folder);
 }
 
+// A channel that cannot be made leaves no connection behind, which would keep its session.
+void check_refused() {
+  const int descriptor = dead_socket();
+  TENGEN_CHECK(throws([&] { RingChannel({descriptor, "/nowhere/session", {4096, 4096}}); }));
+  TENGEN_CHECK(fcntl(descriptor, F_GETFD) < 0);
+}
+
+// A forked process moves nothing in the rings, which are its parent's too.
+void check_forked() {
+  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
+  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  const SessionLayout layout{4096, 4096};
+  const std::string path = folder + "/session";
+  const transport::SharedMemory memory = transport::SharedMemory::create(path, layout.num_bytes());
+  reinterpret_cast<SessionHeader*>(memory.data())->version.store(kRingVersion);
+  transport::Ring replies = layout.replies(memory.data());
+  const uint64_t reply = 7;
+  std::memcpy(replies.reserve(sizeof reply), &reply, sizeof reply);
+  replies.commit(sizeof reply);
+  RingChannel channel({dead_socket(), path, layout});
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_refused = throws([&] { channel.peek_reply(); }) &&
+                            throws([&] { channel.pop_reply(); }) &&
+                            throws([&] { channel.wait_for_reply(kAtOnce); }) &&
+                            throws([&] { channel.ring(); }) && throws([&] { channel.waits(); });
+    _exit(is_refused ? 0 : 1);
+  }
+  int status = -1;
+  TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+  TENGEN_CHECK(channel.peek_reply().size() == sizeof reply);
+  channel.pop_reply();
+  TENGEN_CHECK(channel.peek_reply().empty());
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 
 int main() {
+  check_forked();
+  check_refused();
   check_answer_while_away();
   return 0;
 }

@@ -29,7 +29,7 @@ void append(std::span<const iovec> parts, std::vector<std::byte>* to) {
 
 StreamChannel::StreamChannel(const StreamAddress& address, uint32_t num_samples,
                              uint64_t batch_bytes)
-    : socket_(address.descriptor),
+    : socket_(transport::Connection(address.descriptor)),
       name_(address.name),
       num_samples_(num_samples),
       batch_bytes_(batch_bytes),
@@ -102,12 +102,14 @@ std::span<const std::byte> StreamChannel::wait_for_reply(Deadline deadline) {
 }
 
 std::span<const std::byte> StreamChannel::peek_reply() {
+  check_process();
   const std::scoped_lock lock(mutex_);
   if (replies_.empty()) return {};
   return replies_.front().message;
 }
 
 std::shared_ptr<std::byte> StreamChannel::pop_reply() {
+  check_process();
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<std::byte> steps = std::move(replies_.front().steps);
   replies_.pop_front();
@@ -133,6 +135,7 @@ bool StreamChannel::wait_for_all(Deadline deadline) {
 }
 
 std::string StreamChannel::waits() {
+  check_process();
   const std::scoped_lock lock(mutex_);
   return waits_;
 }

@@ -1,0 +1,36 @@
+#pragma once
+// A connected socket with one owner.
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/owned.h"
+
+namespace tengen::transport {
+
+// Closes the socket when it goes, whatever ends its owner's constructor. A forked process has no
+// part in it.
+class Connection {
+ public:
+  Connection() = default;
+  // Takes a descriptor over; -1: there is none.
+  explicit Connection(int descriptor) : descriptor_(descriptor) { own_descriptor(descriptor_); }
+  Connection(Connection&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Connection& operator=(Connection&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Connection() {
+    disown_descriptor(descriptor_);
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  int descriptor() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace tengen::transport
