@@ -20,9 +20,11 @@ void Engine::expect(uint32_t table, uint32_t num_samples) {
   Pool& pool = *pools_[tables_[table].pool];
   const uint64_t num_bytes = num_samples * sample_bytes(table);
   if (num_bytes > batch_bytes()) {
-    throw Error("batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
-                " bytes) must have at most " + std::to_string(batch_bytes()) +
-                " bytes, as the store's memory_bytes; raise these, or take less at a time");
+    throw Error(
+        "batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
+        " bytes) must have at most " + std::to_string(batch_bytes()) +
+        " bytes, which are memory_bytes, or 1 MiB where that is more; raise memory_bytes, or "
+        "take less at a time");
   }
   if (pool.staging() == nullptr) return;
   const uint64_t num_chunks = max_chunks_of(table, num_samples);

@@ -65,8 +65,9 @@ class StepHolder {
   virtual void let_go(const StepRange& steps) = 0;
 };
 
-// Not thread-safe; no call blocks or scans. A key names one item of all that its table ever had,
-// but for one that took the same slot a multiple of 2^28 inserts later.
+// Not thread-safe; no call blocks or scans. A key names one item. Two items that a table had at
+// different times have the same key only if they took the same slot, and the number of inserts
+// between them is a multiple of 2^28.
 class Table {
  public:
   // `holder` and `log` outlive the table. `log` records every change to table `number` but draws
@@ -81,7 +82,7 @@ class Table {
   uint64_t size() const { return remover_->size(); }
   uint64_t num_steps() const { return num_steps_; }  // of all items
   uint32_t num_eligible() const { return sampler_->size(); }
-  // The greatest priority of late; see GreatestPriority.
+  // For new items; see GreatestPriority.
   double max_priority() const { return greatest_.value(); }
   const RateLimiter& limiter() const { return limiter_; }
   uint32_t newest_version() const { return newest_version_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <vector>
@@ -266,6 +267,9 @@ void check_kept_priorities() {
   small.insert(item_of(1, 0.0));
   const int64_t tiny = small.insert(item_of(1, 1e-50));
   TENGEN_CHECK(draw(small, 1)[0].key == tiny);
+  Table subnormal(config, 0, &counter);
+  subnormal.insert(item_of(1, 1e-40));
+  TENGEN_CHECK(subnormal.max_priority() == double{std::numeric_limits<float>::min()});
 }
 
 // The greatest priority falls again, also where new items are inserted with it.
@@ -278,6 +282,9 @@ void check_greatest_priority() {
   Table table(config, 0, &counter);
   TENGEN_CHECK(table.max_priority() == 0.0);
   const int64_t key = table.insert(item_of(1, 5.0));
+  TENGEN_CHECK(table.max_priority() == 5.0);
+  // A few small ones do not lower it: they say nothing of the rest.
+  table.set_priorities(std::vector{key}, std::vector{0.001});
   TENGEN_CHECK(table.max_priority() == 5.0);
   table.set_priorities(std::vector{key}, std::vector{1e6});
   TENGEN_CHECK(table.max_priority() == 1e6);
