@@ -1,5 +1,5 @@
-// Several clients of one store, held to a model: whatever legal messages one of them sends, in
-// whatever order, the items of the others keep each byte and each use.
+// Several clients of one store, held to a model: whatever messages one of them sends, in whatever
+// order, the items of all keep each byte and each use.
 
 #include <cstdio>
 #include <memory>
@@ -12,35 +12,51 @@
 #include "base/crc32c.h"
 #include "base/rng.h"
 #include "fuzz/scratch_folder.h"
-#include "fuzz/store_clients.h"
+#include "fuzz/store_samplers.h"
 #include "fuzz/store_scene.h"
+#include "fuzz/store_writers.h"
 #include "fuzz/target.h"
+#include "store/disk/keeper.h"
 
 namespace tengen::fuzz {
 namespace {
 
 using namespace scene;
 
-// Another store goes on with what the first had, and all of it is used up.
-void use_up(const std::string& folder, uint64_t memory_bytes, Model* model) {
+// Compares what the store's files have with the model. Then another store goes on with them, and
+// all that is left is drawn.
+void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool is_whole,
+                        Model* model) {
+  {
+    const auto state = store::Keeper::load(folder);
+    expect(state.has_value() && state->loans.empty(), "a store leaves its state, and no loan");
+    for (uint32_t table = 0; table < kNumTables; ++table) {
+      model->check_saved(table, state->tables[table], is_whole);
+    }
+  }
   World world(folder, memory_bytes, /*goes_on=*/true);
+  model->begin_rounds();
   for (uint32_t table = 0; table < kNumTables; ++table) {
     store::Sampler sampler(world.store.open_sampler(table, 1, 0), schema(), world.store.slab_map(0),
                            1, kNumSteps[table]);
-    for (int i = 0; world.can_draw(table, 1) && (table == 1 || i < 40); ++i) {
+    const uint64_t size = world.of_table(table, [](const auto& one) { return one.size(); });
+    const uint64_t most = table == kTwice ? UINT64_MAX : 2 * size;
+    for (uint64_t i = 0; i < most && world.can_draw(table, 1); ++i) {
       const std::optional<store::Gathered> batch = sampler.next(in_time());
       expect(batch.has_value(), "a batch in time");
-      for (const Model::Item& item : read_batch(table, batch->data.get(), 1)) {
-        model->lend(item);
-        model->end_loan(item, true);
+      for (const Model::Drawn& drawn : read_batch(table, batch->delivery.keys, batch->data.get())) {
+        model->lend(drawn, is_whole);
+        model->end_loan(drawn, true);
       }
       sampler.port().ack(batch->delivery.lease, {});
     }
   }
+  // Items that made room for others may have been used less.
+  if (is_whole) model->check_all_used();
 }
 
-// What is to be done: the input itself, or with its first bit also much that follows from it by
-// chance, so that a small change of an input changes all that comes.
+// The commands of an input: the input itself, or, where its first bit is set, random bytes that the
+// input is the seed of, so that a small change of the input changes all of them.
 std::string commands_of(std::string_view bytes) {
   std::string commands(bytes.substr(0, kMaxCommandBytes));
   if (commands.empty() || (commands[0] & 1) == 0) return commands;
@@ -54,7 +70,7 @@ uint64_t run_scene(std::string_view bytes) {
   const std::string all = commands_of(bytes);
   Commands commands{all};
   const uint64_t memory_bytes = kMemoryBytes[commands.next() % 2];
-  bool has_removed = false;
+  bool is_whole = true;
   const ScratchFolder folder;
   Scene scene;
   {
@@ -66,11 +82,12 @@ uint64_t run_scene(std::string_view bytes) {
     add(std::make_unique<RawWriter>(&scene, "raw too"));
     add(std::make_unique<LibraryWriter>(&scene, "host", Door::kHost));
     add(std::make_unique<LibraryWriter>(&scene, "net", Door::kNet));
-    add(std::make_unique<RawSampler>(&scene, 0));
-    add(std::make_unique<RawSampler>(&scene, 1));
-    add(std::make_unique<LibrarySampler>(&scene, 0, Door::kHost));
-    add(std::make_unique<LibrarySampler>(&scene, 1, Door::kLocal));
-    // With fewer clients more comes between two messages of one chunk.
+    for (uint32_t table = 0; table < kNumTables; ++table) {
+      add(std::make_unique<RawSampler>(&scene, table));
+      add(std::make_unique<LibrarySampler>(&scene, table,
+                                           table == kAny ? Door::kHost : Door::kLocal));
+    }
+    // Fewer clients send more messages for one chunk.
     const size_t num_clients = 3 + commands.next() % (scene.clients.size() - 2);
     while (!commands.is_at_end()) {
       scene.clients[commands.next() % num_clients]->act(commands);
@@ -78,11 +95,9 @@ uint64_t run_scene(std::string_view bytes) {
     scene.end_others(nullptr);
     scene.clients.clear();
     world.wait_until_alone();
-    has_removed = world.store.read([](const Engine& engine) { return engine.num_removed() > 0; });
+    is_whole = world.is_whole();
   }
-  use_up(folder.path(), memory_bytes, &scene.model);
-  // Items that made room for others may have been used less.
-  if (!has_removed) scene.model.check_all_used();
+  check_what_is_left(folder.path(), memory_bytes, is_whole, &scene.model);
   return scene.num_messages;
 }
 

@@ -4,12 +4,13 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,11 +21,13 @@
 #include "store/net/gateway.h"
 #include "store/service/server.h"
 #include "store/service/store.h"
+#include "store/state/saved.h"
 
 namespace tengen::fuzz::scene {
 
 using store::Deadline;
 using store::engine::Engine;
+using store::engine::SavedTable;
 using store::engine::Schema;
 
 constexpr uint32_t kStepsPerChunk = 4;
@@ -33,9 +36,14 @@ constexpr uint32_t kFillBytes = 2000;
 constexpr size_t kMaxCommandBytes = 640;
 constexpr uint64_t kMemoryBytes[] = {uint64_t{1} << 20, uint64_t{1} << 18};
 constexpr uint32_t kNumSamples = 3;
-constexpr uint32_t kMaxUses = 2;  // of an item of the second table
-constexpr uint32_t kNumTables = 2;
-constexpr uint32_t kNumSteps[kNumTables] = {1, 2};  // of a sample
+// A table of the last kMaxAny items, one whose items are used kMaxUses times, and one that draws
+// each item once a round.
+enum : uint32_t { kAny, kTwice, kEach, kNumTables };
+constexpr const char* kNames[kNumTables] = {"any", "twice", "each"};
+constexpr const char* kSamplers[kNumTables] = {"prioritized", "uniform", "without_replacement"};
+constexpr uint32_t kNumSteps[kNumTables] = {1, 2, 1};  // of a sample
+constexpr uint32_t kMaxAny = 50;
+constexpr uint32_t kMaxUses = 2;
 
 // Long enough for whatever is to come, so that only a hang takes it.
 inline Deadline in_time() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
@@ -59,48 +67,109 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// The reference: how often each item was inserted, is on loan, and was used.
+// The reference: the items of each table in the order of their inserts, and what became of each.
 class Model {
  public:
   struct Item {
-    uint32_t table;
     uint64_t writer, first;
-    auto operator<=>(const Item&) const = default;
+    uint32_t num_steps;
+    uint64_t num_lent = 0, num_used = 0;
+    uint64_t num_rounds = 0;  // with kEach: the rounds that have had it
+  };
+  // What a batch shows of one of its samples.
+  struct Drawn {
+    uint32_t table;
+    int64_t key;
+    uint64_t writer, first;
   };
 
-  void insert(const Item& item) { ++items_[item].num_inserted; }
-  void lend(const Item& item) {
-    Counts& counts = items_[item];
-    expect(counts.num_inserted > 0, "only items that were inserted are drawn");
-    ++counts.num_lent;
-    const uint64_t most = counts.num_inserted * kMaxUses;
-    expect(item.table == 0 || counts.num_lent + counts.num_used <= most,
-           "no item is used more often than it may be");
+  void insert(uint32_t table, Item item) {
+    item.num_rounds = num_rounds_;
+    items_[table].push_back(item);
   }
-  void end_loan(const Item& item, bool is_used) {
-    --items_[item].num_lent;
-    items_[item].num_used += is_used ? 1u : 0u;
+  uint64_t num_items(uint32_t table) const { return items_[table].size(); }
+  // How many of the draws of a table were not given back.
+  uint64_t num_drawn(uint32_t table) const { return num_drawn_[table]; }
+
+  // `is_whole`: no item has been removed to make room.
+  void lend(const Drawn& drawn, bool is_whole) {
+    Item& item = item_of(drawn.table, drawn.key);
+    expect(item.writer == drawn.writer && item.first <= drawn.first &&
+               drawn.first + kNumSteps[drawn.table] <= item.first + item.num_steps,
+           "a sample is a slice of the item that its key names");
+    ++item.num_lent;
+    ++num_drawn_[drawn.table];
+    if (drawn.table == kTwice) {
+      expect(item.num_lent + item.num_used <= kMaxUses,
+             "no item is used more often than it may be");
+    }
+    if (drawn.table != kEach || !is_whole) return;
+    const auto& all = items_[kEach];
+    const bool is_over = std::all_of(all.begin(), all.end(),
+                                     [&](const Item& one) { return one.num_rounds > num_rounds_; });
+    if (is_over) ++num_rounds_;
+    expect(item.num_rounds <= num_rounds_, "no item comes again before all others have come");
+    ++item.num_rounds;
+  }
+  void end_loan(const Drawn& drawn, bool is_used) {
+    Item& item = item_of(drawn.table, drawn.key);
+    --item.num_lent;
+    if (is_used) {
+      ++item.num_used;
+      return;
+    }
+    --num_drawn_[drawn.table];
+    if (item.num_rounds > 0) --item.num_rounds;
+  }
+  // As a store that goes on does.
+  void begin_rounds() {
+    num_rounds_ = 0;
+    for (Item& item : items_[kEach]) item.num_rounds = 0;
+  }
+
+  // Compares what a store's files have of a table with what they must have.
+  void check_saved(uint32_t table, const SavedTable& saved, bool is_whole) {
+    std::vector<bool> is_there(items_[table].size());
+    for (const store::engine::SavedItem& one : saved.items) {
+      if (one.key < 0) continue;
+      const Item& item = item_of(table, one.key);
+      expect(one.steps.first == item.first && one.steps.num_steps == item.num_steps,
+             "an item keeps its steps");
+      expect(one.times_sampled == item.num_used, "each use of an item counts once");
+      is_there[static_cast<size_t>(store::engine::serial_of(one.key))] = true;
+    }
+    for (size_t i = 0; is_whole && i < is_there.size(); ++i) {
+      const bool must_be_there = table == kAny     ? i + kMaxAny >= is_there.size()
+                                 : table == kTwice ? items_[table][i].num_used < kMaxUses
+                                                   : true;
+      expect(is_there[i] == must_be_there, "items leave when they must, and not before");
+    }
   }
   void check_all_used() const {
-    for (const auto& [item, counts] : items_) {
-      expect(item.table == 0 || counts.num_used == counts.num_inserted * kMaxUses,
-             "every item is used as often as it may be");
+    for (const Item& item : items_[kTwice]) {
+      expect(item.num_used == kMaxUses, "every item is used as often as it may be");
     }
   }
 
  private:
-  struct Counts {
-    uint64_t num_inserted = 0, num_lent = 0, num_used = 0;
-  };
-  std::map<Item, Counts> items_;
+  Item& item_of(uint32_t table, int64_t key) {
+    const auto serial = static_cast<uint64_t>(store::engine::serial_of(key));
+    expect(serial < items_[table].size(), "only items that were inserted are drawn");
+    return items_[table][serial];
+  }
+
+  std::array<std::vector<Item>, kNumTables> items_;
+  std::array<uint64_t, kNumTables> num_drawn_{};
+  uint64_t num_rounds_ = 0;  // with kEach: that are over
 };
 
-using Items = std::vector<Model::Item>;
+using Samples = std::vector<Model::Drawn>;
 
-// The items of a gathered batch, each byte of which must be its writer's.
-inline Items read_batch(uint32_t table, const std::byte* data, uint32_t num_samples = kNumSamples) {
+// The samples of a gathered batch, each byte of which must be its writer's.
+inline Samples read_batch(uint32_t table, std::span<const int64_t> keys, const std::byte* data) {
+  const auto num_samples = static_cast<uint32_t>(keys.size());
   const store::BatchLayout layout(schema(), num_samples, kNumSteps[table]);
-  Items items;
+  Samples samples;
   for (uint32_t i = 0; i < num_samples; ++i) {
     Step first{};
     for (uint32_t j = 0; j < kNumSteps[table]; ++j) {
@@ -111,9 +180,9 @@ inline Items read_batch(uint32_t table, const std::byte* data, uint32_t num_samp
       if (j == 0) first = step;
       expect(step == Step::of(first.who[0], first.who[1] + j), "each byte is its writer's");
     }
-    items.push_back({table, first.who[0], first.who[1]});
+    samples.push_back({table, keys[i], first.who[0], first.who[1]});
   }
-  return items;
+  return samples;
 }
 
 // A store with its two doors.
@@ -124,10 +193,10 @@ struct World {
       engine.add_pool(schema());
       for (uint32_t i = 0; i < kNumTables; ++i) {
         store::engine::TableConfig config;
-        config.name = i == 0 ? "any" : "twice";
-        config.sampler = store::engine::selector_of(i == 0 ? "prioritized" : "uniform");
-        config.max_items = i == 0 ? 50 : 100'000;
-        config.max_times_sampled = i == 0 ? 0 : kMaxUses;
+        config.name = kNames[i];
+        config.sampler = store::engine::selector_of(kSamplers[i]);
+        config.max_items = i == kAny ? kMaxAny : 100'000;
+        config.max_times_sampled = i == kTwice ? kMaxUses : 0;
         config.num_steps = kNumSteps[i];
         engine.add_table(config, 0);
       }
@@ -136,18 +205,47 @@ struct World {
     server.emplace(&store, resumed.sessions);
     gateway.emplace(&store);
   }
+  template <class F>
+  auto of_table(uint32_t table, F&& f) {
+    return store.read([&](const Engine& engine) { return f(engine.table(table)); });
+  }
   // Blocks until the store knows that every client has gone.
   void wait_until_alone() {
-    const Deadline end = in_time();
-    while (!server->describe().empty() || !gateway->describe().empty()) {
-      expect(std::chrono::steady_clock::now() < end, "sessions end in time");
+    wait("sessions end in time",
+         [&] { return server->describe().empty() && gateway->describe().empty(); });
+  }
+  // Blocks until a session of the gateway has ended, and its batches are given back.
+  void wait_until_gone(const std::string& name) {
+    wait("a session ends in time", [&] {
+      const std::vector<std::string> lines = gateway->describe();
+      return std::none_of(lines.begin(), lines.end(),
+                          [&](const std::string& line) { return line.starts_with(name); });
+    });
+  }
+  // Blocks until all that was given back to a table has arrived there. Precondition: is_whole().
+  void wait_for_returns(uint32_t table, uint64_t num_drawn) {
+    wait("what is given back arrives in time", [&] {
+      return of_table(table, [](const auto& one) { return one.limiter().num_samples(); }) ==
+             num_drawn;
+    });
+  }
+  bool can_draw(uint32_t table, uint64_t num_samples) {
+    return of_table(
+        table, [&](const auto& one) { return one.samples_allowed(num_samples) == num_samples; });
+  }
+  uint64_t num_inserts(uint32_t table) {
+    return of_table(table, [](const auto& one) { return one.limiter().num_inserts(); });
+  }
+  // Whether no item has been removed to make room.
+  bool is_whole() {
+    return store.read([](const Engine& engine) { return engine.num_removed() == 0; });
+  }
+  template <class Holds>
+  static void wait(const char* what, Holds&& holds) {
+    for (const Deadline end = in_time(); !holds();) {
+      expect(std::chrono::steady_clock::now() < end, what);
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-  }
-  bool can_draw(uint32_t table, uint32_t num_samples = kNumSamples) {
-    return store.read([&](const Engine& engine) {
-      return engine.table(table).samples_allowed(num_samples) == num_samples;
-    });
   }
 
   store::Store store;
