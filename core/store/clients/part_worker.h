@@ -13,7 +13,7 @@
 
 namespace tengen::store {
 
-// Belongs to one thread, the user's. The second thread is started made with the first work, and
+// Belongs to one thread, the user's. The second thread is started with the first work, and
 // sleeps while there is none. In a forked child process it may only be destroyed.
 class PartWorker {
  public:

@@ -19,14 +19,14 @@
 namespace tengen::store {
 
 // One file a pool, called rows-<pool>. load(), save() and start() are for one thread at a time;
-// transfers are done in their order, as many at once as there are threads. A load that fails for
-// want of descriptors or memory is tried again later, and others go on meanwhile.
+// transfers are done in their order, as many at once as there are threads. A load that fails
+// because the process is out of descriptors or memory is tried again later; others go on meanwhile.
 class DiskTier final : public engine::Tier {
  public:
   // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
-  // Tells that the disk has room again, after a save ended for want of it.
+  // Tells that the disk has room again, after a save failed because it had none.
   using Room = std::function<void()>;
   // With `is_hidden` the files vanish with this process. Throws Error where no file can be made in
   // the directory, or no thread.

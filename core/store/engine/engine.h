@@ -71,8 +71,8 @@ struct OpenSteps {
 // The rule that a second writer of a name breaks, and what to do.
 constexpr const char* kNameIsTaken = "is open in another client; give each a name of its own";
 
-// Names of writers that are not open, whose next sequences are known, and bytes of each name. Both
-// are in memory and in every state.
+// The most closed names of writers whose next sequences the engine remembers, and the most bytes of
+// a name. Memory and every state hold them.
 constexpr uint64_t kMaxNames = 1 << 16;
 constexpr uint64_t kMaxNameBytes = 256;
 
@@ -133,9 +133,10 @@ class Engine {
     uint64_t next_sequence = 0;  // inserts with smaller numbers were made
   };
   bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
-  // Throws Error where another session has a writer of that name, or the name is too long. Of names
-  // that are not open, the next sequences of the kMaxNames that were closed last are known; after a
-  // restart, of so many. A writer of another name begins at 0.
+  // Throws Error if another session has a writer of that name, or the name is too long. The engine
+  // remembers the next sequences of open names and of the kMaxNames names that were closed last. A
+  // restart loses the order in which they were closed, so that any of them may be forgotten first.
+  // A writer of a forgotten or new name begins at 0.
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // Returns the slot of the writer's next chunk, or none. If memory is full, it removes items that
   // the removers of the pool's tables choose, a bounded number a call. A caller that got none calls

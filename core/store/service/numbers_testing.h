@@ -14,7 +14,7 @@ namespace tengen::store {
 
 constexpr uint64_t kNumberSlots = 64;
 
-// A queue of numbers, four a chunk of one page, of which every one is used once.
+// A queue of numbers, four a chunk of one page, each of which is used once.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {

@@ -33,7 +33,8 @@ class ServedSession {
   // Otherwise apply it again when the engine has changed; messages behind it wait. Throws Error for
   // what is refused.
   virtual Progress apply(engine::Engine& engine, std::span<const std::byte> message) = 0;
-  // Sends the slots or batches that were asked for, as far as there are any and there is room.
+  // Sends slots or batches that were asked for, while there are any, the outbox has room and few
+  // items were touched; kSome says that there may be more to send at once.
   virtual Progress answer(engine::Engine& engine, Outbox& outbox) = 0;
   // How many batches or slots were asked for and not sent yet.
   virtual uint64_t num_wanted() const = 0;

@@ -39,9 +39,9 @@ class ServedWriter final : public ServedSession {
     if (num_wanted_ == 0) return Progress::kNone;
     std::byte* to = outbox.reserve(sizeof(Slots) + kMaxWanted * sizeof(uint32_t));
     if (to == nullptr) return Progress::kNone;
-    // The slots granted ahead to one writer are a small part of the memory that all share, but at
-    // least one. Those of all writers are no more than a quarter, or a writer that comes late would
-    // wait for as long as the others go on.
+    // A writer gets at least one slot, and ahead a small part of the memory that all share. All
+    // writers together get at most a quarter ahead: otherwise a writer that comes late would wait
+    // for as long as the others go on.
     const uint64_t num_parts = std::max<uint64_t>(64, 4 * engine.num_writers());
     const uint64_t num_slots = engine.pool(engine.pool_of_writer(writer_)).slots().max_slots();
     const uint64_t share = num_slots / num_parts;

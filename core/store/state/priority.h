@@ -10,8 +10,8 @@
 namespace tengen::store::engine {
 
 // The float that is kept of a priority, in the table as in its log. Only 0 becomes 0: any other
-// priority below 1.18e-38, the smallest normal float, is kept as that. Throws Error for a priority that is
-// negative, no number, or too large for a float, which no log could hold either.
+// priority below 1.18e-38, the smallest normal float, is kept as that. Throws Error for a priority
+// that is negative, no number, or too large for a float, which no log could hold either.
 inline float kept_priority(double priority) {
   if (!(priority >= 0 && priority <= std::numeric_limits<float>::max())) {
     char text[32];

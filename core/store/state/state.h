@@ -25,8 +25,8 @@ class State {
  public:
   // The most pools of a store.
   static constexpr uint32_t kMaxPools = 1 << 10;
-  // How many entries records may give a list, of which a few bytes may name the last one. As many
-  // as a store may ever have; a test of what strangers write has less memory.
+  // The most entries of a list. A few bytes of a record may name a late entry and so make the list
+  // long. It is as many as a store may ever have; tests of hostile records set less.
   static uint64_t most_entries;
 
   // Applies whole records, in the order in which things happened. Throws Error for a record that is

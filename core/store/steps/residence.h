@@ -73,7 +73,7 @@ class Residence {
   void begin_checkpoint();
   // How many of the checkpoint's chunks are neither saved nor dropped yet.
   uint64_t num_of_checkpoint() const { return num_of_checkpoint_; }
-  // Chunks that were saved since the checkpoint began, of which the log before it does not tell.
+  // Chunks that were saved since the checkpoint began. The log before it does not have them.
   const std::vector<event::ChunkSaved>& saved_of_checkpoint() const { return saved_; }
   // The checkpoint's chunks that are neither saved nor dropped. Precondition: none is being saved.
   std::vector<uint32_t> rest_of_checkpoint() const;
