@@ -10,6 +10,7 @@ and after each host that is lost, those that a checkpoint or a flush returned fo
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import encodings.idna  # noqa: F401 - not to be had later, by another user
 import json
 import os
@@ -50,6 +51,10 @@ TABLE = TableConfig(
     max_items=100_000,
     steps_per_chunk=4,
 )
+# Of whose one item the greedy draw batches without end.
+GREEDY = dataclasses.replace(
+    TABLE, name="greedy", sampler=Selector(kind="uniform"), max_items=1
+)
 
 
 def bytes_of(number: int) -> np.ndarray:
@@ -66,7 +71,7 @@ def serve(folder: Path, durability: str) -> None:
         "durability_ms": 50.0,
     }
     store = Store(
-        [TABLE],
+        [TABLE, GREEDY],
         memory_bytes=24 << 20,
         directory=folder / "shm" / "store",
         listen="127.0.0.1:0",
@@ -291,7 +296,10 @@ class Storm:
         store = stack.enter_context(Store.connect(self.machine.address))
         # A disk's part of the memory must hold a batch's chunks at once.
         num_samples = 32_768 if self.durability == "none" else 4_000
-        table = store.table("t")
+        with store.writer("greedy", "greedy") as writer:
+            writer.append({"number": np.int64(0), "x": bytes_of(0)})
+            writer.insert("greedy", 1)
+        table = store.table("greedy")
         return [
             stack.enter_context(
                 contextlib.closing(table.sampler(num_samples, num_ahead=0))

@@ -49,6 +49,8 @@ class WithoutReplacement final : public Selector {
       return;
     }
     if (slot >= owed_draws_.size()) owed_draws_.resize(size_t{slot} + 1);
+    // Items that are new wait for all draws that are owed.
+    if (owed_draws_[slot] == UINT8_MAX) return;
     if (owed_draws_[slot]++ == 0) slots_.swap(place, num_owed_++);
   }
   uint32_t size() const override { return slots_.size(); }
@@ -69,9 +71,9 @@ class WithoutReplacement final : public Selector {
 
  private:
   SlotSet slots_;
-  uint32_t num_waiting_ = 0;          // the first so many are still to be drawn in this round
-  uint32_t num_owed_ = 0;             // the first so many of these are owed draws
-  std::vector<uint32_t> owed_draws_;  // by slot; 0 where it has no entry
+  uint32_t num_waiting_ = 0;         // the first so many are still to be drawn in this round
+  uint32_t num_owed_ = 0;            // the first so many of these are owed draws
+  std::vector<uint8_t> owed_draws_;  // by slot; 0 where it has no entry
 };
 
 // By an order: of arrival or of priority.
