@@ -1,7 +1,9 @@
 #include "base/steady.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
-#include <cstdlib>
+#include <cstddef>
 #include <new>
 
 #include "base/error.h"
@@ -9,7 +11,7 @@
 namespace tengen {
 namespace {
 
-// Larger than what malloc keeps for later, so that free() gives it back to the system.
+// Mapped, as malloc may take it from an arena of the thread, where others could not use it.
 constexpr size_t kReserveBytes = size_t{8} << 20;
 
 std::atomic<void*> reserve = nullptr;
@@ -19,7 +21,7 @@ thread_local int depth = 0;
 void use_reserve() {
   void* const block = depth > 0 ? reserve.exchange(nullptr) : nullptr;
   if (block == nullptr) throw std::bad_alloc();
-  std::free(block);
+  munmap(block, kReserveBytes);
 }
 
 }  // namespace
@@ -30,10 +32,11 @@ Steady::~Steady() { --depth; }
 
 bool Steady::has_reserve() noexcept {
   if (reserve.load(std::memory_order_relaxed) != nullptr) return true;
-  void* const block = std::malloc(kReserveBytes);
-  if (block == nullptr) return false;
+  void* const block =
+      mmap(nullptr, kReserveBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return false;
   void* none = nullptr;
-  if (!reserve.compare_exchange_strong(none, block)) std::free(block);
+  if (!reserve.compare_exchange_strong(none, block)) munmap(block, kReserveBytes);
   std::set_new_handler(use_reserve);
   return true;
 }

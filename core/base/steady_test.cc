@@ -1,0 +1,44 @@
+// Memory that is kept back for changes that must not stop half-way.
+
+#include "base/steady.h"
+
+#include <new>
+#include <thread>
+
+#include "base/shortage_testing.h"
+#include "base/testing.h"
+
+using namespace tengen;
+
+namespace {
+
+#if defined(__linux__)
+// Whatever thread got the reserve, and however often: using it gives it back to the system.
+void check_other_threads() {
+  for (int round = 0; round < 3; ++round) {
+    std::thread([] { TENGEN_CHECK(Steady::has_reserve()); }).join();
+    std::thread([] {
+      const Steady steady;
+      const uint64_t before = num_mapped_bytes();
+      std::get_new_handler()();  // as `new` does where malloc has none
+      TENGEN_CHECK(before - num_mapped_bytes() == 8 << 20);
+      bool is_refused = false;
+      try {
+        std::get_new_handler()();
+      } catch (const std::bad_alloc&) {
+        is_refused = true;
+      }
+      TENGEN_CHECK(is_refused);
+    }).join();
+  }
+}
+#endif
+
+}  // namespace
+
+int main() {
+#if defined(__linux__)
+  check_other_threads();
+#endif
+  return 0;
+}
