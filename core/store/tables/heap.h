@@ -17,6 +17,11 @@ class Heap {
   uint32_t first() const { return entries_[0].slot; }
   double first_order() const { return entries_[0].order; }
 
+  // Sees to it that insert() of slots below `num_slots` needs no more memory.
+  void reserve(size_t num_slots) {
+    entries_.reserve(num_slots);
+    places_.reserve(num_slots);
+  }
   void insert(uint32_t slot, double order, int64_t serial) {
     if (slot >= places_.size()) places_.resize(size_t{slot} + 1, kAbsent);
     entries_.push_back({order, serial, slot});

@@ -13,6 +13,7 @@ namespace {
 
 class Uniform final : public Selector {
  public:
+  void reserve(uint32_t num_slots) override { slots_.reserve(num_slots); }
   void insert(uint32_t slot, int64_t, double) override { slots_.push(slot); }
   void remove(uint32_t slot) override { slots_.remove(slot); }
   uint32_t size() const override { return slots_.size(); }
@@ -29,6 +30,7 @@ class Uniform final : public Selector {
 // and count for the rounds that they were drawn for.
 class WithoutReplacement final : public Selector {
  public:
+  void reserve(uint32_t num_slots) override { slots_.reserve(num_slots); }
   void insert(uint32_t slot, int64_t, double) override {
     slots_.push(slot);
     slots_.swap(size() - 1, num_waiting_);
@@ -82,6 +84,7 @@ class Ordered final : public Selector {
   enum class By { kKey, kPriority };
   Ordered(By by, bool descending) : by_(by), sign_(descending ? -1.0 : 1.0) {}
 
+  void reserve(uint32_t num_slots) override { heap_.reserve(num_slots); }
   void insert(uint32_t slot, int64_t serial, double priority) override {
     const double order = by_ == By::kPriority ? priority : static_cast<double>(serial);
     heap_.insert(slot, sign_ * order, serial);
@@ -108,6 +111,10 @@ class Prioritized final : public Selector {
  public:
   explicit Prioritized(double exponent) : exponent_(exponent) {}
 
+  void reserve(uint32_t num_slots) override {
+    slots_.reserve(num_slots);
+    if (num_slots > tree_.capacity()) tree_.resize(num_slots);
+  }
   void insert(uint32_t slot, int64_t, double priority) override {
     if (slot >= tree_.capacity()) tree_.resize(std::max(slot + 1, 2 * tree_.capacity()));
     slots_.push(slot);
@@ -171,6 +178,12 @@ class Window final : public Selector {
  public:
   explicit Window(const PowerLaw& law) : law_(law) {}
 
+  void reserve(uint32_t num_slots) override {
+    window_.reserve(num_slots);
+    inside_.reserve(num_slots);
+    before_.reserve(num_slots);
+    serials_.reserve(num_slots);
+  }
   void insert(uint32_t slot, int64_t serial, double) override {
     if (slot >= serials_.size()) serials_.resize(size_t{slot} + 1);
     serials_[slot] = serial;

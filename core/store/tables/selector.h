@@ -23,6 +23,9 @@ class Selector {
  public:
   virtual ~Selector() = default;
 
+  // Sees to it that no call for slots below `num_slots` fails for want of memory, but
+  // set_priorities() and draw_batch(). Changes nothing where it throws bad_alloc.
+  virtual void reserve(uint32_t num_slots) = 0;
   // Adds a slot that is not in the set. `serial` >= 0 increases from item to item;
   // `priority` is finite and >= 0.
   virtual void insert(uint32_t slot, int64_t serial, double priority) = 0;
@@ -41,7 +44,7 @@ class Selector {
   // One draw; the set stays what it was. size() >= 1.
   virtual Draw draw(Rng& rng) = 0;
   // Draws of one batch, from one state of the set: for prioritized, one from each of as many
-  // equal parts of the total. size() >= 1.
+  // equal parts of the total. size() >= 1. Changes nothing where it throws bad_alloc.
   virtual void draw_batch(Rng& rng, std::span<Draw> draws) {
     for (Draw& one : draws) one = draw(rng);
   }

@@ -3,14 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tengen::store::engine {
 
-// The number of a new thing in `values`: one of `free`, or the next.
+// The number of a new thing in `values`: one of `free`, or the next. Giving it back to `free` needs
+// no more memory.
 template <class Value>
 uint32_t take_slot(std::vector<Value>* values, std::vector<uint32_t>* free) {
   if (free->empty()) {
+    if (free->capacity() <= values->size()) free->reserve(2 * values->size() + 1);
     values->emplace_back();
     return static_cast<uint32_t>(values->size() - 1);
   }
@@ -30,6 +33,11 @@ class SlotSet {
   bool contains(uint32_t slot) const { return place_of(slot) != kAbsent; }
   uint32_t place_of(uint32_t slot) const { return slot < places_.size() ? places_[slot] : kAbsent; }
 
+  // Sees to it that push() of slots below `num_slots` needs no more memory.
+  void reserve(size_t num_slots) {
+    members_.reserve(num_slots);
+    places_.reserve(num_slots);
+  }
   void push(uint32_t slot) {
     if (slot >= places_.size()) places_.resize(size_t{slot} + 1, kAbsent);
     places_[slot] = size();

@@ -72,24 +72,26 @@ void SumTree::for_each_level_up(const Visit& visit) {
 SumTree::SumTree(uint32_t capacity) : capacity_(0) { resize(capacity); }
 
 void SumTree::resize(uint32_t capacity) {
-  std::vector<float> weights;
-  if (!fine_.empty()) weights = std::move(fine_[0]);
-  weights.resize(std::min(capacity, capacity_));
-  capacity_ = capacity;
   size_t nodes = (size_t{capacity} + kWidth - 1) / kWidth;
-  weights.resize(nodes * kWidth);
-  fine_.clear();
-  coarse_.clear();
-  fine_.push_back(std::move(weights));
+  std::vector<std::vector<float>> fine;
+  std::vector<std::vector<double>> coarse;
+  fine.emplace_back(nodes * kWidth);
   for (; nodes > 1; nodes = (nodes + kWidth - 1) / kWidth) {
     const size_t padded = (nodes + kWidth - 1) / kWidth * kWidth;
-    if (fine_.size() < kFineLevels) {
-      fine_.emplace_back(padded);
+    if (fine.size() < kFineLevels) {
+      fine.emplace_back(padded);
     } else {
-      coarse_.emplace_back(padded);
+      coarse.emplace_back(padded);
     }
   }
-  coarse_.emplace_back(1);
+  coarse.emplace_back(1);
+  // All of it is there, so that nothing below can fail.
+  if (!fine_.empty()) {
+    std::copy_n(fine_[0].begin(), std::min(capacity, capacity_), fine[0].begin());
+  }
+  capacity_ = capacity;
+  fine_ = std::move(fine);
+  coarse_ = std::move(coarse);
   for_each_level_up([](const auto& level, auto& above) {
     for (size_t node = 0; node < level.size() / kWidth; ++node) {
       above[node] = sum(&level[node * kWidth]);

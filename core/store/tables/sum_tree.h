@@ -35,7 +35,7 @@ class SumTree {
   // The same for many; their cache misses overlap.
   void find(std::span<const double> positions, std::span<uint32_t> indices) const;
 
-  // Keeps the weights of indices below both capacities.
+  // Keeps the weights of indices below both capacities. Changes nothing where it throws bad_alloc.
   void resize(uint32_t capacity);
 
  private:

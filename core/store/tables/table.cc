@@ -11,6 +11,7 @@ namespace {
 
 // Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
 constexpr uint64_t kMaxRemovedAtOnce = 1000;
+constexpr size_t kMinSlots = 16;
 
 void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
   check(max_items >= 1 && max_items <= kMaxItems, "max_items", max_items,
@@ -53,9 +54,18 @@ int64_t Table::insert(const NewItem& item) {
   check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
         "must be at most the table's capacity; raise it");
   const float priority = kept_priority(item.priority);
+  if (free_slots_.empty() && items_.size() == items_.capacity()) {
+    reserve(std::max(kMinSlots, 2 * items_.size()));
+  }
+  if (log_ != nullptr) log_->reserve(sizeof(event::Inserted));
   // First, as an item that makes room may be the last to hold these very steps.
   holder_->hold(item.steps);
-  make_room(1, item.steps.num_steps);
+  try {
+    make_room(1, item.steps.num_steps);
+  } catch (...) {
+    holder_->let_go(item.steps);
+    throw;
+  }
   const uint32_t slot = take_slot(&items_, &free_slots_);
   const int64_t serial = num_inserted_++;
   items_[slot] = {serial, item.steps, priority, 0, 0, item.version};
@@ -76,17 +86,17 @@ int64_t Table::insert(const NewItem& item) {
 }
 
 void Table::sample(std::span<Sample> out) {
-  if (config_.max_times_sampled == 0)
-    draws_.resize(out.size());  // which may fail, so it comes first
   Rng rng = next_rng();
-  limiter_.sample(out.size());
   if (config_.max_times_sampled == 0) {
+    draws_.resize(out.size());
     sampler_->draw_batch(rng, draws_);
+    limiter_.sample(out.size());
     // Each is a line of memory that nobody has read lately.
     for (const Draw& draw : draws_) __builtin_prefetch(&items_[draw.slot], 1);
     for (size_t i = 0; i < out.size(); ++i) out[i] = to_sample(draws_[i], rng);
     return;
   }
+  limiter_.sample(out.size());
   for (Sample& sample : out) {
     // A use under way counts, so that the next draw knows of it.
     const Draw draw = sampler_->draw(rng);
@@ -137,6 +147,8 @@ void Table::give_back(std::span<const int64_t> keys) {
 
 void Table::set_priorities(std::span<const int64_t> keys, std::span<const double> priorities) {
   kept_.resize(priorities.size());
+  slots_.reserve(priorities.size());
+  priorities_.reserve(priorities.size());
   std::transform(priorities.begin(), priorities.end(), kept_.begin(), kept_priority);
   if (log_ != nullptr) {
     log_->add(event::PrioritiesSet{number_, static_cast<uint32_t>(keys.size())}, keys,
@@ -207,6 +219,7 @@ bool Table::remove_some() {
 }
 
 void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
+  reserve(std::max(kMinSlots, saved.items.size()));
   items_.resize(saved.items.size());
   std::vector<uint32_t> by_age;
   for (uint32_t slot = 0; slot < items_.size(); ++slot) {
@@ -260,6 +273,14 @@ std::optional<uint32_t> Table::find(int64_t key) const {
   return key_of(items_[slot].serial, slot) == key ? std::optional(slot) : std::nullopt;
 }
 
+void Table::reserve(size_t num_slots) {
+  remover_->reserve(static_cast<uint32_t>(num_slots));
+  sampler_->reserve(static_cast<uint32_t>(num_slots));
+  if (config_.max_staleness) by_version_.reserve(num_slots);
+  free_slots_.reserve(num_slots);
+  items_.reserve(num_slots);  // last, as its capacity tells that of the others
+}
+
 void Table::make_room(uint64_t more_items, uint64_t more_steps) {
   if (!is_full(more_items, more_steps)) return;
   Rng rng = next_rng();
@@ -274,8 +295,8 @@ void Table::remove(uint32_t slot) {
   const uint32_t num_used = item.times_sampled + item.num_under_way;
   const uint32_t num_promised = config_.num_promised();
   const uint32_t num_lost = num_promised > num_used ? num_promised - num_used : 0;
-  limiter_.sample(num_lost);
   if (log_ != nullptr) log_->add(event::Removed{key_of(item.serial, slot), number_, num_lost});
+  limiter_.sample(num_lost);
   remover_->remove(slot);
   if (sampler_->contains(slot)) sampler_->remove(slot);
   if (config_.max_staleness) by_version_.remove(slot);

@@ -94,10 +94,11 @@ class Table {
   uint64_t samples_allowed(uint64_t wanted) const;
 
   // Adds an item, and removes others until it fits. Precondition: inserts_allowed(1) == 1.
-  // Throws Error for an item that never fits; the table stays as it was.
+  // Throws Error for an item that never fits, and bad_alloc; without the item the table stays as it
+  // was, but for others that made room.
   int64_t insert(const NewItem& item);
   // Draws samples; each is a use that is under way. Precondition: samples_allowed(out.size()) ==
-  // out.size().
+  // out.size(). Changes nothing where it throws bad_alloc.
   void sample(std::span<Sample> out);
   // Says that samples were used: an item that reaches its bound of uses is removed. Keys of items
   // that are gone are left out.
@@ -154,6 +155,8 @@ class Table {
     return config_.max_staleness && by_version_.size() > 0 &&
            by_version_.first_order() + *config_.max_staleness < newest_version_;
   }
+  // Sees to it that items of so many slots come and go without more memory.
+  void reserve(size_t num_slots);
   void make_room(uint64_t more_items, uint64_t more_steps);
   void remove_stale(uint64_t most);
   void remove(uint32_t slot);

@@ -1,0 +1,84 @@
+// Tables where memory runs out in the middle of a change.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/shortage_testing.h"
+#include "base/testing.h"
+#include "store/state/state.h"
+#include "store/tables/table.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+
+namespace {
+
+class StepCounter final : public StepHolder {
+ public:
+  void hold(const StepRange& steps) override { held += steps.num_steps; }
+  void let_go(const StepRange& steps) override { held -= steps.num_steps; }
+  uint64_t held = 0;
+};
+
+// Whoever reads the log has the items that the table has; so a key that was never inserted is never
+// removed.
+void check_log(const Log& log, const Table& table, const StepCounter& counter) {
+  TENGEN_CHECK(table.num_steps() == counter.held);
+  State state;
+  state.apply(log.pending());
+  const SavedTable& saved = state.tables.at(0);
+  const auto is_there = [](const SavedItem& item) { return item.key >= 0; };
+  TENGEN_CHECK(static_cast<uint64_t>(std::count_if(saved.items.begin(), saved.items.end(),
+                                                   is_there)) == table.size());
+  TENGEN_CHECK(saved.num_inserts == table.limiter().num_inserts());
+}
+
+// Inserts, draws and removals that find no memory, at whichever of their calls of `new`, change
+// nothing; the same again succeeds.
+void check_shortages(const std::string& kind, const std::string& remover, uint64_t max_items) {
+  StepCounter counter;
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  TableConfig config;
+  config.name = "t";
+  config.sampler = selector_of(kind);
+  config.sampler.window = 1000;
+  config.remover = selector_of(remover);
+  config.max_items = max_items;
+  config.max_staleness = 1 << 20;
+  Table table(config, 0, &counter, &log, 0);
+  int64_t num_failed = 0;
+  for (uint64_t i = 0; i < 200; ++i) {
+    const NewItem item{{i, 0, 1}, 1.0 + static_cast<double>(i % 7), 1};
+    num_failed += fail_each_new([&] { table.insert(item); },
+                                [&] {
+                                  check_log(log, table, counter);
+                                  TENGEN_CHECK(table.limiter().num_inserts() == i);
+                                });
+    TENGEN_CHECK(table.size() == std::min(i + 1, max_items));
+    TENGEN_CHECK(table.num_eligible() == table.size());
+    check_log(log, table, counter);
+  }
+  TENGEN_CHECK(num_failed > 5);
+  std::vector<Sample> samples(100);
+  fail_each_new([&] { table.sample(samples); },
+                [&] { TENGEN_CHECK(table.limiter().num_samples() == 0); });
+  TENGEN_CHECK(table.limiter().num_samples() == samples.size());
+  while (table.size() > 0) {
+    fail_each_new([&] { table.remove_one(); }, [&] { check_log(log, table, counter); });
+  }
+  check_log(log, table, counter);
+}
+
+}  // namespace
+
+int main() {
+  for (const char* kind : {"uniform", "prioritized", "fifo", "window", "without_replacement"}) {
+    for (const char* remover : {"fifo", "min_heap"}) {
+      check_shortages(kind, remover, 1000);
+      check_shortages(kind, remover, 20);
+    }
+  }
+  return 0;
+}
