@@ -1,11 +1,14 @@
 #include "base/owned.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -19,6 +22,9 @@ constexpr int kBits = 64;
 std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> is_owned{};
 std::atomic<int> num_words = 0;  // behind the last that was ever set
 int nothing = -1;                // of /dev/null
+// Held by who forks, and by who makes or closes a descriptor that is owned. Whoever has it makes
+// system calls and takes no other lock.
+std::mutex forking;
 
 // A number that was closed might become another file's, which its destructor would then close.
 void let_go_in_child() {
@@ -38,24 +44,67 @@ void let_go_in_child() {
 
 void begin() {
   nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  pthread_atfork(nullptr, nullptr, let_go_in_child);
+  pthread_atfork([] { forking.lock(); }, [] { forking.unlock(); },
+                 [] {
+                   let_go_in_child();
+                   forking.unlock();
+                 });
 }
 
-}  // namespace
-
-void own_descriptor(int descriptor) {
-  if (descriptor < 0 || descriptor >= kMaxDescriptors) return;
+std::unique_lock<std::mutex> lock_forks() {
   static std::once_flag once;
   std::call_once(once, begin);
+  return std::unique_lock(forking);
+}
+
+void set_owned(int descriptor) {
+  if (descriptor < 0 || descriptor >= kMaxDescriptors) return;
   const int word = descriptor / kBits;
   is_owned[static_cast<size_t>(word)] |= uint64_t{1} << descriptor % kBits;
   for (int known = num_words; known <= word && !num_words.compare_exchange_weak(known, word + 1);) {
   }
 }
 
+}  // namespace
+
+void own_descriptor(int descriptor) {
+  const auto lock = lock_forks();
+  set_owned(descriptor);
+}
+
 void disown_descriptor(int descriptor) {
   if (descriptor < 0 || descriptor >= kMaxDescriptors) return;
   is_owned[static_cast<size_t>(descriptor / kBits)] &= ~(uint64_t{1} << descriptor % kBits);
+}
+
+void close_owned(int descriptor) {
+  if (descriptor < 0) return;
+  const auto lock = lock_forks();
+  disown_descriptor(descriptor);
+  ::close(descriptor);
+}
+
+int accept_owned(int listener) {
+  const auto lock = lock_forks();
+  pollfd poll_of{listener, POLLIN, 0};
+  const int num_ready = poll(&poll_of, 1, 0);
+  if (num_ready == 0) errno = EAGAIN;
+  if (num_ready <= 0) return -1;
+#if defined(__linux__)
+  const int descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+#else
+  const int descriptor = accept(listener, nullptr, nullptr);
+  if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+#endif
+  set_owned(descriptor);
+  return descriptor;
+}
+
+int open_owned(const char* path, int flags, int mode) {
+  const auto lock = lock_forks();
+  const int descriptor = ::open(path, flags | O_CLOEXEC, mode);
+  set_owned(descriptor);
+  return descriptor;
 }
 
 }  // namespace tengen

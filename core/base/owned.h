@@ -9,7 +9,15 @@ namespace tengen {
 // library. Not where a process is made by clone() without fork() and does not exec; descriptors are
 // CLOEXEC besides. Thread-safe. Does nothing below 0, and for numbers beyond a million.
 void own_descriptor(int descriptor);
-// Says that the descriptor is closed next. Does nothing for one that is not owned.
+// Says that the descriptor is somebody else's from here on. Does nothing for one that is not owned.
 void disown_descriptor(int descriptor);
+
+// The same with what goes before or follows, so that no process is forked in between. Block nobody
+// for longer than the system call takes.
+void close_owned(int descriptor);  // does nothing below 0
+// Takes a connection of a listening socket, or returns -1, with errno, EAGAIN where there is none.
+int accept_owned(int listener);
+// As open(); the file is CLOEXEC.
+int open_owned(const char* path, int flags, int mode);
 
 }  // namespace tengen

@@ -4,14 +4,79 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <thread>
 
 #include "base/testing.h"
 
 using namespace tengen;
 
+namespace {
+
+int num_sockets() {
+  int count = 0;
+  for (int descriptor = 0; descriptor < 64; ++descriptor) {
+    struct stat status;
+    count += fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? 1 : 0;
+  }
+  return count;
+}
+
+// A process that is forked while another thread accepts and closes has none of its connections.
+void check_forks_meanwhile() {
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  own_descriptor(listener);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("tengen-owned-" + std::to_string(getpid())))
+          .string();
+  TENGEN_CHECK(path.size() < sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  ::unlink(path.c_str());
+  TENGEN_CHECK(bind(listener, where, sizeof address) == 0 && listen(listener, 8) == 0);
+  TENGEN_CHECK(accept_owned(listener) == -1 && errno == EAGAIN);
+  std::atomic<bool> is_over = false;
+  std::thread thread([&] {
+    while (!is_over) {
+      const int file = open_owned("/dev/null", O_RDWR, 0);
+      TENGEN_CHECK(file >= 0);
+      close_owned(file);
+      const int client = socket(AF_UNIX, SOCK_STREAM, 0);
+      own_descriptor(client);
+      TENGEN_CHECK(connect(client, where, sizeof address) == 0);
+      const int taken = accept_owned(listener);
+      TENGEN_CHECK(taken >= 0);
+      close_owned(taken);
+      close_owned(client);
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    // Only the one that the thread had just made, and not said to own yet.
+    if (child == 0) _exit(num_sockets() <= 1 ? 0 : 1);
+    int status = 0;
+    TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  is_over = true;
+  thread.join();
+  close_owned(listener);
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
 int main() {
+  check_forks_meanwhile();
   int owned[2];
   int shared[2];
   TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, owned) == 0);

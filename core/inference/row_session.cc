@@ -33,8 +33,7 @@ RowSession::RowSession(int descriptor, int memory_descriptor, const RowColumns& 
 }
 
 RowSession::~RowSession() {
-  disown_descriptor(descriptor_);
-  ::close(descriptor_);
+  close_owned(descriptor_);
   if (memory_descriptor_ >= 0) ::close(memory_descriptor_);
 }
 

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/array.h>
 
+#include <cerrno>
+
 #include "base/error.h"
 #include "base/owned.h"
 #include "base/rng.h"
@@ -18,6 +20,17 @@ void bind_base(nb::module_& m) {
 
   m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), "See base/owned.h.");
   m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
+  m.def("close_owned", &close_owned, nb::arg("descriptor"));
+  const auto or_errno = [](int descriptor) { return descriptor >= 0 ? descriptor : -errno; };
+  m.def(
+      "accept_owned", [=](int listener) { return or_errno(accept_owned(listener)); },
+      nb::arg("listener"), "Returns -errno where there is none.");
+  m.def(
+      "open_owned",
+      [=](const char* path, int flags, int mode) {
+        return or_errno(open_owned(path, flags, mode));
+      },
+      nb::arg("path"), nb::arg("flags"), nb::arg("mode"), "Returns -errno where it fails.");
 
   nb::class_<Rng>(m, "Rng", "A counter-based random stream (Philox4x32-10).")
       .def(

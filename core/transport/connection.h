@@ -1,8 +1,6 @@
 #pragma once
 // A connected socket with one owner.
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "base/owned.h"
@@ -21,10 +19,7 @@ class Connection {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  ~Connection() {
-    disown_descriptor(descriptor_);
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
+  ~Connection() { close_owned(descriptor_); }
 
   int descriptor() const { return descriptor_; }
   bool is_open() const { return descriptor_ >= 0; }

@@ -44,14 +44,17 @@ class WriterLock:
         self._text = f"{os.getpid()} on {_host()} {secrets.token_hex(4)}\n".encode()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            # Here, as commands that only look at locks answer at once without the core.
+            from tengen import _core
+
+            # A process forked in between would have the file, and with it the lock.
+            self._descriptor = _core.open_owned(
+                os.fspath(path), os.O_RDWR | os.O_CREAT, 0o644
+            )
+            if self._descriptor < 0:
+                raise OSError(-self._descriptor, os.strerror(-self._descriptor))
         except OSError as error:
             raise storage_error(path, error) from error
-        # Here, as commands that only look at locks answer at once without the core.
-        from tengen import _core
-
-        # First, as others may fork meanwhile: a lock lives on in who has its file open.
-        _core.own_descriptor(self._descriptor)
         try:
             _take(self._descriptor, wait)
         except BlockingIOError:
@@ -97,8 +100,7 @@ class WriterLock:
         if self._descriptor >= 0:
             from tengen import _core
 
-            _core.disown_descriptor(self._descriptor)
-            os.close(self._descriptor)
+            _core.close_owned(self._descriptor)
             self._descriptor = -1
 
     def __enter__(self) -> WriterLock:

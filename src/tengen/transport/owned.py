@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import math
+import os
+import select
 import socket
+import time
+from typing import Any
 
 from tengen import _core
 
@@ -30,6 +36,8 @@ class OwnedSocket(socket.socket):
     @classmethod
     def of(cls, plain: socket.socket) -> OwnedSocket:
         """Takes a socket over."""
+        if isinstance(plain, cls):
+            return plain
         timeout_s = plain.gettimeout()
         owned = cls(plain.family, plain.type, plain.proto, plain.detach())
         owned.settimeout(timeout_s)
@@ -38,8 +46,34 @@ class OwnedSocket(socket.socket):
     def _real_close(self) -> None:
         # Python calls this at the end of the socket and of all files made of it; until
         # then the descriptor is open.
-        _core.disown_descriptor(self.fileno())
-        super()._real_close()  # type: ignore[misc]
+        _core.close_owned(super().detach())
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Takes a connection, which is owned too, as `socket.socket.accept` does."""
+        timeout_s = self.gettimeout()
+        end = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            # Nobody can fork while the core accepts, so it does not wait there.
+            taken = _core.accept_owned(self.fileno())
+            if taken >= 0:
+                connection = OwnedSocket(self.family, self.type, self.proto, taken)
+                connection.settimeout(socket.getdefaulttimeout())
+                try:
+                    return connection, connection.getpeername()
+                except OSError:  # it has gone already
+                    connection.close()
+                    continue
+            if self.fileno() < 0:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            left_s = end - time.monotonic()
+            if taken not in (-errno.EAGAIN, -errno.EINTR) or timeout_s == 0.0:
+                raise OSError(-taken, os.strerror(-taken))
+            if left_s <= 0.0:
+                raise TimeoutError("timed out")
+            poll = select.poll()
+            poll.register(self.fileno(), select.POLLIN)
+            # Some systems do not tell that another thread has closed the socket.
+            poll.poll(1000.0 * min(left_s, 1.0))
 
     def detach(self) -> int:
         """Returns its descriptor, which is the caller's from here on."""

@@ -205,7 +205,7 @@ def _owned(tls: ssl.SSLSocket) -> Iterator[None]:
         try:
             yield
         finally:
-            _core.disown_descriptor(tls.fileno())
+            _core.close_owned(tls.detach())
 
 
 class _Way:

@@ -26,7 +26,7 @@ from tengen.store import (
 )
 from tengen.store import store as store_module
 from tengen.store.messages import VERSION
-from tengen.transport import LOCK_NAME, SOCKET_NAME
+from tengen.transport import LOCK_NAME, SOCKET_NAME, OwnedSocket
 from tengen.transport import client as transport_client
 from tengen.transport import server as transport_server
 from tests.integration.runs import wait_for
@@ -153,10 +153,10 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
     directory: Path, monkeypatch
 ) -> None:
     reasons = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS]
-    accept, start = socket.socket.accept, threading.Thread.start
+    accept, start = OwnedSocket.accept, threading.Thread.start
     num_threads_refused = 2
 
-    def accept_later(listener: socket.socket) -> tuple[socket.socket, object]:
+    def accept_later(listener: OwnedSocket) -> tuple[socket.socket, object]:
         if reasons:
             raise OSError(reasons.pop(), "no room")
         return accept(listener)
@@ -169,7 +169,7 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
         start(thread)
 
     monkeypatch.setattr(transport_server, "_PAUSE_S", 0.001)
-    monkeypatch.setattr(socket.socket, "accept", accept_later)
+    monkeypatch.setattr(OwnedSocket, "accept", accept_later)
     monkeypatch.setattr(threading.Thread, "start", start_later)
     with Store([TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"):
         store = Store.connect(directory.parent / "short", patience_s=30.0)
