@@ -24,7 +24,10 @@ namespace {
   const char* advice = "; see that the folder is there and yours";
   if (reason == ENOMEM) advice = "; ask for less at once, or raise ulimit -v";
   if (reason == EMFILE || reason == ENFILE) advice = "; close others, or raise ulimit -n";
-  throw Error("shared memory (" + path + ") " + action + ": " + std::strerror(reason) + advice);
+  const std::string message =
+      "shared memory (" + path + ") " + action + ": " + std::strerror(reason) + advice;
+  if (reason == ENOMEM || reason == EMFILE || reason == ENFILE) throw ShortageError(message);
+  throw Error(message);
 }
 
 [[noreturn]] void fail_for_room(const std::string& path, uint64_t num_bytes) {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/shortage_testing.h"
 #include "base/thread.h"
 #include "store/clients/writer.h"
 #include "store/disk/disk_tier.h"
@@ -246,6 +247,28 @@ void wait_until(Holds&& holds) {
   }
 }
 
+// Transfers that memory was reserved for are asked for and begin without any: nobody could be
+// refused then.
+void check_reserved_transfers() {
+  const Folder folder("disk");
+  std::atomic<int> num_done = 0;
+  DiskTier tier(
+      folder.path, true,
+      [&](const engine::Transfer&, bool, const engine::TransferResult& result) {
+        TENGEN_CHECK(result.error.empty());
+        ++num_done;
+      },
+      [] {});
+  const auto row = std::make_unique<std::byte[]>(2 * kPage);
+  std::byte* const page = row.get() + (kPage - reinterpret_cast<uintptr_t>(row.get()) % kPage);
+  tier.reserve(3);
+  num_news_left = 0;
+  for (uint32_t i = 0; i < 3; ++i) tier.save({0, i, i, 0, page, kPage});
+  tier.start();
+  num_news_left = -1;
+  wait_until([&] { return num_done == 3; });
+}
+
 // Transfers that need a descriptor while there is none wait, and say so once; others go on
 // meanwhile, and nothing is lost.
 void check_want_of_descriptors() {
@@ -299,7 +322,7 @@ void check_want_of_descriptors() {
     wait_until([&] { return num_saved == 3; });
     save(tier, 2);
     wait_until([&] { return num_short == 1; });
-    tier.sync();
+    TENGEN_CHECK(tier.sync().empty());
     std::this_thread::sleep_for(std::chrono::milliseconds(700));  // for several looks
     TENGEN_CHECK(num_rooms == 0 && num_loaded == 0);
   }
@@ -317,6 +340,7 @@ void check_want_of_descriptors() {
 }  // namespace
 
 int main() {
+  check_reserved_transfers();
   check_rows();
   check_want_of_descriptors();
   for (const bool with_server : {false, true}) {

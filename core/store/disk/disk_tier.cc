@@ -61,13 +61,15 @@ void DiskTier::stop() {
   threads_.clear();
 }
 
-void DiskTier::sync() {
+std::string DiskTier::sync() {
   std::vector<RowFile*> files;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& [pool, file] : files_) files.push_back(file.get());
   }
-  for (const RowFile* file : files) file->sync();
+  return error_of([&] {
+    for (const RowFile* file : files) file->sync();
+  });
 }
 
 std::string DiskTier::trouble() {
@@ -76,14 +78,24 @@ std::string DiskTier::trouble() {
   return of_loads_.reason.empty() ? trouble_ : of_loads_.reason;
 }
 
-void DiskTier::start() {
-  const size_t num_jobs = asked_.size();
-  if (num_jobs == 0) return;
+void DiskTier::reserve(size_t num_transfers) {
+  if (spare_.size() < num_transfers) spare_.resize(num_transfers);
+}
+
+void DiskTier::ask(const Job& job) {
+  reserve(1);
+  spare_.front() = job;
+  asked_.splice(asked_.end(), spare_, spare_.begin());
+}
+
+void DiskTier::start() noexcept {
+  const size_t num_asked = asked_.size();
+  if (num_asked == 0) return;
   {
     const std::scoped_lock lock(mutex_);
     jobs_.splice(jobs_.end(), asked_);
   }
-  for (size_t i = 0; i < num_jobs; ++i) condition_.notify_one();
+  for (size_t i = 0; i < num_asked; ++i) condition_.notify_one();
 }
 
 void DiskTier::run() {

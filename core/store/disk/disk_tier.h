@@ -23,7 +23,8 @@ namespace tengen::store {
 // because the process is out of descriptors or memory is tried again later; others go on meanwhile.
 class DiskTier final : public engine::Tier {
  public:
-  // Tells the store's engine that a transfer has ended; called by any of the tier's threads.
+  // Tells the store's engine that a transfer has ended; called by any of the tier's threads. Must
+  // not throw, and neither must Room.
   using Done =
       std::function<void(const engine::Transfer&, bool is_load, const engine::TransferResult&)>;
   // Tells that the disk has room again, after a save failed because it had none.
@@ -37,17 +38,15 @@ class DiskTier final : public engine::Tier {
   // Drops transfers that have not begun; blocks until the others have ended. Idempotent.
   void stop();
 
-  void load(const engine::Transfer& transfer) override {
-    asked_.push_back({transfer, true, false});
-  }
-  void save(const engine::Transfer& transfer) override {
-    asked_.push_back({transfer, false, false});
-  }
+  void reserve(size_t num_transfers) override;
+  void load(const engine::Transfer& transfer) override { ask({transfer, true, false}); }
+  void save(const engine::Transfer& transfer) override { ask({transfer, false, false}); }
   // Begins the transfers that were asked for since the last call; none begins before.
-  void start();
+  void start() noexcept;
 
-  // Blocks until rows whose saves have ended survive the loss of the host. Throws Error.
-  void sync();
+  // Blocks until rows whose saves have ended survive the loss of the host. Returns why they may
+  // not; empty: they do. Throws bad_alloc before it has tried.
+  std::string sync();
 
   // What saves or loads have none of now: room, descriptors or memory. Else the first other error;
   // empty: none.
@@ -56,8 +55,8 @@ class DiskTier final : public engine::Tier {
  private:
   struct Job {
     engine::Transfer transfer;
-    bool is_load;
-    bool was_put_off;
+    bool is_load = false;
+    bool was_put_off = false;
   };
   using Jobs = std::list<Job>;  // so that a job is moved without memory
   // What the system had none of.
@@ -66,6 +65,7 @@ class DiskTier final : public engine::Tier {
     std::string told;    // the reason that was printed; empty since a transfer succeeded
   };
 
+  void ask(const Job& job);
   void run();
   // Waits for a job, and meanwhile looks now and then for what the system had none of; false at the
   // end.
@@ -82,6 +82,7 @@ class DiskTier final : public engine::Tier {
   const Done done_;
   const Room room_;
   Jobs asked_;  // and not started
+  Jobs spare_;  // for those that will be asked for
   std::mutex mutex_;
   std::condition_variable condition_;
   Jobs jobs_;

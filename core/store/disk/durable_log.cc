@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -126,21 +127,20 @@ void DurableLog::begin_log() {
   sync_folder(directory_);
 }
 
-bool DurableLog::append(std::span<const std::byte> records) noexcept {
+DurableLog::Append DurableLog::append(std::span<const std::byte> records) noexcept {
   const std::scoped_lock lock(mutex_);
-  if (is_over_) return false;
-  std::string error =
-      error_of([&] { records_.insert(records_.end(), records.begin(), records.end()); });
-  if (!error.empty()) {
-    is_over_ = true;  // nobody has these records any more
-  } else {
-    position_ += records.size();
-    if (!trouble_.empty()) return false;
-    if (records_.size() < kWriteBytes) return true;
-    error = error_of([&] { write_records(); });
+  if (is_over_) return Append::kTrouble;
+  try {
+    records_.insert(records_.end(), records.begin(), records.end());
+  } catch (const std::bad_alloc&) {
+    return Append::kNoMemory;
   }
-  if (!error.empty()) fail(error);
-  return error.empty();
+  position_ += records.size();
+  if (trouble_.empty() && records_.size() >= kWriteBytes) {
+    const std::string error = error_of([&] { write_records(); });
+    if (!error.empty()) fail(error);
+  }
+  return trouble_.empty() ? Append::kDone : Append::kTrouble;
 }
 
 uint64_t DurableLog::position() {
@@ -215,13 +215,12 @@ bool DurableLog::resume() noexcept {
   const uint64_t number = number_ + 2;
   const std::string error = error_of([&] {
     if (!behind_) behind_ = read_written();
-    std::vector<std::byte> records;
+    apply_rest();  // of an attempt that found no memory
     {
       const std::scoped_lock lock(mutex_);
-      records.swap(records_);
+      rest_.swap(records_);
     }
-    const std::string refused = error_of([&] { behind_->apply(records); });
-    if (!refused.empty()) give_up(refused);
+    apply_rest();
     const uint64_t state_bytes = write_state(directory_, number, *behind_, /*is_synced=*/true);
     const std::scoped_lock lock(mutex_);
     const uint64_t before = std::exchange(number_, number);
@@ -244,6 +243,20 @@ bool DurableLog::resume() noexcept {
   trouble_.clear();
   fail(error);
   return false;
+}
+
+void DurableLog::apply_rest() {
+  size_t num_applied = 0;
+  try {
+    behind_->apply(rest_, &num_applied);
+    rest_ = {};
+  } catch (const std::bad_alloc&) {
+    rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(num_applied));
+    throw;
+  } catch (...) {
+    give_up(message_of(std::current_exception()));
+    throw;
+  }
 }
 
 // What this writer's files hold: all records but those in records_.

@@ -51,9 +51,13 @@ class DurableLog {
   DurableLog& operator=(const DurableLog&) = delete;
   ~DurableLog();  // the files stay
 
-  // Appends records. Writes them now and then, but does not wait for the disk. Returns whether
-  // there is no trouble.
-  bool append(std::span<const std::byte> records) noexcept;
+  enum class Append {
+    kDone,
+    kTrouble,   // see trouble(); resume() ends it
+    kNoMemory,  // nothing was appended: these records must come again, before others
+  };
+  // Appends records. Writes them now and then, but does not wait for the disk.
+  Append append(std::span<const std::byte> records) noexcept;
   // The position behind all records so far.
   uint64_t position();
   // Makes a checkpoint of all records before `position`, which began at `begun_us`. `records` say
@@ -79,6 +83,7 @@ class DurableLog {
   void fail(const std::string& reason);
   void begin_compactor(uint64_t state_bytes);
   engine::State read_written();
+  void apply_rest();
 
   const std::string directory_;
   const uint64_t log_bytes_;
@@ -101,7 +106,10 @@ class DurableLog {
   LastMarkFile last_mark_;  // used by the thread that calls mark()
   std::string trouble_;
   bool is_over_ = false;
-  std::optional<engine::State> behind_;  // after an error, what is not in records_; see resume()
+  // After an error, see resume(): what is neither in records_ nor in rest_, of which records_ is
+  // the younger. Used by the thread that calls it.
+  std::optional<engine::State> behind_;
+  std::vector<std::byte> rest_;
   std::optional<Compactor> compactor_;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/shortage_testing.h"
 #include "store/service/service_testing.h"
 
 using namespace tengen;
@@ -278,7 +279,7 @@ void check_room_again() {
       ++last;
       log.add(event::SessionDescribed{1, static_cast<uint32_t>(much.size())}, std::span(much));
       log.add(event::SessionDescribed{0, last}, std::span(much).first(last));
-      return kept.append(log.pending());
+      return kept.append(log.pending()) == DurableLog::Append::kDone;
     };
     const auto kept_last = [&] {
       const std::optional<State> found = load_open(folder.path);
@@ -312,9 +313,57 @@ void check_room_again() {
   TENGEN_CHECK(found && found->sessions.at(0).description.size() == last);
 }
 
+// A log that finds no memory, at whichever of its calls of `new`, goes on once there is some, and
+// lacks nothing.
+void check_memory_again() {
+  Folder folder("checkpointer");
+  std::signal(SIGXFSZ, SIG_IGN);
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  log.add(event::SessionBegun{0, 0});
+  State state;
+  state.apply(log.pending());
+  const std::vector<std::byte> much(40 << 10);
+  uint32_t last = 0;
+  DurableLog kept(folder.path, state, 1 << 20);
+  const auto append = [&] {
+    log.clear();
+    ++last;
+    log.add(event::SessionDescribed{0, last}, std::span(much).first(last));
+    log.add(event::SessionBegun{last, 0});
+    log.add(event::SessionDescribed{last, 0x2000}, std::span(much).first(0x2000));
+    num_news_left = last % 3;
+    const DurableLog::Append appended = kept.append(log.pending());
+    num_news_left = -1;
+    if (appended == DurableLog::Append::kNoMemory) {
+      TENGEN_CHECK(kept.append(log.pending()) != DurableLog::Append::kNoMemory);
+    }
+  };
+  for (int i = 0; i < 100; ++i) append();
+  {
+    const SmallFiles small;
+    for (int i = 0; i < 100; ++i) append();
+    TENGEN_CHECK(!kept.resume());
+    for (int i = 0; i < 5; ++i) append();
+  }
+  for (int64_t num_news = 0;; ++num_news) {
+    num_news_left = num_news;
+    const bool goes_on = kept.resume();
+    num_news_left = -1;
+    TENGEN_CHECK(!kept.is_over());
+    if (goes_on) break;
+    if (num_news % 16 == 0) append();
+  }
+  TENGEN_CHECK(kept.mark(kept.position(), 1, {}));
+  const std::optional<State> found = load_open(folder.path);
+  TENGEN_CHECK(found && found->sessions.at(0).description.size() == last);
+  TENGEN_CHECK(found->sessions.size() == last + 1);
+}
+
 }  // namespace
 
 int main() {
+  check_memory_again();
   check_room_again();
   check_torn_logs();
   check_damage();

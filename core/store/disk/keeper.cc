@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "store/disk/disk_file.h"
 
 namespace tengen::store {
 namespace {
@@ -17,8 +20,13 @@ using engine::State;
 
 // How many log files are replaced by a state.
 constexpr uint64_t kMinLogs = 4;
-// Commits without files until room is looked for again.
-constexpr uint32_t kMaxSkipped = 16;
+// How soon memory, or room, is looked for again: twice as long after each time that there was none.
+// A look takes little of the time of the store, which waits meanwhile.
+constexpr std::chrono::milliseconds kMinPause{100};
+constexpr std::chrono::milliseconds kMaxPause{3200};
+constexpr int kPausesPerLook = 16;
+// The version of a log whose files say no more how things are.
+constexpr uint64_t kSetAside = UINT64_MAX;
 
 // What a log begins with; its records lie behind.
 struct MemoryLogHeader {
@@ -28,28 +36,53 @@ struct MemoryLogHeader {
 };
 static_assert(sizeof(MemoryLogHeader) == 64 && std::atomic<uint64_t>::is_always_lock_free);
 
-void apply_log(const std::string& path, State* state) {
-  const transport::SharedMemory file = transport::SharedMemory::open(path);
-  const auto* header = reinterpret_cast<const MemoryLogHeader*>(file.data());
-  check(file.num_bytes() >= sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
-  if (header->version == 0) return;  // the process was killed before it began this log
-  check_version(header->version, path);
-  const uint64_t num_bytes = header->num_bytes.load(std::memory_order_acquire);
-  check(num_bytes <= file.num_bytes() - sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
-  state->apply({file.data() + sizeof(MemoryLogHeader), num_bytes});
+transport::SharedMemory make_log(const std::string& directory, uint64_t number,
+                                 uint64_t num_bytes) {
+  transport::SharedMemory log = transport::SharedMemory::create(
+      log_path(directory, number), sizeof(MemoryLogHeader) + num_bytes);
+  reinterpret_cast<MemoryLogHeader*>(log.data())->version = kStateVersion;
+  return log;
 }
 
-}  // namespace
+MemoryLogHeader* header_of(const transport::SharedMemory& log) {
+  return reinterpret_cast<MemoryLogHeader*>(log.data());
+}
 
-std::optional<State> Keeper::load(const std::string& directory) {
+// Returns false where the log was set aside.
+bool apply_log(const std::string& path, State* state) {
+  const std::vector<std::byte> file = read_file(path);
+  check(file.size() >= sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
+  uint64_t version = 0;
+  uint64_t num_bytes = 0;
+  std::memcpy(&version, file.data(), sizeof version);
+  std::memcpy(&num_bytes, file.data() + offsetof(MemoryLogHeader, num_bytes), sizeof num_bytes);
+  if (version == 0) return true;  // the process was killed before it began this log
+  if (version != kSetAside) check_version(version, path);
+  check(num_bytes <= file.size() - sizeof(MemoryLogHeader), "log", path, kMustBeWhole);
+  state->apply(std::span(file).subspan(sizeof(MemoryLogHeader), num_bytes));
+  return version != kSetAside;
+}
+
+// The state that files tell; none where there are no files. `was_set_aside`: whether it is not how
+// things are.
+std::optional<State> read_files(const std::string& directory, bool* was_set_aside) {
   const std::vector<uint64_t> numbers = state_numbers(directory);
   if (numbers.empty()) return std::nullopt;
   State state = read_state(directory, numbers.front());
   for (uint64_t number = numbers.front();; ++number) {
     const std::string path = log_path(directory, number);
     if (!std::filesystem::exists(path)) break;
-    apply_log(path, &state);
+    if (!apply_log(path, &state)) *was_set_aside = true;
   }
+  return state;
+}
+
+}  // namespace
+
+std::optional<State> Keeper::load(const std::string& directory) {
+  bool was_set_aside = false;
+  std::optional<State> state = read_files(directory, &was_set_aside);
+  if (was_set_aside) state.reset();
   return state;
 }
 
@@ -61,42 +94,45 @@ Keeper::Keeper(std::string directory, uint64_t log_bytes, const State& state)
 void Keeper::begin(const State& state) {
   const uint64_t state_bytes = write_state(directory_, number_, state, /*is_synced=*/false);
   remove_files(directory_, 0, number_);
-  begin_log(log_bytes_);
+  log_.emplace(make_log(directory_, number_, log_bytes_));
+  num_committed_ = 0;
   compactor_.emplace(
       directory_, number_, state_bytes, kMinLogs * log_bytes_, /*is_synced=*/false,
       [this](uint64_t number, State* into) { apply_log(log_path(directory_, number), into); },
       [this](const std::string& reason) { set_trouble(reason); });
 }
 
-void Keeper::begin_log(uint64_t num_bytes) {
-  log_.emplace(transport::SharedMemory::create(log_path(directory_, number_),
-                                               sizeof(MemoryLogHeader) + num_bytes));
-  reinterpret_cast<MemoryLogHeader*>(log_->data())->version = kStateVersion;
-  num_committed_ = 0;
-}
-
-void Keeper::commit(std::span<const std::byte> records) noexcept {
-  if (is_over_) return;
-  if (behind_) {
-    const std::string error = error_of([&] { resume(records); });
-    if (!error.empty()) set_trouble(error);
-    return;
+bool Keeper::commit(std::span<const std::byte> records) noexcept {
+  if (is_over_) return true;
+  if (!is_behind_) {
+    const bool has_failed = !trouble().empty();  // the thread that replaces logs
+    const std::string error = has_failed ? "" : error_of([&] { append(records); });
+    if (!has_failed && error.empty()) return true;
+    set_aside();
+    if (!has_failed) set_trouble(error);
   }
-  const bool has_failed = !trouble().empty();  // the thread that replaces logs
-  const std::string error = has_failed ? "" : error_of([&] { append(records); });
-  if (has_failed || !error.empty()) give_up(error, records);
+  bool is_taken = false;
+  const std::string error = error_of([&] {
+    is_taken = resume(records);
+    if (is_taken) write_all();
+  });
+  if (!error.empty()) set_trouble(error);
+  return is_taken || is_over_;
 }
 
 void Keeper::append(std::span<const std::byte> records) {
   if (sizeof(MemoryLogHeader) + num_committed_ + records.size() > log_->num_bytes()) {
+    // Until there is a next one this log stays the last, which set_aside() writes to.
+    transport::SharedMemory next =
+        make_log(directory_, number_ + 1, std::max<uint64_t>(log_bytes_, records.size()));
     compactor_->add(++number_, num_committed_);
-    begin_log(std::max<uint64_t>(log_bytes_, records.size()));
+    log_.emplace(std::move(next));
+    num_committed_ = 0;
   }
   std::byte* begin = log_->data() + sizeof(MemoryLogHeader);
   std::memcpy(begin + num_committed_, records.data(), records.size());
   num_committed_ += records.size();
-  reinterpret_cast<MemoryLogHeader*>(log_->data())
-      ->num_bytes.store(num_committed_, std::memory_order_release);
+  header_of(*log_)->num_bytes.store(num_committed_, std::memory_order_release);
 }
 
 std::string Keeper::trouble() {
@@ -104,37 +140,79 @@ std::string Keeper::trouble() {
   return trouble_;
 }
 
-// Takes the state into memory, before the files go: another process must not go on from them.
-void Keeper::give_up(const std::string& reason, std::span<const std::byte> records) noexcept {
-  const std::string error = error_of([&] {
-    compactor_.reset();
-    behind_ = load(directory_);
-    check(behind_.has_value(), "directory", directory_, "must have a state; leave it alone");
-    behind_->apply(records);
-  });
-  is_over_ = !error.empty();
-  log_.reset();
-  (void)error_of([&] { remove_files(directory_, 0); });
-  if (is_over_ || !reason.empty()) set_trouble(is_over_ ? error : reason);
+// Says in the last log that another process must not go on from the files. Needs neither memory nor
+// room.
+void Keeper::set_aside() noexcept {
+  header_of(*log_)->version = kSetAside;
+  compactor_.reset();
+  is_behind_ = true;
+  look_at_ = {};
+  pause_ = {};
 }
 
-void Keeper::resume(std::span<const std::byte> records) {
-  const std::string refused = error_of([&] { behind_->apply(records); });
-  is_over_ = !refused.empty();
-  if (is_over_) throw Error(refused);
-  if (++num_skipped_ < kMaxSkipped) return;
-  num_skipped_ = 0;
-  transport::SharedMemory::check_room(directory_, log_bytes_);
-  ++number_;
-  const std::string error = error_of([&] { begin(*behind_); });
-  if (!error.empty()) {
+// Takes the files' state into memory, and the records. Returns false where memory has not been
+// looked for again.
+bool Keeper::resume(std::span<const std::byte> records) {
+  const bool lacked_memory = !behind_ || num_applied_ > 0;
+  if (lacked_memory && Clock::now() < look_at_) return false;
+  try {
+    if (!behind_) take_files();
+    behind_->apply(records.subspan(num_applied_), &num_applied_);
+    num_applied_ = 0;
+  } catch (const std::bad_alloc&) {
+    wait_longer(Clock::duration{0});
+    throw;
+  } catch (const ShortageError&) {
+    wait_longer(Clock::duration{0});
+    throw;
+  } catch (...) {
+    is_over_ = true;
+    behind_.reset();
     log_.reset();
-    remove_files(directory_, 0);
+    (void)error_of([&] { remove_files(directory_, 0); });
+    throw;
+  }
+  return true;
+}
+
+void Keeper::take_files() {
+  bool was_set_aside = false;
+  behind_ = read_files(directory_, &was_set_aside);
+  check(behind_.has_value(), "directory", directory_, "must have a state; leave it alone");
+  num_applied_ = 0;
+  log_.reset();
+  (void)error_of([&] { remove_files(directory_, 0); });
+}
+
+// Begins files anew, where there is room for them.
+void Keeper::write_all() {
+  const Clock::time_point now = Clock::now();
+  if (now < look_at_) return;
+  const std::string error = error_of([&] {
+    // Written before there is room, it would take what little others need.
+    transport::SharedMemory::check_room(directory_, log_bytes_);
+    uint64_t num_bytes = log_bytes_;
+    behind_->write([&](std::span<const std::byte> some) { num_bytes += some.size(); });
+    transport::SharedMemory::check_room(directory_, num_bytes);
+    ++number_;
+    begin(*behind_);
+  });
+  if (!error.empty()) {
+    compactor_.reset();
+    log_.reset();
+    (void)error_of([&] { remove_files(directory_, 0); });
+    wait_longer(Clock::now() - now);
     throw Error(error);
   }
   behind_.reset();
+  is_behind_ = false;
   const std::scoped_lock lock(mutex_);
   trouble_.clear();
+}
+
+void Keeper::wait_longer(Clock::duration look) {
+  pause_ = std::clamp<Clock::duration>(2 * pause_, kMinPause, kMaxPause);
+  look_at_ = Clock::now() + std::max<Clock::duration>(pause_, kPausesPerLook * look);
 }
 
 void Keeper::set_trouble(const std::string& reason) noexcept {

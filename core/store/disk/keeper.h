@@ -5,6 +5,7 @@
 // `log-<n>` are mapped files of records: a record that is committed outlives the process, without a
 // system call. A folder in a memory file system lives as long as its host.
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -31,18 +32,26 @@ class Keeper {
   ~Keeper() = default;  // the files stay
 
   // Appends records: all or none of them, where the process is killed. One thread at a time; now
-  // and then it makes a file. Where there is no room the keeper removes the files, which say no
-  // more how things are, and has the state in memory until a later commit finds room for it.
-  void commit(std::span<const std::byte> records) noexcept;
+  // and then it makes a file. Where that fails, as for want of room, the files say no more how
+  // things are: nobody goes on from them, and the keeper has the state in memory until a later
+  // commit finds room for it. Returns false where there is no memory for the records: the next call
+  // begins with them.
+  bool commit(std::span<const std::byte> records) noexcept;
+  // Whether nothing is kept until a later commit() succeeds, which may be one without records.
+  bool is_behind() const { return is_behind_ && !is_over_; }
   // Why nothing is kept now; empty where it is.
   std::string trouble();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void begin(const engine::State& state);
-  void begin_log(uint64_t num_bytes);
   void append(std::span<const std::byte> records);
-  void give_up(const std::string& reason, std::span<const std::byte> records) noexcept;
-  void resume(std::span<const std::byte> records);
+  void set_aside() noexcept;
+  bool resume(std::span<const std::byte> records);
+  void take_files();
+  void write_all();
+  void wait_longer(Clock::duration look);
   void set_trouble(const std::string& reason) noexcept;
 
   const std::string directory_;
@@ -52,8 +61,11 @@ class Keeper {
   uint64_t num_committed_ = 0;
   std::mutex mutex_;
   std::string trouble_;
-  std::optional<engine::State> behind_;  // while there are no files: how things are
-  uint32_t num_skipped_ = 0;             // commits since room was looked for
+  bool is_behind_ = false;               // whether the files do not tell how things are
+  std::optional<engine::State> behind_;  // then: how things are; none while only the files tell
+  size_t num_applied_ = 0;               // bytes of the next records that are in behind_
+  Clock::time_point look_at_{};          // when memory, or room, is looked for again
+  Clock::duration pause_{0};
   bool is_over_ = false;
   std::optional<Compactor> compactor_;
 };

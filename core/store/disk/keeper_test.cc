@@ -9,12 +9,15 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/rng.h"
+#include "base/shortage_testing.h"
 #include "store/clients/writer.h"
 #include "store/service/service_testing.h"
 #include "store/service/store.h"
+#include "transport/small_folder_testing.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -197,13 +200,100 @@ void check_room_again() {
       for (int i = 0; i < 50; ++i) change(1);
       TENGEN_CHECK(!store->trouble().empty() && folder.count("state-") == 0);
     }
-    for (int i = 0; !store->trouble().empty(); ++i) {
-      TENGEN_CHECK(i < 100);
-      change(1);
+    // Also without a change.
+    const Deadline end = in_time();
+    while (store->keep_rest()) {
+      TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
+    TENGEN_CHECK(store->trouble().empty());
     const State state = *Keeper::load(folder.path.string());
     TENGEN_CHECK(state.next_session == num_sessions);
   }
+}
+
+// Appends records of a session that has a description of so many bytes.
+void describe(Log* log, uint32_t session, uint32_t num_bytes) {
+  const std::vector<std::byte> bytes(num_bytes);
+  log->add(event::SessionBegun{session, 0});
+  log->add(event::SessionDescribed{session, num_bytes}, std::span(bytes));
+}
+
+// Where there is room for a log and not for the state, no state is written half in vain.
+void check_little_room() {
+  constexpr uint64_t kLogBytes = 64 << 10;
+  transport::in_small_folder(8 << 20, [](const std::string& folder) {
+    const auto fill = [&](const char* name, uint64_t num_bytes) {
+      const std::string path = folder + "/" + name;
+      const int file = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+      TENGEN_CHECK(file >= 0 && posix_fallocate(file, 0, static_cast<off_t>(num_bytes)) == 0);
+      ::close(file);
+    };
+    Log log;
+    log.add(event::TableAdded{0, 0});
+    for (uint32_t i = 0; i < 3; ++i) describe(&log, i, 1 << 20);
+    State state;
+    state.apply(log.pending());
+    Keeper keeper(folder, kLogBytes, state);
+    fill("most", (4 << 20) + (768 << 10));
+    log.clear();
+    describe(&log, 3, 1 << 20);
+    TENGEN_CHECK(keeper.commit(log.pending()) && keeper.is_behind());
+    // Nobody goes on from less than there is.
+    TENGEN_CHECK(!Keeper::load(folder));
+    fill("rest", 1 << 20);
+    log.clear();
+    log.add(event::SessionEnded{0, 0});
+    log.add(event::SessionBegun{0, 0});
+    for (int i = 0; i < 1000; ++i) {
+      TENGEN_CHECK(keeper.commit(log.pending()) && keeper.is_behind());
+      if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    std::filesystem::remove(folder + "/most");
+    const Deadline end = in_time();
+    while (keeper.is_behind()) {
+      TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+      TENGEN_CHECK(keeper.commit({}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    TENGEN_CHECK(keeper.trouble().empty());
+    TENGEN_CHECK(state_numbers(folder) == std::vector<uint64_t>{1});
+    const std::optional<State> found = Keeper::load(folder);
+    TENGEN_CHECK(found && found->sessions.at(3).description.size() == 1 << 20);
+    TENGEN_CHECK(found->sessions.at(0).description.empty());
+  });
+}
+
+// Records that find no memory come again, and then all are kept.
+void check_memory_again() {
+  const Folder folder("keeper");
+  std::signal(SIGXFSZ, SIG_IGN);
+  Log log;
+  log.add(event::TableAdded{0, 0});
+  State state;
+  state.apply(log.pending());
+  Keeper keeper(folder.path, 1 << 10, state);
+  log.clear();
+  uint32_t num_sessions = 0;
+  {
+    const SmallFiles small;
+    for (const int64_t num_news : {0, 5, 20, 40, 80}) {
+      for (int i = 0; i < 20; ++i) describe(&log, num_sessions++, 1000);
+      num_news_left = num_news;
+      const bool is_taken = keeper.commit(log.pending());
+      num_news_left = -1;
+      TENGEN_CHECK(keeper.is_behind() && !Keeper::load(folder.path));
+      if (is_taken) log.clear();
+    }
+  }
+  const Deadline end = in_time();
+  while (keeper.is_behind()) {
+    TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+    if (keeper.commit(log.pending())) log.clear();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  TENGEN_CHECK(log.pending().empty() && keeper.trouble().empty());
+  TENGEN_CHECK(Keeper::load(folder.path)->sessions.size() == num_sessions);
 }
 
 void check_damage() {
@@ -245,6 +335,8 @@ int main() {
   check_compaction();
   check_no_room();
   check_room_again();
+  check_little_room();
+  check_memory_again();
   check_damage();
   return 0;
 }

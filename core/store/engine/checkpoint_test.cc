@@ -34,6 +34,7 @@ std::unique_ptr<Made> begin_checkpoint(World& world) {
         event::StepsSaved{open.pool, open.chunk, open.first, open.count, steps.bytes.size()},
         std::span(steps.bytes));
   }
+  world.engine.note_open_steps_kept();
   world.take();
   made->records = world.records;
   State state;
@@ -192,8 +193,11 @@ void check_full_chunks() {
   const auto insert = [&](uint64_t sequence, uint64_t first) {
     world.engine.insert(writer, {3, sequence, first, 1, 1.0, 0});
   };
+  // Steps that found no memory, for one, come again.
   const auto open = [&] {
     const std::vector<OpenSteps> steps = world.engine.begin_checkpoint();
+    TENGEN_CHECK(world.engine.begin_checkpoint().size() == steps.size());
+    world.engine.note_open_steps_kept();
     return steps.empty() ? std::pair(0u, 0u) : std::pair(steps[0].first, steps[0].count);
   };
   TENGEN_CHECK(open() == std::pair(0u, 0u));

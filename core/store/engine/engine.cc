@@ -209,7 +209,10 @@ void Engine::close_writer(uint32_t writer) {
 
 void Engine::end_writer(uint32_t writer) {
   Writer& w = open_writer_of(writer);
-  for (const uint32_t chunk : w.granted) pools_[w.pool]->return_chunk(chunk);
+  // One by one, as a call that found no memory is made again.
+  for (; !w.granted.empty(); w.granted.erase(w.granted.begin())) {
+    pools_[w.pool]->return_chunk(w.granted.front());
+  }
   pools_[w.pool]->complete_last(w.stream);
   pools_[w.pool]->streams().close(w.stream);
   open_names_.erase(w.name);

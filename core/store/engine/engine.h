@@ -166,18 +166,21 @@ class Engine {
   // Fills in the pieces of a loan that is not ready. Throws Error where the loan is lost and the
   // disk refuses damage; then the items stay.
   Collected collect(Loan* loan);
-  // Says that a load, or a save, of the disk's tier has ended. Returns whether a waiting caller may
-  // now go on.
+  // Says that a load, or a save, of the disk's tier has ended; advance() must follow. Returns
+  // whether a waiting caller may now go on.
   bool loaded(uint32_t pool, uint32_t chunk, const TransferResult& result);
   bool saved(uint32_t pool, uint32_t chunk, const TransferResult& result);
+  // Starts the transfers that a pool's disk can do now. Where it throws bad_alloc, call it again.
+  void advance(uint32_t pool);
   // Says that the disk has room again, where it had none.
   void regain_room();
   // Says why no checkpoint can be made now; empty: one can.
   void set_checkpoint_trouble(std::string trouble) { checkpoint_trouble_ = std::move(trouble); }
   // Begins a checkpoint of a store with a disk: complete chunks are saved to it. Returns the steps
-  // that were added since the last checkpoint and are in no complete chunk; the caller must keep
-  // these itself.
+  // that were added since the last checkpoint and are in no complete chunk. The caller must keep
+  // these itself, and says so when it has; the next checkpoint returns them again where it has not.
   std::vector<OpenSteps> begin_checkpoint();
+  void note_open_steps_kept();
   enum class Checkpoint { kUnderWay, kSaved, kStuck };
   // kStuck: the disk has no place for the rest of the chunks.
   Checkpoint checkpoint_state() const;
@@ -274,8 +277,6 @@ class Engine {
   bool make_room(uint32_t pool);
   // How often make_room() is called before the caller that needs room must wait.
   uint64_t max_removed(uint32_t pool) const;
-  // Starts the transfers that a pool's disk can do now.
-  void advance(uint32_t pool);
   // The most bytes of a batch, and of the lists of all loans.
   uint64_t batch_bytes() const;
   uint64_t sample_bytes(uint32_t table) const;

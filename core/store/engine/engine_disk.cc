@@ -123,15 +123,12 @@ void Engine::lose(Loans::iterator drawn) {
 }
 
 bool Engine::loaded(uint32_t pool, uint32_t chunk, const TransferResult& result) {
-  const bool may_go_on = pools_[pool]->staging()->loaded(chunk, result);
-  advance(pool);
-  return may_go_on;
+  return pools_[pool]->staging()->loaded(chunk, result);
 }
 
 bool Engine::saved(uint32_t pool, uint32_t chunk, const TransferResult& result) {
   if (result.is_shortage) disk_trouble_ = result.error;
   pools_[pool]->staging()->saved(chunk, result);
-  advance(pool);
   return true;
 }
 
@@ -166,9 +163,9 @@ void Engine::advance(uint32_t number) {
 
 std::vector<OpenSteps> Engine::begin_checkpoint() {
   std::vector<OpenSteps> open;
-  for (Writer& w : writers_) {
+  for (const Writer& w : writers_) {
     if (!w.is_open) continue;
-    Pool& pool = *pools_[w.pool];
+    const Pool& pool = *pools_[w.pool];
     const std::optional<uint32_t> chunk = pool.streams().last(w.stream);
     if (chunk && pool.staging()->residence().is_open(*chunk)) {
       const uint64_t begin = pool.streams().num_steps(w.stream) - pool.schema().steps_per_chunk();
@@ -178,7 +175,6 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
                         static_cast<uint32_t>(w.named_end - first)});
       }
     }
-    w.kept_end = w.named_end;
   }
   for (uint32_t i = 0; i < num_pools(); ++i) {
     pools_[i]->advance();  // so that the checkpoint names no chunk that nobody needs
@@ -186,6 +182,10 @@ std::vector<OpenSteps> Engine::begin_checkpoint() {
     advance(i);
   }
   return open;
+}
+
+void Engine::note_open_steps_kept() {
+  for (Writer& w : writers_) w.kept_end = w.named_end;
 }
 
 Engine::Checkpoint Engine::checkpoint_state() const {

@@ -46,6 +46,7 @@ class MockTier final : public Tier {
       engine.saved(transfer.pool, transfer.chunk, {"", checksum()});
       ++num_saves;
     }
+    engine.advance(transfer.pool);
   }
   void end_all(Rng& rng, Engine& engine) {
     while (!waiting.empty()) end_one(rng, engine);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,6 +42,22 @@ void add_steps(const Engine& engine, const std::vector<engine::OpenSteps>& steps
   }
 }
 
+// Throws DiskFullError where a log in the folder has no room for the steps, before these are
+// packed.
+void check_room(const Engine& engine, const std::vector<engine::OpenSteps>& steps,
+                const std::string& directory) {
+  uint64_t num_bytes = 0;
+  for (const engine::OpenSteps& some : steps) {
+    num_bytes += some.count * engine.pool(some.pool).schema().step_bytes();
+  }
+  std::error_code unknown;
+  const std::filesystem::space_info room = std::filesystem::space(directory, unknown);
+  if (unknown || num_bytes <= room.available) return;
+  throw DiskFullError("disk_directory (" + directory + ") has no room for " +
+                      std::to_string((num_bytes + (1 << 20) - 1) >> 20) +
+                      " MiB of steps that a checkpoint must keep; free room in its file system");
+}
+
 }  // namespace
 
 Durability durability_of(const std::string& name) {
@@ -72,17 +91,22 @@ void Checkpointer::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) {
-  if (records.empty() && !is_wanted) return;
+bool Checkpointer::commit(std::span<const std::byte> records, bool is_wanted) noexcept {
+  if (records.empty() && !is_wanted) return true;
+  const DurableLog::Append appended = log_.append(records);
+  lacks_records_ = appended == DurableLog::Append::kNoMemory;
   // The log goes on by the next attempt alone.
-  if (!log_.append(records)) is_wanted = true;
+  if (appended != DurableLog::Append::kDone) is_wanted = true;
   const std::scoped_lock lock(mutex_);
   has_changed_ = true;
-  num_log_bytes_ += records.size();
+  if (!lacks_records_) num_log_bytes_ += records.size();
   // After one that failed there will be another attempt.
-  if ((!is_wanted && num_log_bytes_ < kMaxLogBytes) || is_asked_ || !failure_.empty()) return;
-  is_asked_ = true;
-  work_.notify_all();
+  const bool is_due = is_wanted || num_log_bytes_ >= kMaxLogBytes;
+  if (is_due && !is_asked_ && failure_.empty()) {
+    is_asked_ = true;
+    work_.notify_all();
+  }
+  return !lacks_records_;
 }
 
 uint64_t Checkpointer::ask() {
@@ -143,31 +167,32 @@ void Checkpointer::run() {
     end_attempt(error_of([&] { make(); }));
     if (log_.is_over()) break;
   }
-  if (is_stopping()) return;
-  Store::wait_for_memory();
-  store_->change([](Engine& engine) { engine.give_up_checkpoints(); });
+  store_->change_surely([&] { return is_stopping(); },
+                        [](Engine& engine) { engine.give_up_checkpoints(); });
 }
 
-// Tells who waits for a checkpoint, and writers that wait for rows.
-void Checkpointer::end_attempt(const std::string& error) {
-  if (!error.empty()) Store::wait_for_memory();
-  const Steady steady;
+// Tells who waits for a checkpoint, whatever memory there is, and then writers that wait for rows.
+void Checkpointer::end_attempt(std::string error) {
+  const bool has_failed = !error.empty();
   bool is_news = false;
   {
     const std::scoped_lock lock(mutex_);
     if (is_stopping_) return;
     is_news = failure_ != error;
-    if (!error.empty()) {
+    if (has_failed) {
       num_failed_ = num_begun_;
       pause_ = std::clamp(2 * pause_, kMinPause, kMaxPause);
     }
-    failure_ = error;
+    failure_.swap(error);
+    if (is_news && has_failed) std::fprintf(stderr, "warning: %s\n", failure_.c_str());
   }
   made_.notify_all();
-  if (is_news && !error.empty()) std::fprintf(stderr, "warning: %s\n", error.c_str());
-  if (!is_news && error.empty()) return;
-  // Wakes the store's server, too, which tells its clients.
-  store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(error); });
+  if (!is_news && !has_failed) return;
+  // Wakes the store's server, too, which tells its clients. Where there is no memory, as after the
+  // next attempt.
+  (void)error_of([&] {
+    store_->change([&](Engine& engine) { engine.set_checkpoint_trouble(failure().reason); });
+  });
 }
 
 bool Checkpointer::wait_for_work() {
@@ -197,9 +222,12 @@ void Checkpointer::make() {
   }
   if (!log_.resume()) throw Error(log_.trouble());
   store_->change([&](Engine& engine) {
+    Steady::check_reserve();
+    if (lacks_records_) throw std::bad_alloc();
     engine::Log steps;
     add_steps(engine, engine.begin_checkpoint(), &steps);
-    log_.append(steps.pending());
+    if (log_.append(steps.pending()) == DurableLog::Append::kNoMemory) throw std::bad_alloc();
+    engine.note_open_steps_kept();
     position = log_.position();
   });
   wait_for_disk();
@@ -208,9 +236,11 @@ void Checkpointer::make() {
   engine::Log records;
   store_->read([&](const Engine& engine) {
     for (const auto& saved : engine.saved_of_checkpoint()) records.add(saved);
-    add_steps(engine, engine.rest_of_checkpoint(), &records);
+    const std::vector<engine::OpenSteps> rest = engine.rest_of_checkpoint();
+    check_room(engine, rest, log_.directory());
+    add_steps(engine, rest, &records);
   });
-  const std::string unsynced = error_of([&] { tier_->sync(); });
+  const std::string unsynced = tier_->sync();
   // The system may have dropped rows that no later call would miss.
   if (!unsynced.empty()) log_.give_up(unsynced);
   if (!log_.mark(position, begun_us, records.pending())) throw Error(log_.trouble());
@@ -220,13 +250,17 @@ void Checkpointer::make() {
     made_at_ = begun_at;
     pause_ = {};
   }
-  store_->change([](Engine& engine) { engine.end_checkpoint(); });
+  store_->change([](Engine& engine) {
+    Steady::check_reserve();
+    engine.end_checkpoint();
+  });
 }
 
 // Blocks until the chunks of the checkpoint are saved, or the disk has no place for the rest.
 void Checkpointer::wait_for_disk() {
   bool is_done = false;
   while (!is_done && !is_stopping()) {
+    Steady::check_reserve();  // without it no save ends
     const auto attempt = [](Engine& engine) {
       const bool is_under_way = engine.checkpoint_state() == Engine::Checkpoint::kUnderWay;
       return is_under_way ? Progress::kNone : Progress::kDone;

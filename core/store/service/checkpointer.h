@@ -47,8 +47,9 @@ class Checkpointer {
   bool is_sync() const { return durability_ == Durability::kSync; }
 
   // Call under the store's lock. `records` tell what happened since the last call; `is_wanted` says
-  // that the disk needs a checkpoint.
-  void commit(std::span<const std::byte> records, bool is_wanted);
+  // that the disk needs a checkpoint. False where there is no memory for the records: the next call
+  // begins with them.
+  bool commit(std::span<const std::byte> records, bool is_wanted) noexcept;
 
   // Asks for a checkpoint of all that has happened until now, and returns its number.
   uint64_t ask();
@@ -82,7 +83,7 @@ class Checkpointer {
   void run();
   bool wait_for_work();
   void make();
-  void end_attempt(const std::string& error);
+  void end_attempt(std::string error);
   void wait_for_disk();
   bool is_stopping();
 
@@ -91,6 +92,7 @@ class Checkpointer {
   const Durability durability_;
   const std::chrono::microseconds interval_;
   DurableLog log_;
+  bool lacks_records_ = false;  // whether commit() found no memory; under the store's lock
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable made_;

@@ -15,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/shortage_testing.h"
 #include "store/service/numbers_testing.h"
+#include "transport/small_folder_testing.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -145,9 +147,129 @@ void check_close() {
   }
 }
 
+// A chunk of eight megabytes that is never complete, a step a megabyte.
+constexpr uint64_t kLongStep = 1 << 20;
+std::unique_ptr<Store> make_long_steps(const Folder& folder) {
+  auto store =
+      std::make_unique<Store>("", uint64_t{64} << 20, 3,
+                              DiskConfig{folder.path, uint64_t{256} << 20, false,
+                                         Durability::kCheckpoint, std::chrono::milliseconds(1)});
+  TableConfig config;
+  config.name = "t";
+  store->change([&](Engine& engine) {
+    engine.add_pool(Schema({{"x", "u1", {kLongStep}, 0}}, 8));
+    engine.add_table(config, 0);
+  });
+  (void)store->keep(false);
+  return store;
+}
+
+// Steps that neither rows nor the log have room for are not packed in vain, which needs as much
+// memory again and keeps all others waiting.
+void check_no_room() {
+  transport::in_small_folder(uint64_t{8} << 20, [](const std::string& path) {
+    std::filesystem::create_directory(path + "/disk");
+    const auto store =
+        std::make_unique<Store>("", uint64_t{64} << 20, 3,
+                                DiskConfig{path + "/disk", uint64_t{256} << 20, false,
+                                           Durability::kCheckpoint, std::chrono::milliseconds(1)});
+    const Schema schema({{"x", "u1", {kLongStep}, 0}}, 1);
+    store->change([&](Engine& engine) {
+      engine.add_pool(schema);
+      TableConfig config;
+      config.name = "t";
+      engine.add_table(config, 0);
+    });
+    (void)store->keep(false);
+    Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
+    const std::vector<std::byte> step(kLongStep);
+    const std::byte* column = step.data();
+    const double one = 1.0;
+    for (uint64_t i = 0; i < 20; ++i) {
+      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    }
+    TENGEN_CHECK(writer.flush(in_time()));
+    std::string reason;
+    {
+      const LittleMemory little(4 * kLongStep);
+      try {
+        (void)store->checkpointer()->wait(store->checkpointer()->ask(), in_time());
+      } catch (const Error& error) {
+        reason = error.what();
+      }
+    }
+    TENGEN_CHECK(reason.find("MiB of steps") != std::string::npos);
+    store->checkpointer()->stop();
+  });
+}
+
+// Steps that a checkpoint found no memory for are in the next one, although others follow them.
+void check_no_memory() {
+  Folder folder("checkpointer");
+  run_and_kill([&] {
+    const auto store = make_long_steps(folder);
+    const Schema schema = store->read([](const Engine& engine) { return engine.pool(0).schema(); });
+    Writer writer(store->open_writer("a", 0), schema, store->slab_map(0), 1);
+    const auto insert = [&](uint64_t i) {
+      const std::vector<std::byte> step(kLongStep, static_cast<std::byte>(i + 1));
+      const std::byte* column = step.data();
+      const double one = 1.0;
+      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+      TENGEN_CHECK(writer.flush(in_time()));
+    };
+    for (uint64_t i = 0; i < 4; ++i) insert(i);
+    Checkpointer& checkpointer = *store->checkpointer();
+    {
+      const LittleMemory little(2 * kLongStep);
+      TENGEN_CHECK(throws([&] { (void)checkpointer.wait(checkpointer.ask(), in_time()); }));
+    }
+    insert(4);
+    TENGEN_CHECK(checkpointer.wait(checkpointer.ask(), in_time(), /*is_patient=*/true));
+  });
+  const auto store = make_long_steps(folder);
+  store->read([&](const Engine& engine) {
+    TENGEN_CHECK(engine.table(0).size() == 5);
+    const Pool& pool = engine.pool(0);
+    const std::byte* chunk = pool.slots().at(pool.slot_of(0));
+    for (uint64_t i = 0; i < 5; ++i) {
+      for (const uint64_t at : {uint64_t{0}, kLongStep - 1}) {
+        TENGEN_CHECK(chunk[i * kLongStep + at] == static_cast<std::byte>(i + 1));
+      }
+    }
+    return 0;
+  });
+}
+
+#if defined(__linux__)
+// Who waits for a checkpoint while memory is used up is told so, and does not wait for it.
+void check_refusal() {
+  Folder folder("checkpointer");
+  const auto store = make_numbers(folder, Durability::kSync);
+  NumberWriter writer(store.get());
+  writer.insert(10);
+  TENGEN_CHECK(writer.writer.flush(in_time()));
+  Checkpointer& checkpointer = *store->checkpointer();
+  {
+    const NoMemory none;
+    for (int i = 0; i < 3; ++i) {
+      TENGEN_CHECK(throws([&] { (void)checkpointer.wait(checkpointer.ask(), in_time()); }));
+    }
+    TENGEN_CHECK(throws([&] { store->close(); }));
+  }
+  store->close();
+}
+#endif
+
 }  // namespace
 
 int main() {
+  check_no_memory();
+  check_no_room();
+#if defined(__linux__)
+  check_refusal();
+#endif
   check_checkpoints();
   check_sync();
   check_full_disk();

@@ -97,7 +97,7 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
     auto session = std::make_unique<HostSession>(id, record, path_of(id));
     store_->change([&](Engine& engine) { engine.describe_session(id, record.encode()); });
     const std::scoped_lock lock(mutex_);
-    sessions_.reserve(sessions_.size() + 1);
+    reserve_session();
     // Last, as who asked closes the descriptor where this throws.
     session->attach(descriptor);
     sessions_.push_back(std::move(session));
@@ -107,6 +107,14 @@ Server::Opened Server::add(int descriptor, engine::SessionId id, SessionRecord r
   }
   ring();
   return {id, path_of(id), record.layout, next_sequence};
+}
+
+// For one session more. Where memory runs out later, the thread still ends it.
+void Server::reserve_session() {
+  const size_t num_sessions = sessions_.size() + ending_.size() + 1;
+  sessions_.reserve(num_sessions);
+  served_.reserve(num_sessions);
+  ending_.reserve(num_sessions);
 }
 
 void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed) {
@@ -124,6 +132,7 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     const engine::SessionId session = id;
     const uint64_t num_loans =
         store_->read([&](const Engine& engine) { return engine.num_loans(session); });
+    reserve_session();
     sessions_.push_back(std::make_unique<HostSession>(id, SessionRecord::decode(saved.description),
                                                       path_of(id), &saved.progress, num_loans));
     sessions_.back()->publish(promise(*sessions_.back()));
@@ -204,9 +213,11 @@ void Server::run() noexcept {
 
 bool Server::serve_once() {
   const std::scoped_lock lock(mutex_);
-  served_.clear();
   bool is_cut = false;
-  store_->try_change_open([&](Engine& engine) {
+  publish_served();  // what the last round had no memory for
+  // Without it clients wait; those that leave still end, as what they hold may be what is missing.
+  has_memory_ = Steady::has_reserve();
+  const auto serve_all = [&](Engine& engine) {
     // A round begins behind the session that the last one served first: where a table has room for
     // few, the others would get none of it.
     // Where it has touched many items, it goes on there once other threads had their turn.
@@ -220,11 +231,10 @@ bool Server::serve_once() {
       served_.push_back(sessions_[at].get());
     }
     return served_.empty() ? Progress::kNone : Progress::kDone;
-  });
-  for (HostSession* session : served_) {
-    session->publish(promise(*session));
-    if (session->is_writer()) ++num_writes_;
-  }
+  };
+  if (has_memory_) store_->try_change_open(serve_all);
+  const bool has_served = !served_.empty();
+  publish_served();
   if (is_sync()) {
     const uint64_t made = store_->checkpointer()->num_made();
     for (const auto& session : sessions_) session->publish_made(made);
@@ -235,7 +245,16 @@ bool Server::serve_once() {
   }
   const bool has_rest = end_those_that_are_over();
   has_steps_ = is_cut || has_rest || !ending_.empty();
-  return has_steps_ || !served_.empty();
+  return has_steps_ || has_served;
+}
+
+void Server::publish_served() {
+  while (!served_.empty()) {
+    HostSession* const session = served_.back();
+    session->publish(promise(*session));
+    if (session->is_writer()) ++num_writes_;
+    served_.pop_back();
+  }
 }
 
 bool Server::is_sync() const {
@@ -267,16 +286,20 @@ bool Server::end_those_that_are_over() {
     }
     return Progress::kDone;
   };
-  if (is_any_over) store_->try_change_open(serve_rest);
+  if (is_any_over && has_memory_) store_->try_change_open(serve_rest);
   const bool has_rest = num_done < sessions_.size();
   const auto ended = sessions_.begin() + static_cast<std::ptrdiff_t>(num_done);
-  ending_.reserve(ending_.size() + num_done);  // as a session that is moved must arrive
   for (auto session = sessions_.begin(); session != ended; ++session) {
-    if (is_over(*session)) ending_.push_back(std::move(*session));
+    if (!is_over(*session)) continue;
+    std::erase(served_, session->get());
+    ending_.push_back(std::move(*session));
   }
   std::erase(sessions_, nullptr);
   store_->change([&](Engine& engine) {
-    std::erase_if(ending_, [&](const auto& session) { return !engine.end_session(session->id()); });
+    // Not by std::erase_if(), which loses some where a call throws bad_alloc.
+    for (auto session = ending_.begin(); session != ending_.end();) {
+      session = engine.end_session((*session)->id()) ? session + 1 : ending_.erase(session);
+    }
   });
   return has_rest;
 }
@@ -289,25 +312,29 @@ void Server::sleep() {
   // Requests that were sent before their client saw the flag have rung no bell, so look once more.
   const uint64_t num_writes = num_writes_;
   if (!serve_once() && !is_stopping_) {
-    std::vector<pollfd> polls{{bell_[0], POLLIN, 0}};
-    std::vector<HostSession*> polled;
     {
       const std::scoped_lock lock(mutex_);
+      polls_.assign(1, {bell_[0], POLLIN, 0});
+      polled_.clear();
       for (const auto& session : sessions_) {
-        polls.push_back({session->descriptor(), POLLIN, 0});  // poll() leaves out -1
-        polled.push_back(session.get());
+        polls_.push_back({session->descriptor(), POLLIN, 0});  // poll() leaves out -1
+        polled_.push_back(session.get());
       }
     }
     // A client that is away rings no bell. A writer that waits for memory must be served again even
-    // where nothing changes; see Engine::grant.
-    const bool looks_again = end_absent_clients() || has_waiting_writer();
-    poll(polls.data(), polls.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
+    // where nothing changes; see Engine::grant. Memory and room come back without a bell, too.
+    const bool has_absent = end_absent_clients();
+    const bool looks_again =
+        store_->keep_rest() || has_absent || has_waiting_writer() || !has_memory_;
+    poll(polls_.data(), polls_.size(), naps ? kNapMs : looks_again ? kAgainMs : -1);
     char bytes[64];
-    if (polls[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
+    if (polls_[0].revents != 0) (void)!::read(bell_[0], bytes, sizeof bytes);
     // Only this thread removes sessions, so that the polled ones are still there.
-    for (size_t i = 0; i < polled.size(); ++i) {
-      if (polls[i + 1].revents != 0) polled[i]->read_bells();
+    for (size_t i = 0; i < polled_.size(); ++i) {
+      if (polls_[i + 1].revents != 0) polled_[i]->read_bells();
     }
+    // While clients wait for memory they ring, and would keep the thread busy.
+    if (!has_memory_) std::this_thread::sleep_for(std::chrono::milliseconds(kNapMs));
   }
   is_asleep_ = false;
   set_sleeps(kAwake);

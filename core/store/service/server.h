@@ -1,6 +1,8 @@
 #pragma once
 // The server of a host: one thread that applies the requests of all sessions to a store.
 
+#include <poll.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -55,11 +57,13 @@ class Server {
   bool end_absent_clients();
   void run() noexcept;
   bool serve_once();
+  void publish_served();
   bool end_those_that_are_over();
   void sleep();
   bool may_nap();
   bool has_waiting_writer();
   void set_sleeps(uint32_t sleeps);
+  void reserve_session();
   void ring();
 
   Store* const store_;
@@ -71,7 +75,11 @@ class Server {
   std::vector<std::unique_ptr<HostSession>> sessions_;
   // sessions whose loans are given back in steps
   std::vector<std::unique_ptr<HostSession>> ending_;
-  std::vector<HostSession*> served_;  // sessions that the last round served
+  std::vector<HostSession*> served_;  // sessions whose clients must be told what was done
+  // Of the last sleep, kept for their memory. Used by the thread alone.
+  std::vector<pollfd> polls_;
+  std::vector<HostSession*> polled_;
+  bool has_memory_ = true;  // whether the last round could serve anybody
   // Whether the last round left loans to give back.
   bool has_steps_ = false;
   size_t first_ = 0;         // where the next round begins, modulo their number

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/shortage_testing.h"
 #include "store/clients/writer.h"
 #include "store/service/service_testing.h"
 
@@ -162,9 +163,59 @@ void check_stocks() {
   TENGEN_CHECK(num_granted <= kNumChunks / 4 + kNumWriters);
 }
 
+#if defined(__linux__)
+// While memory is used up, clients that leave are let go of: what they had may be what is missing.
+// Others wait, and go on once there is some.
+void check_leaving_clients() {
+  const Folder folder("server");
+  const Schema schema({{"x", "i8", {}, 0}}, 4);
+  Store store(folder.path.string(), 1 << 20, 3);
+  TableConfig config;
+  config.name = "t";
+  store.change([&](Engine& engine) { engine.add_pool(schema); });
+  store.change([&](Engine& engine) { engine.add_table(config, 0); });
+  Server server(&store);
+  SlabFiles files;
+  Writer writer(connect_writer(server, "a"), schema, files.map(store, folder.path), 1);
+  const auto insert = [&](uint64_t i) {
+    const double one = 1.0;
+    const auto* column = reinterpret_cast<const std::byte*>(&i);
+    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+  };
+  insert(0);
+  TENGEN_CHECK(writer.flush(in_time()));
+  auto sampler = connect_sampler(server, 0, 1, 1);
+  auto other = connect_writer(server, "b");
+  Delivery delivery;
+  TENGEN_CHECK(sampler->next(in_time(), &delivery));
+  TENGEN_CHECK(server.describe().size() == 3);
+  {
+    const NoMemory none;
+    insert(1);
+    sampler.reset();
+    other.channel.reset();
+    const Deadline end = in_time();
+    while (server.describe().size() > 1) {
+      TENGEN_CHECK(std::chrono::steady_clock::now() < end);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const auto num_loans = [](const Engine& engine) { return engine.num_loans(1); };
+    TENGEN_CHECK(store.read(num_loans) == 0);
+    TENGEN_CHECK(!store.read([](const Engine& engine) { return engine.is_writer_open("b"); }));
+    TENGEN_CHECK(store.read([](const Engine& engine) { return engine.table(0).size(); }) == 1);
+  }
+  TENGEN_CHECK(writer.flush(in_time()));
+  TENGEN_CHECK(store.read([](const Engine& engine) { return engine.table(0).size(); }) == 2);
+}
+#endif
+
 }  // namespace
 
 int main() {
+#if defined(__linux__)
+  check_leaving_clients();
+#endif
   check_stock();
   check_stocks();
   check_naps(false);

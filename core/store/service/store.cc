@@ -16,9 +16,6 @@ using engine::Engine;
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
-// How long what must be done waits for memory before it tries again.
-constexpr std::chrono::milliseconds kForMemory{50};
-
 }  // namespace
 
 Store::Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
@@ -31,6 +28,7 @@ Store::Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
               make_disk()) {}
 
 Store::~Store() {
+  is_ending_ = true;
   // First, as their threads call the other members.
   if (checkpointer_) checkpointer_->stop();
   if (tier_) tier_->stop();
@@ -42,19 +40,12 @@ engine::Disk* Store::make_disk() {
   const bool has_checkpoints = disk.durability != Durability::kNone;
   const auto tell = [this](const engine::Transfer& transfer, bool is_load,
                            const engine::TransferResult& result) {
-    wait_for_memory();
-    // Mostly only the last load of a batch is worth waking anybody.
-    try_change([&](Engine& engine) {
-      const auto told = is_load ? &Engine::loaded : &Engine::saved;
-      const bool may_go_on = (engine.*told)(transfer.pool, transfer.chunk, result);
-      return may_go_on ? Progress::kDone : Progress::kNone;
-    });
+    tell_engine(transfer, is_load, result);
+  };
+  const auto regain = [this] {
+    change_surely([] { return false; }, [](Engine& engine) { engine.regain_room(); });
   };
   // Files that no later process can go on from need no names.
-  const auto regain = [this] {
-    wait_for_memory();
-    change([](Engine& engine) { engine.regain_room(); });
-  };
   tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
                                      regain);
   disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
@@ -139,18 +130,39 @@ void Store::close() {
   is_finished_ = true;
 }
 
-void Store::wait_for_memory() noexcept {
-  while (!Steady::has_reserve()) std::this_thread::sleep_for(kForMemory);
+void Store::tell_engine(const engine::Transfer& transfer, bool is_load,
+                        const engine::TransferResult& result) noexcept {
+  bool is_told = false;
+  bool may_go_on = false;
+  until_memory([&] {
+    std::unique_lock lock(mutex_);
+    if (!wait_for_memory(&lock, [] { return false; })) return;
+    const Steady steady;
+    // Mostly only the last load of a batch is worth waking anybody.
+    attempt_once([&](Engine& engine) {
+      if (!std::exchange(is_told, true)) {
+        const auto told = is_load ? &Engine::loaded : &Engine::saved;
+        may_go_on = (engine.*told)(transfer.pool, transfer.chunk, result);
+      }
+      engine.advance(transfer.pool);
+      return may_go_on ? Progress::kDone : Progress::kNone;
+    });
+  });
 }
 
 void Store::end_session(engine::SessionId id) noexcept {
-  while (true) {
-    try {
-      return change_in_steps([&](Engine& engine) { return engine.end_session(id); });
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kForMemory);
-    }
-  }
+  until_memory([&] { change_in_steps([&](Engine& engine) { return engine.end_session(id); }); });
+}
+
+bool Store::keep_rest() {
+  const std::scoped_lock lock(mutex_);
+  const auto is_any_left = [&] {
+    return !log_.pending().empty() || (keeper_ && keeper_->is_behind());
+  };
+  if (!is_any_left()) return false;
+  const Steady steady;
+  settle();
+  return is_any_left();
 }
 
 void Store::set_listener(std::function<void()> listener) {

@@ -2,6 +2,8 @@
 // A store that threads share: the engine behind one lock, and the waiting, which the engine leaves
 // to its callers.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -9,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -79,6 +83,7 @@ class Store {
   auto change(F&& f) {
     const std::scoped_lock lock(mutex_);
     const Steady steady;
+    if (!log_.pending().empty()) settle();  // what a change that was refused has left
     const Changed changed(this);
     return f(engine_);
   }
@@ -91,15 +96,22 @@ class Store {
     const Changed changed(this);
     return f(engine_);
   }
-  // The same; `attempt` returns how much it changed.
-  template <class F>
-  Progress try_change(F&& attempt) {
-    const std::scoped_lock lock(mutex_);
-    const Steady steady;
-    return attempt_once(attempt);
+  // The same for the store's own threads, which have nobody to refuse: waits until there is memory,
+  // and calls `f` again where it throws bad_alloc. Returns without a change once `is_over()`, or
+  // the store ends.
+  template <class IsOver, class F>
+  void change_surely(IsOver&& is_over, F&& f) noexcept {
+    until_memory([&] {
+      std::unique_lock lock(mutex_);
+      // Under the lock, so that no other change uses the reserve before this one.
+      if (!wait_for_memory(&lock, is_over)) return;
+      const Steady steady;
+      const Changed changed(this);
+      f(engine_);
+    });
   }
-  // The same for clients; once the store is closed nothing is changed. Throws Error while memory is
-  // used up.
+  // The same for clients; `attempt` returns how much it changed. Once the store is closed nothing
+  // is changed. Throws Error while memory is used up.
   template <class F>
   Progress try_change_open(F&& attempt) {
     const std::scoped_lock lock(mutex_);
@@ -143,12 +155,11 @@ class Store {
   // and again.
   static void let_others() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
-  // Waits until a change that follows has memory: for the store's own threads, which have nobody to
-  // refuse.
-  static void wait_for_memory() noexcept;
-
   // Ends a session of this process's, whatever memory there is.
   void end_session(engine::SessionId id) noexcept;
+  // Keeps changes that found no room or no memory to be kept in. Returns whether some still wait:
+  // then call it now and then, also if nothing changes.
+  bool keep_rest();
 
   // Closes the store: every waiting and later call of a client throws Error. Then makes a last
   // checkpoint, where the store makes checkpoints. Throws Error where that fails. Idempotent.
@@ -173,6 +184,8 @@ class Store {
   SlabMap slab_map(uint32_t pool);
 
  private:
+  // How long what must be done waits for memory before it tries again.
+  static constexpr std::chrono::milliseconds kForMemory{50};
   struct Changed {
     explicit Changed(Store* changed) : store(changed) {}
     ~Changed() {
@@ -182,6 +195,30 @@ class Store {
     }
     Store* const store;
   };
+  // Calls `f` until it does not throw bad_alloc, or the store ends.
+  template <class F>
+  void until_memory(F&& f) noexcept {
+    while (true) {
+      try {
+        return f();
+      } catch (const std::bad_alloc&) {
+        if (is_ending_) return;
+        std::this_thread::sleep_for(kForMemory);
+      }
+    }
+  }
+  template <class IsOver>
+  bool wait_for_memory(std::unique_lock<std::mutex>* lock, IsOver&& is_over) {
+    while (!Steady::has_reserve()) {
+      if (is_ending_ || is_over()) return false;
+      lock->unlock();
+      std::this_thread::sleep_for(kForMemory);
+      lock->lock();
+    }
+    return true;
+  }
+  void tell_engine(const engine::Transfer& transfer, bool is_load,
+                   const engine::TransferResult& result) noexcept;
   template <class F>
   Progress attempt_once(F&& attempt) {
     const Progress progress = attempt(engine_);
@@ -193,12 +230,21 @@ class Store {
     }
     return progress;
   }
-  // Keeps all changes before anybody is told of them; then the disk may begin its transfers.
-  void settle() {
+  // Keeps all changes before anybody is told of them; then the disk may begin its transfers. What
+  // finds no memory stays in log_, and is kept later.
+  void settle() noexcept {
     const std::span<const std::byte> records = log_.pending();
-    if (keeper_ && !records.empty()) keeper_->commit(records);
-    if (checkpointer_) checkpointer_->commit(records, engine_.wants_checkpoint());
-    log_.clear();
+    const std::span<const std::byte> unkept = records.subspan(num_kept_);
+    const std::span<const std::byte> unlogged = records.subspan(num_logged_);
+    const bool has_news = keeper_ && (!unkept.empty() || keeper_->is_behind());
+    if (!has_news || keeper_->commit(unkept)) num_kept_ = records.size();
+    if (!checkpointer_ || checkpointer_->commit(unlogged, engine_.wants_checkpoint())) {
+      num_logged_ = records.size();
+    }
+    if (std::min(num_kept_, num_logged_) == records.size()) {
+      log_.clear();
+      num_kept_ = num_logged_ = 0;
+    }
     if (tier_) tier_->start();
   }
   void check_open() const;
@@ -214,12 +260,15 @@ class Store {
   std::condition_variable condition_;
   engine::Memory memory_;
   engine::Log log_;
+  size_t num_kept_ = 0;    // bytes of its records that the keeper has
+  size_t num_logged_ = 0;  // that the checkpointer has
   std::unique_ptr<DiskTier> tier_;
   std::optional<engine::Disk> disk_;
   engine::Engine engine_;
   std::unique_ptr<Keeper> keeper_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::function<void()> listener_;
+  std::atomic<bool> is_ending_ = false;
   bool is_closed_ = false;
   bool is_finished_ = false;  // and the last checkpoint is made
 };

@@ -74,7 +74,8 @@ auto& found(Map& map, uint64_t key, const char* what) {
   return it->second;
 }
 
-// Applies one record to a state.
+// Applies one record to a state. What throws bad_alloc has changed nothing, or what the same record
+// does again.
 class Step {
  public:
   Step(State* state, Reader record) : s_(*state), in_(record) {}
@@ -198,13 +199,13 @@ class Step {
   void apply(const event::TableAdded& e) {
     if (e.table != s_.tables.size()) refuse("table", e.table);
     if (e.pool >= State::kMaxPools) refuse("pool", e.pool);
-    s_.tables.emplace_back().pool = e.pool;
-    if (e.pool >= s_.num_slabs.size()) {
+    if (e.pool >= s_.num_places.size()) {
       s_.num_slabs.resize(e.pool + 1);
       s_.streams.resize(e.pool + 1);
       s_.chunks.resize(e.pool + 1);
       s_.num_places.resize(e.pool + 1);
     }
+    s_.tables.emplace_back().pool = e.pool;
   }
 
   void apply(const event::WriterOpened& e) {
@@ -233,8 +234,8 @@ class Step {
     SavedWriter& by = writer(e.writer);
     const auto granted = std::find(by.granted.begin(), by.granted.end(), e.chunk);
     if (granted == by.granted.end()) refuse("chunk", e.chunk);
-    by.granted.erase(granted);
     stream(by.pool, by.stream).slots.push_back(e.chunk);
+    by.granted.erase(granted);
   }
 
   void apply(const event::StreamTrimmed& e) {
@@ -274,8 +275,9 @@ class Step {
     SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}, false};
     std::transform(loan.keys.begin(), loan.keys.end(), loan.keys.begin(), short_key);
     loan.steps = in_.values<StepRange>(e.count);
-    table(e.table).num_samples += e.count;
+    SavedTable& of = table(e.table);
     s_.loans.insert_or_assign(e.lease, std::move(loan));
+    of.num_samples += e.count;
     s_.next_lease = std::max(s_.next_lease, e.lease + 1);
   }
 
@@ -290,10 +292,11 @@ class Step {
   }
 
   void end_loan(uint64_t lease) {
-    SavedLoan& loan = s_.loans[lease];
-    loan.keys.clear();
-    if (loan.is_kept) s_.kept[lease] = std::move(loan);
-    s_.loans.erase(lease);
+    auto loan = s_.loans.extract(lease);
+    loan.mapped().keys.clear();
+    if (!loan.mapped().is_kept) return;
+    s_.kept.erase(lease);
+    s_.kept.insert(std::move(loan));
   }
 
   // As Table::give_back().
@@ -336,12 +339,13 @@ class Step {
 
 uint64_t State::most_entries = kMaxItems;
 
-void State::apply(std::span<const std::byte> records) {
+void State::apply(std::span<const std::byte> records, size_t* num_applied) {
   Reader in(records);
   while (!in.is_at_end()) {
     const auto head = in.value<Log::Head>();
     if (head.num_bytes < sizeof head || head.num_bytes % 8 != 0) refuse("record", head.num_bytes);
     Step(this, Reader(in.take(head.num_bytes - sizeof head))).run(head.kind);
+    if (num_applied != nullptr) *num_applied += head.num_bytes;
   }
 }
 

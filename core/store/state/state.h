@@ -30,8 +30,9 @@ class State {
   static uint64_t most_entries;
 
   // Applies whole records, in the order in which things happened. Throws Error for a record that is
-  // not possible; then the state is of no use.
-  void apply(std::span<const std::byte> records);
+  // not possible; then the state is of no use. Throws bad_alloc where memory runs out: then the
+  // first `num_applied` bytes are applied, and the rest may be applied later.
+  void apply(std::span<const std::byte> records, size_t* num_applied = nullptr);
   // Drops what was lost with memory: every session, and all steps that are neither on disk nor in
   // the log. `schemas` are those of the pools, `num_promised` of the tables' configs. Returns how
   // many items were dropped. Throws Error for a state of no such store.

@@ -44,13 +44,13 @@ class Survivors {
   bool needs(const std::pair<uint32_t, uint32_t>& chunk) const { return needed_.count(chunk) != 0; }
 
  private:
-  // How many steps, from the chunk's first, the log has without a gap and items name.
+  // How many steps, from the chunk's first, the log has without a gap.
   uint64_t num_told(uint32_t pool, uint32_t chunk) const {
     const auto told = state_.open_steps.find({pool, chunk});
     uint64_t end = 0;
     if (told == state_.open_steps.end()) return end;
     for (const SavedSteps& steps : told->second) {
-      end = std::max(end, uint64_t{steps.first} + steps.count);
+      if (steps.first <= end) end = std::max(end, uint64_t{steps.first} + steps.count);
     }
     return end;
   }

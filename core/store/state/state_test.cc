@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/shortage_testing.h"
 #include "base/testing.h"
 #include "store/engine/engine_testing.h"
 
@@ -172,9 +173,75 @@ void check_forgotten_name() {
   TENGEN_CHECK(!again.engine.is_writer_open("a"));
 }
 
+// Steps of which the log lacks some are lost with memory, whatever lies behind them.
+void check_gaps() {
+  const Schema schema({{"x", "u1", {1}, 0}}, 8);
+  for (const bool has_gap : {false, true}) {
+    Log log;
+    log.add(event::TableAdded{0, 0});
+    log.add(event::SessionBegun{0, 0});
+    log.add(event::WriterOpened{0, 0, 0, 0, 1, 0}, std::span("a", 1));
+    log.add(event::ChunkBegun{0, 0, 0, 0});
+    log.add(event::Granted{0, 0});
+    log.add(event::Appended{0, 0});
+    const std::vector<std::byte> bytes(2);
+    for (const uint32_t first : {0u, 2u, 4u}) {
+      if (has_gap && first == 2) continue;
+      log.add(event::StepsSaved{0, 0, first, 2, 2}, std::span(bytes));
+    }
+    for (uint32_t i = 0; i < 3; ++i) {
+      log.add(event::Inserted{key_of(i, i), {2 * i, 0, 2}, 0, 0, 1.0f, 0});
+    }
+    State state;
+    state.apply(log.pending());
+    TENGEN_CHECK(state.lose_memory({&schema}, {0}) == (has_gap ? 2 : 0));
+    TENGEN_CHECK(state.tables[0].items[0].key >= 0);
+    TENGEN_CHECK((state.tables[0].items[2].key >= 0) == !has_gap);
+  }
+}
+
+// Records of which one finds no memory go on with that one.
+void check_shortages() {
+  World from(true);
+  Rng rng(7, 0, 0, 0, Purpose::kTest);
+  std::vector<Client> clients;
+  uint64_t num_names = 100;
+  for (int i = 0; i < 100; ++i) {
+    act(rng, from, clients, &num_names);
+    from.end_transfers();
+  }
+  from.take();
+  const auto describe_state = [](const State& state) {
+    std::vector<std::byte> records;
+    state.write([&](std::span<const std::byte> some) {
+      records.insert(records.end(), some.begin(), some.end());
+    });
+    return records;
+  };
+  State whole;
+  whole.apply(from.records);
+  // Each record fails at each of its calls of `new`.
+  State state;
+  size_t num_applied = 0;
+  for (int64_t num_news = 0; num_applied < from.records.size();) {
+    const size_t before = num_applied;
+    num_news_left = num_news;
+    try {
+      state.apply(std::span(from.records).subspan(num_applied), &num_applied);
+      num_news_left = -1;
+    } catch (const std::bad_alloc&) {
+      num_news_left = -1;
+      num_news = num_applied == before ? num_news + 1 : 0;
+    }
+  }
+  TENGEN_CHECK(describe_state(state) == describe_state(whole));
+}
+
 }  // namespace
 
 int main() {
+  check_gaps();
+  check_shortages();
   for (uint64_t seed = 0; seed < 16; ++seed) {
     for (const bool has_disk : {false, true}) check_random(seed, has_disk);
   }

@@ -87,6 +87,8 @@ uint32_t Residence::take_place() {
     return place;
   }
   if (has_new_place()) {
+    // So that no place needs memory when it becomes free.
+    if (free_places_.capacity() <= num_places_) free_places_.reserve(2 * size_t{num_places_} + 1);
     disk_->add(slots_->slot_bytes());
     if (short_places_.empty()) return num_places_++;
     const uint32_t place = short_places_.back();
@@ -100,9 +102,10 @@ uint32_t Residence::take_place() {
 
 Transfer Residence::begin_save() {
   const uint32_t chunk = complete_.first;
+  const uint32_t place = take_place();
   unlink(chunk);
   Cell& cell = cells_[chunk];
-  cell.place = take_place();
+  cell.place = place;
   cell.io = Io::kSave;
   return transfer_of(chunk);
 }
@@ -219,9 +222,10 @@ std::vector<bool> Residence::end_restore(std::span<const uint32_t> live,
 }
 
 void Residence::begin_checkpoint() {
+  saved_.clear();
+  saved_.reserve(num_complete_);  // now, as nobody can be refused later
   ++num_checkpoints_;
   num_of_checkpoint_ = num_complete_;
-  saved_.clear();
 }
 
 std::vector<uint32_t> Residence::rest_of_checkpoint() const {

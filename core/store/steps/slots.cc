@@ -84,6 +84,7 @@ uint64_t Slots::max_slots() const {
 
 bool Slots::grow() {
   if (num_slots_ + slots_per_slab_ > max_slots()) return false;
+  free_.reserve(num_slots_ + slots_per_slab_);
   std::byte* slab = memory_->try_allocate(slab_name(pool_, bases_.size()), slab_bytes());
   if (slab == nullptr) return false;
   add_slab(slab);

@@ -26,7 +26,12 @@ std::optional<uint32_t> Staging::begin_chunk() {
   if (residence_.num_unsaved() >= max_unsaved() || !residence_.has_number()) return std::nullopt;
   const std::optional<uint32_t> slot = take_slot();
   if (!slot) return slot;
-  return residence_.begin(*slot);
+  try {
+    return residence_.begin(*slot);
+  } catch (...) {
+    slots_->give_back(*slot);
+    throw;
+  }
 }
 
 void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
@@ -35,16 +40,14 @@ void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
     pins.chunks.reserve(pieces.size());
     for (const Piece& piece : pieces) pins.chunks.push_back(piece.slot);
     missing_.reserve(pieces.size());
+    if (!start_fetch(lease, pins)) queued_ = lease;
   } catch (...) {
     fetches_.erase(lease);
     throw;
   }
-  if (!start_fetch(lease, pins)) queued_ = lease;
 }
 
 bool Staging::start_fetch(uint64_t lease, Pins& pins) {
-  // Chunks that are in memory must not be evicted for the missing ones.
-  for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
   missing_.clear();
   for (const uint32_t chunk : pins.chunks) {
     if (!residence_.is_resident(chunk)) missing_.push_back(chunk);
@@ -54,24 +57,44 @@ bool Staging::start_fetch(uint64_t lease, Pins& pins) {
   missing_.erase(std::unique(missing_.begin(), missing_.end()), missing_.end());
   const auto is_asked = [&](uint32_t chunk) { return residence_.is_loading(chunk); };
   const auto num_asked = std::count_if(missing_.begin(), missing_.end(), is_asked);
+  const size_t num_loads = missing_.size() - static_cast<size_t>(num_asked);
   taken_.clear();
-  while (taken_.size() < missing_.size() - static_cast<size_t>(num_asked)) {
-    // Evicts chunks for a fetch only where enough of them can be evicted.
-    const std::optional<uint32_t> slot = slots_->take();
-    if (!slot) break;
-    taken_.push_back(*slot);
-  }
-  const size_t num_lacking = missing_.size() - static_cast<size_t>(num_asked) - taken_.size();
-  if (num_lacking > residence_.num_evictable()) {
+  taken_.reserve(num_loads);
+  disk_->tier().reserve(num_loads);
+  // Chunks that are in memory must not be evicted for the missing ones.
+  for (const uint32_t chunk : pins.chunks) residence_.pin(chunk);
+  const auto undo = [&] {
     for (const uint32_t slot : taken_) slots_->give_back(slot);
     for (const uint32_t chunk : pins.chunks) residence_.unpin(chunk);
-    return false;
+  };
+  size_t num_lacking = 0;
+  try {
+    while (taken_.size() < num_loads) {
+      // Evicts chunks for a fetch only where enough of them can be evicted.
+      const std::optional<uint32_t> slot = slots_->take();
+      if (!slot) break;
+      taken_.push_back(*slot);
+    }
+    num_lacking = num_loads - taken_.size();
+    if (num_lacking > residence_.num_evictable()) {
+      undo();
+      return false;
+    }
+    for (const uint32_t chunk : missing_) awaited_[chunk].push_back(lease);
+  } catch (...) {
+    for (const uint32_t chunk : missing_) {
+      const auto it = awaited_.find(chunk);
+      if (it == awaited_.end()) break;
+      std::erase(it->second, lease);
+      if (it->second.empty()) awaited_.erase(it);
+    }
+    undo();
+    throw;
   }
   for (size_t i = 0; i < num_lacking; ++i) taken_.push_back(*residence_.evict());
   pins.has_slots = true;
   pins.num_missing = missing_.size();
   for (const uint32_t chunk : missing_) {
-    awaited_[chunk].push_back(lease);
     if (is_asked(chunk)) continue;
     disk_->tier().load(residence_.begin_load(chunk, taken_.back()));
     taken_.pop_back();
@@ -110,8 +133,9 @@ void Staging::start_saves() {
   const bool is_wanted = wants_saves();
   while (is_wanted && num_saves_ < kMaxSaves && residence_.has_complete() &&
          residence_.has_place()) {
-    ++num_saves_;
+    disk_->tier().reserve(1);
     disk_->tier().save(residence_.begin_save());
+    ++num_saves_;
   }
 }
 
@@ -130,14 +154,12 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
     it->second.damaged.push_back(chunk);
     it->second.error = result.error;
   }
-  advance();
   return may_go_on;
 }
 
 void Staging::saved(uint32_t chunk, const TransferResult& result) {
   --num_saves_;
   residence_.end_save(chunk, result);
-  advance();
 }
 
 void Staging::resume_fetch(uint64_t lease, std::span<const Piece> pieces) {

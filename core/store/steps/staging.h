@@ -89,7 +89,8 @@ class Staging {
            (residence_.has_enough_frozen() || !has_items);
   }
 
-  // Says that a load, or a save, has ended. Returns whether a waiting caller may go on.
+  // Says that a load, or a save, has ended; advance() must follow. Returns whether a waiting caller
+  // may go on.
   bool loaded(uint32_t chunk, const TransferResult& result);
   void saved(uint32_t chunk, const TransferResult& result);
 

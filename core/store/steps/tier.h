@@ -30,6 +30,8 @@ struct TransferResult {
 class Tier {
  public:
   virtual ~Tier() = default;
+  // Sees to it that the next `num_transfers` calls of load() and save() need no more memory.
+  virtual void reserve(size_t /*num_transfers*/) {}
   virtual void load(const Transfer& transfer) = 0;
   virtual void save(const Transfer& transfer) = 0;
 };

@@ -14,6 +14,7 @@ uint32_t Streams::open() {
 }
 
 void Streams::append(uint32_t stream, uint32_t slot) {
+  if (free_slots_.capacity() <= num_chunks_) reserve_free_slots();
   streams_[stream].chunks.push_back({slot, 1});
   ++num_chunks_;
 }
@@ -104,10 +105,20 @@ std::vector<uint32_t> Streams::end_restore() {
     drop_tail(number);
   }
   num_chunks_ = slots.size();
+  reserve_free_slots();
   return slots;
 }
 
-std::vector<uint32_t> Streams::take_free_slots() { return std::exchange(free_slots_, {}); }
+const std::vector<uint32_t>& Streams::take_free_slots() {
+  taken_slots_.clear();
+  taken_slots_.swap(free_slots_);
+  return taken_slots_;
+}
+
+void Streams::reserve_free_slots() {
+  taken_slots_.reserve(2 * num_chunks_ + 1);
+  free_slots_.reserve(2 * num_chunks_ + 1);
+}
 
 void Streams::drop(Stream& stream, uint64_t chunk) {
   Chunk& c = stream.chunks[chunk - stream.first_chunk];

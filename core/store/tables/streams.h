@@ -85,8 +85,8 @@ class Streams final : public StepHolder {
   // step stands in for the context that would lie before it.
   void locate(const StepRange& steps, std::vector<Piece>* pieces) const;
 
-  // The slots of chunks that have died since the last call.
-  std::vector<uint32_t> take_free_slots();
+  // The slots of chunks that have died since the last call; valid until the next one.
+  const std::vector<uint32_t>& take_free_slots();
 
   // Goes on with saved streams, which their writers hold. Then items and loans hold their steps,
   // and end_restore() lets chunks die that nobody holds. Precondition: there is no stream yet.
@@ -111,6 +111,7 @@ class Streams final : public StepHolder {
     return steps.first - std::min<uint64_t>(steps.first, num_context_);
   }
   uint64_t first_chunk_of(const StepRange& steps) const { return chunk_of(begin_of(steps)); }
+  void reserve_free_slots();
   void drop(Stream& stream, uint64_t chunk);
   void drop_tail(uint32_t number);
 
@@ -121,7 +122,9 @@ class Streams final : public StepHolder {
   uint64_t num_chunks_ = 0;
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
+  // Both have room for all chunks, so that one that dies needs no memory.
   std::vector<uint32_t> free_slots_;
+  std::vector<uint32_t> taken_slots_;
 };
 
 }  // namespace tengen::store::engine
