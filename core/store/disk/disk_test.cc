@@ -273,8 +273,10 @@ void check_reserved_transfers() {
 // meanwhile, and nothing is lost.
 void check_want_of_descriptors() {
   const Folder folder("descriptors");
-  alignas(kPage) static std::byte row[kPage];
-  std::memset(row, 7, sizeof row);
+  constexpr uint64_t kNumLoads = 100;  // more than there are threads
+  // One row is saved, and each load has one of its own.
+  alignas(kPage) static std::byte rows[1 + kNumLoads][kPage];
+  std::memset(rows, 7, sizeof rows);
   std::atomic<uint64_t> num_loaded = 0, num_saved = 0, num_short = 0, num_rooms = 0;
   std::atomic<uint32_t> checksum = 0;
   const auto done = [&](const engine::Transfer&, bool is_load,
@@ -287,11 +289,11 @@ void check_want_of_descriptors() {
       ++(is_load ? num_loaded : num_saved);
     }
   };
-  const auto of_pool = [&](uint32_t pool) {
-    return engine::Transfer{pool, 0, 0, checksum, row, sizeof row};
+  const auto of_pool = [&](uint32_t pool, std::byte* row) {
+    return engine::Transfer{pool, 0, 0, checksum, row, kPage};
   };
   const auto save = [&](DiskTier& tier, uint32_t pool) {
-    tier.save(of_pool(pool));
+    tier.save(of_pool(pool, rows[0]));
     tier.start();
   };
   {
@@ -312,10 +314,9 @@ void check_want_of_descriptors() {
   of_room = &tier;
   save(tier, 1);
   wait_until([&] { return num_saved == 2; });
-  constexpr uint64_t kNumLoads = 100;  // more than there are threads
   {
     const NoDescriptors none;
-    for (uint64_t i = 0; i < kNumLoads; ++i) tier.load(of_pool(0));
+    for (uint64_t i = 0; i < kNumLoads; ++i) tier.load(of_pool(0, rows[1 + i]));
     tier.start();
     wait_until([&] { return tier.trouble().find("raise ulimit -n") != std::string::npos; });
     save(tier, 1);

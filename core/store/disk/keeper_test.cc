@@ -101,7 +101,8 @@ void check_kills() {
   const Folder folder("keeper");
   Rng rng(1, 0, 0, 0, Purpose::kTest);
   Told told;
-  for (int round = 0; round < 25; ++round) {
+  // On a busy machine most processes are killed before they do much, so more of them live.
+  for (int round = 0; round < 25 || told.newest <= 1000 || told.used.size() <= 100; ++round) {
     int ends[2];
     TENGEN_CHECK(pipe(ends) == 0);
     const pid_t child = fork();
@@ -142,7 +143,6 @@ void check_kills() {
     told.perhaps_used.clear();
     told.newest = table.num_serials - 1;
   }
-  TENGEN_CHECK(told.newest > 1000 && told.used.size() > 100);
 }
 
 // Logs become a state while the store is used, and it says what they said.
