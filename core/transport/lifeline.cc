@@ -6,7 +6,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -20,13 +25,35 @@ namespace {
 constexpr double kTickS = 0.05;
 // If the whole process pauses, for example because it was stopped, the pause is one tick or two.
 constexpr double kMostTickS = 2 * kTickS;
-// A process that uses less of a core does nothing but look at the clock.
+// Where the system does not say who waits for a processor: a process that uses less of a core
+// does nothing but look at the clock.
 constexpr double kLeastShare = 0.01;
 
 double seconds(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Seconds for which threads of this process wanted a processor and had none, summed; none where
+// the system does not say.
+std::optional<double> starved_s() {
+  double total_s = 0;
+  bool is_told = false;
+  try {
+    std::error_code error;
+    std::filesystem::directory_iterator thread("/proc/self/task", error), end;
+    for (; !error && thread != end; thread.increment(error)) {
+      std::ifstream file(thread->path() / "schedstat");
+      uint64_t ran_ns = 0, waited_ns = 0;
+      if (!(file >> ran_ns >> waited_ns)) continue;
+      total_s += 1e-9 * static_cast<double>(waited_ns);
+      is_told = true;
+    }
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+  return is_told ? std::optional(total_s) : std::nullopt;
 }
 
 // Returns whether the other end was closed, and not this one.
@@ -40,20 +67,26 @@ bool wait_for_hang_up(int descriptor) {
 
 void watch(int descriptor, double grace_s, const std::atomic<int>& holds) {
   if (!wait_for_hang_up(descriptor)) return;
-  double passed_s = 0, used_s = 0, idle_s = 0;
+  double passed_s = 0, own_s = 0;
   double last_s = seconds(CLOCK_MONOTONIC), last_cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-  while (passed_s < grace_s || (used_s < grace_s && idle_s < grace_s)) {
+  std::optional<double> last_starved_s = starved_s();
+  while (passed_s < grace_s || own_s < grace_s) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kTickS));
     const double now_s = seconds(CLOCK_MONOTONIC);
     const double cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    const double tick_s = std::min(now_s - last_s, kMostTickS);
-    const bool is_idle = cpu_s - last_cpu_s < kLeastShare * tick_s;
+    const std::optional<double> now_starved_s = starved_s();
+    const double tick_s = std::min(now_s - last_s, kMostTickS), used_s = cpu_s - last_cpu_s;
+    double lost_s = used_s < kLeastShare * tick_s ? 0 : tick_s;
+    if (last_starved_s && now_starved_s) {
+      // A thread that has ended takes its part along.
+      lost_s = std::clamp(*now_starved_s - *last_starved_s, 0.0, tick_s);
+    }
     passed_s += tick_s;
-    used_s += cpu_s - last_cpu_s;
-    idle_s = is_idle ? idle_s + tick_s : 0;
-    if (holds > 0) passed_s = used_s = idle_s = 0;
+    own_s += std::max(used_s, tick_s - lost_s);
+    if (holds > 0) passed_s = own_s = 0;
     last_s = now_s;
     last_cpu_s = cpu_s;
+    last_starved_s = now_starved_s;
   }
   kill_self();
 }

@@ -9,9 +9,9 @@ namespace tengen::transport {
 // Watches a pipe or a socket by a thread of its own, which needs no other thread of the process:
 // not even one that keeps an interpreter's lock keeps it from working.
 //
-// Once the other end is closed, the process has `grace_s` seconds to end by itself, and as many
-// seconds of its own CPU time if it uses any: on a busy machine it is slow, and no less entitled.
-// Then it is killed. It is not killed while it is held.
+// Once the other end is closed, the process has `grace_s` seconds to end by itself. Time in which
+// it wants a processor and has none does not count: on a busy machine it is slow, and no less
+// entitled. Then it is killed. It is not killed while it is held.
 //
 // Any thread may call; nothing blocks. A fork of the process is not watched.
 class Lifeline {

@@ -170,8 +170,10 @@ def test_a_stop_ends_what_a_half_made_environment_has_started(folder: Path) -> N
 
 
 # Makes its standard input the terminal of its session, as a terminal's shell has it.
+# A shell of a terminal ignores no signal, though nohup around the tests may.
 IN_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """

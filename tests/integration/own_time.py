@@ -20,24 +20,25 @@ def wait_own_s(
 ) -> None:
     """Returns once something is true; fails after seconds of some processes' own.
 
-    Those are the CPU time of the processes, and the time in which none of them wants a
-    processor. The time in which other processes have the processors does not count.
+    Those are the CPU time of the process that used most, and the time in which none of
+    them wants a processor. The time in which other processes have the processors does
+    not count.
     """
-    spent_s = 0.0
-    used_s = {process: _look(process)[0] for process in processes()}
+    first_s: dict[int, float] = {}
+    most_used_s = idle_s = 0.0
     last_s = time.monotonic()
     while not happened():
         time.sleep(_TICK_S)
-        cpu_s, is_waiting = 0.0, True
+        is_waiting = True
         for process in processes():
-            now_used_s, wants_processor = _look(process)
-            cpu_s += max(0.0, now_used_s - used_s.get(process, 0.0))
-            used_s[process] = now_used_s
+            used_s, wants_processor = _look(process)
+            most_used_s = max(most_used_s, used_s - first_s.setdefault(process, used_s))
             is_waiting &= not wants_processor
         now_s = time.monotonic()
-        idle_s = min(now_s - last_s, _MOST_TICK_S) if is_waiting else 0.0
+        if is_waiting:
+            idle_s += min(now_s - last_s, _MOST_TICK_S)
         last_s = now_s
-        spent_s += max(cpu_s, idle_s)
+        spent_s = most_used_s + idle_s
         assert spent_s < most_s, f"it has not happened within {spent_s:.1f} s"
 
 

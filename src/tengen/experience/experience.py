@@ -24,6 +24,11 @@ class Experience(Protocol):
         """Number of actor turns whose experience was taken in, 0 before the first."""
         ...
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether a kill loses nothing that this process has added. Any thread."""
+        ...
+
     def refresh(self) -> int:
         """Takes in what arrived since the last call; returns how many rows or items."""
         ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tengen.experience import StepTable
 from tengen.games import check_typed
 from tengen.roles.config import read_config
 from tengen.roles.role import Report, Role, RoleContext, SavingRole, make_role
@@ -76,8 +75,8 @@ class RoleHost:
     @property
     def is_saved(self) -> bool:
         """Whether all that the roles learned and acted is on the disk. Any thread."""
-        replay = self._context.shared.experience
-        if isinstance(replay, StepTable) and not replay.is_durable:
+        experience = self._context.shared.experience
+        if experience is not None and not experience.is_durable:
             return False
         return all(role.is_saved for role in self._savers())
 

@@ -18,6 +18,7 @@ from tengen.launch import child
 from tengen.recipes import make_config
 from tengen.roles import TOKEN_VARIABLE, write_config
 from tengen.run import RunDirectory
+from tests.integration.own_time import wait_own_s
 
 
 def listening(text: bytes) -> tuple[child._Commands, list[bool]]:
@@ -61,6 +62,28 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
     words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="time is found there")
+def test_one_that_only_looks_at_the_clock_is_not_busy(tmp_path: Path) -> None:
+    """It uses some hundredths of a core, as threads that poll do."""
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    code = (
+        "import sys, time\n"
+        "from tengen.launch import child\n"
+        "child._ALONE_S = 2.0\n"
+        "def serve(self):\n"
+        "    while True: time.sleep(0.001)\n"
+        "child._Child.serve = serve\n"
+        "child.main(sys.argv[1:])\n"
+    )
+    words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    wait_own_s(lambda: process.poll() is not None, lambda: [process.pid], 20.0)
     assert process.returncode == -signal.SIGKILL
 
 

@@ -90,6 +90,11 @@ class GenerationWindow:
                 ) from error
 
     @property
+    def is_durable(self) -> bool:
+        """True: games are files before they are taken in."""
+        return True
+
+    @property
     def generation(self) -> int:
         """The newest number of a segment, 0 before the first."""
         return max((entry.generation for entry in self._stock.segments), default=0)

@@ -63,6 +63,11 @@ class ShuffledRows:
                 self._see_turns()
 
     @property
+    def is_durable(self) -> bool:
+        """True: games are files before they are taken in."""
+        return True
+
+    @property
     def generation(self) -> int:
         """The newest generation that rows were drawn from, 0 before the first."""
         return self._newest.generation if self._newest else 0

@@ -101,6 +101,11 @@ class GameWindow:
         return self._manifest.num_games
 
     @property
+    def is_durable(self) -> bool:
+        """True: games are files before they are taken in."""
+        return True
+
+    @property
     def generation(self) -> int:
         """The newest generation that was taken in, 0 before the first."""
         return max((entry.generation for entry in self._manifest), default=0)

@@ -284,7 +284,7 @@ class StepTable:
 
     @property
     def is_durable(self) -> bool:
-        """Whether a kill loses nothing of a replay that this process wrote. Any thread.
+        """Whether a kill loses nothing that this process has added. Any thread.
 
         True for a queue, whose steps are of no use to the next process.
         """
