@@ -117,7 +117,10 @@ class Place:
         for process in self.started.values():
             process.kill()
             process.wait()
-        assert not failed, "\n".join(output.read_text() for output in failed)
+        told = [output.read_text() for output in failed]
+        # The page stops the run, and on a busy machine a role may come after that.
+        told = [text for text in told if "was asked to stop" not in text]
+        assert not told, "\n".join(told)
 
 
 def copy_installed(site: Path) -> None:
