@@ -12,10 +12,10 @@ void own_descriptor(int descriptor);
 // Says that the descriptor is somebody else's from here on. Does nothing for one that is not owned.
 void disown_descriptor(int descriptor);
 
-// The same with what goes before or follows, so that no process is forked in between. Block nobody
-// for longer than the system call takes.
+// Each of these makes a system call and owns or disowns its descriptor in one step: no process is
+// forked in between. A fork waits for the system call, and for nothing else.
 void close_owned(int descriptor);  // does nothing below 0
-// Takes a connection of a listening socket, or returns -1, with errno, EAGAIN where there is none.
+// Accepts a connection. Returns -1 and sets errno where it fails, to EAGAIN where none waits.
 int accept_owned(int listener);
 // As open(); the file is CLOEXEC.
 int open_owned(const char* path, int flags, int mode);

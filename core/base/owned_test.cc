@@ -30,7 +30,7 @@ int num_sockets() {
   return count;
 }
 
-// A process that is forked while another thread accepts and closes has none of its connections.
+// One thread accepts and closes connections while another forks: no child inherits a connection.
 void check_forks_meanwhile() {
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
   own_descriptor(listener);

@@ -1,6 +1,6 @@
 #pragma once
-// What clients of either kind share: some write messages as they are on the wire, legal and not, in
-// any order; others are those of actors and learners, through each door of a store.
+// What two kinds of clients share. Raw clients write messages to the wire, legal or not, in any
+// order. The others use the clients of actors and learners, with each transport of a store.
 
 #include <poll.h>
 #include <sys/socket.h>

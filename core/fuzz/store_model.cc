@@ -23,8 +23,8 @@ namespace {
 
 using namespace scene;
 
-// Compares what the store's files have with the model. Then another store goes on with them, and
-// all that is left is drawn.
+// Compares the store's files with the model, opens a second store on these files, and draws all
+// items that are left.
 void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool is_whole,
                         Model* model) {
   {

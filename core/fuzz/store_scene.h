@@ -165,7 +165,7 @@ class Model {
 
 using Samples = std::vector<Model::Drawn>;
 
-// The samples of a gathered batch, each byte of which must be its writer's.
+// Returns the samples of a gathered batch. Checks that each byte is what its writer wrote.
 inline Samples read_batch(uint32_t table, std::span<const int64_t> keys, const std::byte* data) {
   const auto num_samples = static_cast<uint32_t>(keys.size());
   const store::BatchLayout layout(schema(), num_samples, kNumSteps[table]);

@@ -24,13 +24,13 @@ void bind_base(nb::module_& m) {
   const auto or_errno = [](int descriptor) { return descriptor >= 0 ? descriptor : -errno; };
   m.def(
       "accept_owned", [=](int listener) { return or_errno(accept_owned(listener)); },
-      nb::arg("listener"), "Returns -errno where there is none.");
+      nb::arg("listener"), "Returns the connection, or -errno.");
   m.def(
       "open_owned",
       [=](const char* path, int flags, int mode) {
         return or_errno(open_owned(path, flags, mode));
       },
-      nb::arg("path"), nb::arg("flags"), nb::arg("mode"), "Returns -errno where it fails.");
+      nb::arg("path"), nb::arg("flags"), nb::arg("mode"), "Returns the descriptor, or -errno.");
 
   nb::class_<Rng>(m, "Rng", "A counter-based random stream (Philox4x32-10).")
       .def(

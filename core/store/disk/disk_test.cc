@@ -269,8 +269,8 @@ void check_reserved_transfers() {
   wait_until([&] { return num_done == 3; });
 }
 
-// Transfers that need a descriptor while there is none wait, and say so once; others go on
-// meanwhile, and nothing is lost.
+// While the process has no descriptors left, transfers that need one wait, and one warning is
+// printed. Other transfers go on, and nothing is lost.
 void check_want_of_descriptors() {
   const Folder folder("descriptors");
   constexpr uint64_t kNumLoads = 100;  // more than there are threads

@@ -106,8 +106,8 @@ class DurableLog {
   LastMarkFile last_mark_;  // used by the thread that calls mark()
   std::string trouble_;
   bool is_over_ = false;
-  // After an error, see resume(): what is neither in records_ nor in rest_, of which records_ is
-  // the younger. Used by the thread that calls it.
+  // After an error the log continues from this state; see resume(). The records in rest_, and then
+  // those in records_, are not applied to it yet. Used by the thread that calls resume().
   std::optional<engine::State> behind_;
   std::vector<std::byte> rest_;
   std::optional<Compactor> compactor_;

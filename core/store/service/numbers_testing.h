@@ -14,7 +14,7 @@ namespace tengen::store {
 
 constexpr uint64_t kNumberSlots = 64;
 
-// A queue of numbers, four a chunk of one page, each of which is used once.
+// A store with a queue of numbers. A chunk is one page and has four numbers; a number is used once.
 inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability durability,
                                            uint64_t num_rows = 1 << 12,
                                            Resumed* resumed = nullptr) {

@@ -230,8 +230,8 @@ class Store {
     }
     return progress;
   }
-  // Keeps all changes before anybody is told of them; then the disk may begin its transfers. What
-  // finds no memory stays in log_, and is kept later.
+  // Logs all changes before it tells clients of them, and then starts the disk's transfers. Records
+  // that find no memory stay in log_ until a later call.
   void settle() noexcept {
     const std::span<const std::byte> records = log_.pending();
     const std::span<const std::byte> unkept = records.subspan(num_kept_);

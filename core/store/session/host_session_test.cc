@@ -48,7 +48,7 @@ void check_versions_of_memory() {
 void check_rounds_of_large_batches() {
   std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
   TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
-  engine::Memory memory("", uint64_t{1} << 28);  // of which a step is used
+  engine::Memory memory("", uint64_t{1} << 28);  // the test uses one step
   engine::Engine engine(&memory, 0);
   engine.add_pool(engine::Schema({{"x", "u1", {64}, 0}}, 1));
   engine::TableConfig config;
