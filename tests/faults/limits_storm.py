@@ -385,6 +385,10 @@ class Storm:
             self.until(lambda name=name: self.insert(name))  # type: ignore[misc]
         self.until(self.checkpoint)
         self.check(self.rng.choice(CLIENTS), self.inserted)
+        if "disk" in self.kinds:
+            # A file that reserves room leaves some to the others.
+            room = os.statvfs(machine.folder / "disk")
+            assert room.f_bavail * room.f_frsize > DISK_BYTES // 2, room
 
     def run(self, num_faults: int) -> None:
         for name in CLIENTS:

@@ -17,6 +17,16 @@ namespace {
 
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
+// Where the file system has less, a reservation would take the room of the log, if only until it
+// fails.
+constexpr uint64_t kMinFreeBytes = 4 * kGrowBytes;
+
+// The free bytes of a file's file system; all where it does not say.
+uint64_t free_bytes(int descriptor) {
+  struct statvfs room;
+  if (::fstatvfs(descriptor, &room) != 0) return UINT64_MAX;
+  return uint64_t{room.f_bavail} * room.f_frsize;
+}
 
 }  // namespace
 
@@ -65,9 +75,7 @@ bool RowFile::try_grow() {
   } catch (const std::exception&) {
     return false;  // nor has it where there is no memory for the error
   }
-  struct statvfs room;
-  return ::fstatvfs(file_.descriptor(), &room) != 0 ||
-         uint64_t{room.f_bavail} * room.f_frsize >= row_bytes_;
+  return free_bytes(file_.descriptor()) >= row_bytes_;
 }
 
 void RowFile::refuse(uint64_t row, const char* what) const {
@@ -80,7 +88,8 @@ bool RowFile::grow_to(uint64_t num_bytes) {
   if (num_bytes <= num_bytes_) return true;
 #if defined(__linux__)
   int reason = 0;
-  for (const uint64_t size : {std::max(num_bytes, num_bytes_ + kGrowBytes), num_bytes}) {
+  const uint64_t ahead = free_bytes(file_.descriptor()) < kMinFreeBytes ? 0 : kGrowBytes;
+  for (const uint64_t size : {std::max(num_bytes, num_bytes_ + ahead), num_bytes}) {
     reason = posix_fallocate(file_.descriptor(), static_cast<off_t>(num_bytes_),
                              static_cast<off_t>(size - num_bytes_));
     if (reason == 0) {
