@@ -139,7 +139,7 @@ def test_independent_draws_that_are_alike_are_no_fault() -> None:
 
     found = [
         finding
-        for seed in range(20)
+        for seed in range(8)
         for finding in check_env(
             make, None, "planted", num_steps=50, seed=seed
         ).findings
