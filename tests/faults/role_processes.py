@@ -159,7 +159,7 @@ class RoleProcesses:
 
     def codes(self) -> list[int]:
         """Waits for the end of all, who were asked to, and returns their exit codes."""
-        return [child.wait(timeout=120) for child in self._children]
+        return [child.wait(timeout=900) for child in self._children]
 
     def _are_at_work(self) -> bool:
         self.check_alive()

@@ -79,7 +79,7 @@ def all_values(
     queue = store.table("queue")
     with queue.sampler(1) as sampler:
         for _ in range(queue.describe()["num_items"]):
-            batch = sampler.sample(timeout_s=10.0)
+            batch = sampler.sample(timeout_s=300.0)
             used.update(batch.columns["value"].tolist())
             batch.ack()
     return used

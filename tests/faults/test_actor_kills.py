@@ -100,7 +100,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
             wait_for(lambda: len(turns(out, "learn")) > num_learned)  # noqa: B023
             wait_for(lambda: sum(acted(out) - num_acted) > 2)  # noqa: B023
         run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=60)
+        _, errors = run.communicate(timeout=900)
         assert run.returncode == 130, errors
     finally:
         if run.poll() is None:
@@ -147,7 +147,7 @@ def own(
     ]
     words += ["--out", "run", *extra, *(f"--set={one}" for one in SETTINGS)]
     return subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, timeout=120
+        words, cwd=folder, capture_output=True, text=True, timeout=900
     )
 
 

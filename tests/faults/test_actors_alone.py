@@ -53,7 +53,7 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
     wait_for(lambda: frames_of_model() > 2000)
     assert run_command([*tengen, "stop", str(out)]).returncode == 0
     for role in roles:
-        _, errors = role.communicate(timeout=60)
+        _, errors = role.communicate(timeout=900)
         assert (role.returncode, errors) == (0, "")
     # Models know frames, though no runner is there to tell the learner of them.
     assert 2000 < frames_of_model() <= read_actor_counts(run)["num_rows"]

@@ -62,7 +62,7 @@ def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) 
         role = process_of(out, "learn")
         assert role is not None
         os.kill(role, signal.SIGKILL)
-        _, errors = run.communicate(timeout=300)
+        _, errors = run.communicate(timeout=900)
         children = {int(line) for line in (tmp_path / "children").read_text().split()}
         assert run.returncode == 0, errors
         assert [death["how"] for death in events(out, "death")] == ["signal 9"]

@@ -154,7 +154,7 @@ def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
     start_home()
     for name in ("near", "far"):
         start_play(name)
-    wait_for(lambda: num_sealed() >= 6, 180)
+    wait_for(lambda: num_sealed() >= 6)
     far = RunDirectory(tmp_path / "far")
     newest = max(int(p.stem) for p in find_files(far.experience, "*/*/*.npz"))
     hosts.cut("far")
@@ -162,20 +162,20 @@ def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
     played = [int(p.stem) for p in find_files(far.experience, "*/*/*.npz")]
     assert max(played) > newest  # it went on meanwhile
     hosts.mend("far")
-    wait_for(lambda: find_files(run.experience, f"*/*/{max(played):06d}.npz"), 120)
+    wait_for(lambda: find_files(run.experience, f"*/*/{max(played):06d}.npz"))
     # The run's host dies, and comes back.
     hosts.lose("home")
     time.sleep(5)
     start_home()
     before, steps = num_sealed(), run.checkpoints.latest()
     assert steps is not None
-    wait_for(lambda: num_sealed() > before + 4, 180)
-    wait_for(lambda: (run.checkpoints.latest() or 0) > steps, 180)
+    wait_for(lambda: num_sealed() > before + 4)
+    wait_for(lambda: (run.checkpoints.latest() or 0) > steps)
     # One host is lost for good.
     sent = {game for _, game, _ in games_in_segments(run)}
     hosts.lose("near")
     before = num_sealed()
-    wait_for(lambda: num_sealed() > before + 4, 180)
+    wait_for(lambda: num_sealed() > before + 4)
     stop(run)
     for process in [*hosts._processes["far"], *hosts._processes["home"]]:
         assert process.wait(90) == 0
@@ -217,13 +217,13 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
 
         return happened
 
-    wait_for(learn_by(2), 180)
+    wait_for(learn_by(2))
     hosts.cut("far")
     # The connection to its door is dead after 25 s; a follower that lives and says
     # nothing would be waited for 330 s.
-    wait_for(learn_by(1), 60)
+    wait_for(learn_by(1))
     hosts.mend("far")
-    wait_for(learn_by(2), 120)
+    wait_for(learn_by(2))
     stop(run)
     for name in ("far", "home"):
         for process in hosts._processes[name]:
@@ -257,7 +257,7 @@ def test_an_actor_of_another_host_is_cut_off_and_comes_back(
     def far_frames() -> int:
         return int.from_bytes((run.actors / "1").read_bytes()[:8], "little")
 
-    wait_for(lambda: frames() > 4000 and far_frames() > 0, 180)
+    wait_for(lambda: frames() > 4000 and far_frames() > 0)
     hosts.cut("far")
     time.sleep(5)
     count, before = far_frames(), frames()
@@ -265,7 +265,7 @@ def test_an_actor_of_another_host_is_cut_off_and_comes_back(
     assert far_frames() == count
     assert frames() > before  # the other one goes on
     hosts.mend("far")
-    wait_for(lambda: far_frames() > count, 180)
+    wait_for(lambda: far_frames() > count)
     stop(run)
     for name in ("near", "far", "home"):
         for process in hosts._processes[name]:

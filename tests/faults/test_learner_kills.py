@@ -77,7 +77,7 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
 ) -> None:
     run = start_command(command(out, "--launch", "local"))
     try:
-        wait_for(two_learn(out), 300)
+        wait_for(two_learn(out))
         for number, (role, index) in enumerate(
             [("follow", 1), ("learn", 0), ("follow", 1)]
         ):
@@ -85,9 +85,9 @@ def test_a_learner_that_is_killed_ends_a_step_and_not_the_run(
             assert victim is not None
             os.kill(victim, signal.SIGKILL)
             wait_for(lambda n=number: len(events(out, "death")) > n)
-            wait_for(two_learn(out), 300)
+            wait_for(two_learn(out))
         run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=120)
+        _, errors = run.communicate(timeout=900)
         assert (run.returncode, errors) == (130, "")
     finally:
         if run.poll() is None:

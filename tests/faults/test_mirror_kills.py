@@ -149,12 +149,12 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
             for place, road in enumerate(roads)
         ]
         first, second = far_play
-        wait_for(lambda: all(sealed_by(run, far) >= 1 for far in far_play), 90)
+        wait_for(lambda: all(sealed_by(run, far) >= 1 for far in far_play))
         # Numbers for an hour, which is many of such small generations.
-        wait_for(lambda: num_claimed(run, second) > 100, 90)
+        wait_for(lambda: num_claimed(run, second) > 100)
         # The mirror knows of them once it sends again: it asks one thing at a time.
         num_here = sealed_by(run, second)
-        wait_for(lambda: sealed_by(run, second) > num_here, 90)
+        wait_for(lambda: sealed_by(run, second) > num_here)
         durable = first.durable()
         first.kill()
         durable |= first.durable()
@@ -176,8 +176,8 @@ def test_games_come_once_from_hosts_that_are_killed_and_cut_off(
         assert sealed_by(run, second) == num_here
         roads[1].is_cut.clear()
         before = sealed_by(run, first)
-        wait_for(lambda: sealed_by(run, second) > num_here + 1, 90)
-        wait_for(lambda: sealed_by(run, first) > before, 90)
+        wait_for(lambda: sealed_by(run, second) > num_here + 1)
+        wait_for(lambda: sealed_by(run, first) > before)
         # Lost for good: what it had sent is there.
         sent = {game for _, game, _ in games_in_segments(run)}
         first.kill()

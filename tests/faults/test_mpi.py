@@ -70,18 +70,18 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     out = tmp_path / "run"
     run = RunDirectory(out)
     child = start(command(out, 3, FAR))
-    wait_for(lambda: [*run.experience.glob("selfplay-1/*/*.journal")], 300)
+    wait_for(lambda: [*run.experience.glob("selfplay-1/*/*.journal")])
     by_rank = {rank: process for process, rank in processes(out, roles=False).items()}
     assert sorted(by_rank) == [0, 1, 2]
     assert set(processes(out, roles=True).values()) == {0, 1, 2}
     os.kill(by_rank[2], signal.SIGKILL)
     killed_s = time.monotonic()
-    _, errors = child.communicate(timeout=120)
+    _, errors = child.communicate(timeout=900)
     assert time.monotonic() - killed_s < 30
     assert child.returncode not in (0, 2)
     assert "rank 2" in errors  # mpirun says so
     durable = {game: content for _, game, content in games_in_journals(run)}
-    wait_for(lambda: not processes(out, roles=True), 60)
+    wait_for(lambda: not processes(out, roles=True))
     hosts = read_hosts(run)
     assert hosts is not None
     assert [one.roles for one in hosts.places if one.place == "rank 2"] == [
@@ -91,13 +91,13 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     assert lost.startswith("rank (2 on ")
     assert "selfplay-1) is dead or does not answer; see that host" in lost
     # With other ranks, and then with none.
-    done = run_command(command(out, 2, 24), timeout_s=300)
+    done = run_command(command(out, 2, 24))
     assert done.returncode == 0, done.stderr
     assert "rank 1 on " in done.stdout
     assert check_games(run, durable) >= len(durable) + 24
     done = run_command(
         train_command(out, 24, "--launch", "inline", settings=(*SETTINGS, *QUIET)),
-        timeout_s=300,
+        timeout_s=900,
     )
     assert done.returncode == 0, done.stderr
     num_games = check_games(run, durable)
@@ -114,17 +114,17 @@ def test_a_role_that_is_killed_begins_again_and_a_stop_saves_all(
     out = tmp_path / "run"
     run = RunDirectory(out)
     child = start(command(out, 2, FAR))
-    wait_for(lambda: [*run.experience.glob("selfplay-0/*/*.npz")], 300)
+    wait_for(lambda: [*run.experience.glob("selfplay-0/*/*.npz")])
     roles = processes(out, roles=True)
     (killed,) = [process for process, rank in roles.items() if rank == 1]
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: events(out, "death"), 120)
+    wait_for(lambda: events(out, "death"))
     (death,) = events(out, "death")
     assert (death["role"], death["how"]) == ("selfplay", "signal 9")
     before = len(events(out, "turn"))
-    wait_for(lambda: len(events(out, "turn")) > before + 2, 120)
+    wait_for(lambda: len(events(out, "turn")) > before + 2)
     run.request_stop()
-    _, errors = child.communicate(timeout=120)
+    _, errors = child.communicate(timeout=900)
     assert (child.returncode, errors) == (0, "")
     assert events(out, "end")[-1]["reason"] == "stopped"
     assert processes(out, roles=True) == {}
@@ -136,7 +136,7 @@ def test_ranks_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     needs_mpi()
     out = tmp_path / "run"
     asked = "--set=launch.roles.selfplay.count=5"
-    done = run_command(command(out, 3, 24, asked), timeout_s=120)
+    done = run_command(command(out, 3, 24, asked))
     assert done.returncode == 2
     said = [line for line in done.stderr.splitlines() if line.startswith("tengen:")]
     assert len(said) == 1
@@ -152,7 +152,7 @@ def test_environments_are_trained_by_ranks(tmp_path: Path) -> None:
     words = command(out, 3, 0)
     words = [*words[: words.index("train") + 1], "CartPole-v1", "--launch", "mpi"]
     words += ["--agent", "ppo", "--out", str(out), "--set=inference.backend=torch"]
-    done = run_command([*words, "--frames", "8k"], timeout_s=300)
+    done = run_command([*words, "--frames", "8k"])
     assert done.returncode == 0, done.stderr
     turns = [turn for turn in events(out, "turn") if turn["role"] == "actor"]
     assert {turn["actor"] for turn in turns} == {0, 1}

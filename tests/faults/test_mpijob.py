@@ -161,11 +161,11 @@ def test_a_benchmark_of_workers_that_come_and_go_is_whole_on_the_disk(
 ) -> None:
     start_launcher(pods)
     # It waits, and says for whom.
-    wait_for(lambda: "waits for 4 of 4 workers" in pods.log(LAUNCHER).read_text(), 60)
+    wait_for(lambda: "waits for 4 of 4 workers" in pods.log(LAUNCHER).read_text())
     for name in WORKERS:
         start_worker(pods, name)
     run = RunDirectory(pods.runs / "minigo")
-    wait_for(lambda: has_learned(pods, run), 300)
+    wait_for(lambda: has_learned(pods, run))
     # A node is drained: its roles save, and the call ends.
     assert pods.end(WORKERS[3], 90) == 0
     said = pods.log(WORKERS[3]).read_text()

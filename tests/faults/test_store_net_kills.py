@@ -93,7 +93,7 @@ def test_clients_of_a_killed_server_are_told(start):
     def wait() -> None:
         with contextlib.suppress(StoreTimeout):
             try:
-                sampler.sample(timeout_s=60.0)
+                sampler.sample(timeout_s=300.0)
             except UsageError as error:
                 errors.append(str(error))
 
@@ -107,7 +107,7 @@ def test_clients_of_a_killed_server_are_told(start):
     def write() -> None:
         writer.append({"value": np.int64(1)})
         writer.insert("queue", 1)
-        writer.flush(timeout_s=60.0)
+        writer.flush(timeout_s=300.0)
 
     for _ in range(2):
         with pytest.raises(UsageError, match="has ended, or has closed this client"):
@@ -197,8 +197,8 @@ class Writers:
                             self.rest.wait(600.0)
                         value += 1
                         writer.append({"value": np.int64(value - 1)})
-                        writer.insert("queue", 1, timeout_s=60.0)
-                        writer.flush(timeout_s=60.0)
+                        writer.insert("queue", 1, timeout_s=300.0)
+                        writer.flush(timeout_s=300.0)
                         self.flushed[number].add(value - 1)
             except TengenError:
                 time.sleep(0.02)
@@ -286,14 +286,14 @@ def test_a_shard_that_stands_still_leaves_the_others_serving(start, monkeypatch)
     def draw(count: int) -> Counter[int]:
         values: Counter[int] = Counter()
         for _ in range(count):
-            batch = sampler.sample(timeout_s=60.0)
+            batch = sampler.sample(timeout_s=300.0)
             values.update(batch.columns["value"].tolist())
             batch.ack()
         return values
 
     drawn = draw(8)
     assert drawn == Counter(dict.fromkeys(range(4), 2))  # of both, which hold as much
-    held = [sampler.sample(timeout_s=60.0) for _ in range(2)]
+    held = [sampler.sample(timeout_s=300.0) for _ in range(2)]
     assert [batch.columns["value"].tolist() for batch in held] == [[4], [4]]
     servers[0].stand_still()
     with pytest.warns(TengenWarning, match="does not answer; its .* are missing"):

@@ -114,7 +114,7 @@ def test_durable_games_are_taken_over(tmp_path: Path, number: int) -> None:
     journals = out / "experience" / "selfplay-0"
     wait_for(lambda: any(p.stat().st_size > 2048 for p in journals.glob("*/*.journal")))
     os.killpg(child.pid, number)
-    child.communicate(timeout=60)
+    child.communicate(timeout=900)
     assert child.returncode == (130 if number == signal.SIGTERM else -number)
     generation, games = durable(out)
     assert games

@@ -64,7 +64,7 @@ def test_games_in_flight_are_gone_on_with(
 
         wait_for(is_kept)
         os.killpg(child.pid, number)
-        child.communicate(timeout=60)
+        child.communicate(timeout=900)
         assert child.returncode == (130 if number == signal.SIGTERM else -number)
     num_kept = len(unfinished_games(writer, 1))
     assert num_kept > 0

@@ -26,6 +26,8 @@ SMALL = (
     "inference.batch_shape=dynamic",
 )
 
+HANG_S = 900.0
+"""After this a test takes a process to hang, however busy the machine is."""
 
 _ON_CORES = """
 import sys
@@ -63,7 +65,7 @@ def train_command(
 
 
 def run_command(
-    command: list[str], *, fault: str | None = None, timeout_s: float = 180
+    command: list[str], *, fault: str | None = None, timeout_s: float = HANG_S
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
@@ -85,7 +87,7 @@ def start_command(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(happened: Callable[[], object], timeout_s: float = 120) -> None:
+def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
     """Returns once something is true."""
     end_s = time.monotonic() + timeout_s
     while not happened():

@@ -126,13 +126,13 @@ def test_an_actor_of_another_host(
     wait_for(lambda: num_turns(far, "actor") > acted)
 
     os.killpg(processes["actor"].pid, signal.SIGINT)
-    _, errors = processes["actor"].communicate(timeout=60)
+    _, errors = processes["actor"].communicate(timeout=900)
     assert processes["actor"].returncode == 130, errors
     done = run_command([sys.executable, "-m", "tengen", "stop", str(run)])
     assert done.returncode == 0
     for child in processes.values():
         if child is not processes["actor"]:
-            _, errors = child.communicate(timeout=60)
+            _, errors = child.communicate(timeout=900)
             assert child.returncode == 0, errors
     assert (RunDirectory(run).models.latest() or 0) >= 1
     done = run_command(

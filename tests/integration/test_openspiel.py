@@ -23,7 +23,7 @@ def train(task: str, out: Path, *extra: str) -> subprocess.CompletedProcess[str]
     command += ["--out", str(out), "--games", "16", *extra]
     for setting in (*SMALL, *SETTINGS):
         command += ["--set", setting]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 def test_a_game_of_openspiel_is_trained(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_without_openspiel_the_message_says_how_to_install_it(tmp_path: Path) ->
     hide = "import sys; sys.modules['pyspiel'] = None; from tengen.cli import main; "
     run = "sys.exit(main(['train', 'openspiel/hex', '--out', sys.argv[1]]))"
     command = [sys.executable, "-c", hide + run, str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 2
     assert "'open_spiel>=2.0'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

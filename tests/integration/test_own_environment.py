@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def tengen(cwd: Path, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "tengen", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900)
 
 
 def report_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def train(
 
 def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tengen", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900)
 
 
 def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> N
 
         wait_for(has_played)
         child.send_signal(number)
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=900)
         assert (child.returncode, errors) == (130, "")
         report = json.loads(output.splitlines()[-1])
         assert report["last"]["stopped"]

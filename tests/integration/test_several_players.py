@@ -64,17 +64,17 @@ def test_one_goes_on_with_what_two_began(
         return any(path.stat().st_size > 2048 for path in journals)
 
     try:
-        wait_for(lambda: has_games(0) and has_games(1), 300)
+        wait_for(lambda: has_games(0) and has_games(1))
     finally:
         os.kill(child.pid, signal.SIGTERM)
-        _, errors = child.communicate(timeout=120)
+        _, errors = child.communicate(timeout=900)
     assert (child.returncode, errors) == (130, "")
     durable = {game: content for _, game, content in games_in_journals(run)}
     assert {generation for generation, _ in durable} == {1, 2}
     length = max(index for _, index in durable) + 25
     whole = (*SMALL, f"agent.actor.games_per_generation={length}")
     more = train_command(out, length + 1, "--launch", "inline", settings=whole)
-    done = run_command(more, timeout_s=300)
+    done = run_command(more)
     assert done.returncode == 0, done.stderr
     assert set(sealed(out)) >= {1, 2}
     assert list(run.experience.glob("*/*/*.journal")) == []

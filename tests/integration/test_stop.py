@@ -32,7 +32,7 @@ ENDLESS = 1_000_000
 def end(child: subprocess.Popen[str], number: int) -> int:
     """Sends a signal to the whole group and returns the exit code."""
     os.killpg(child.pid, number)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=900)
     assert "Traceback" not in errors
     return child.returncode
 
@@ -112,7 +112,7 @@ def test_stop_ends_a_single_role_in_its_turn(tmp_path: Path) -> None:
     journals = out / "experience" / "selfplay-0"
     wait_for(lambda: any(p.stat().st_size > 4096 for p in journals.glob("*/*.journal")))
     assert run_command([*role_command("stop", out)]).returncode == 0
-    output, errors = child.communicate(timeout=60)
+    output, errors = child.communicate(timeout=900)
     assert child.returncode == 0, errors
     report = json.loads(output.splitlines()[-1])
     assert report["last"]["stopped"]

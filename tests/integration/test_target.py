@@ -104,7 +104,7 @@ def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
     wait_for(lambda: (out / "models" / "000001").exists())
     stopped = run_command([*command(out)[:3], "stop", str(out)])
     assert stopped.returncode == 0, stopped.stderr
-    process.communicate(timeout=120)
+    process.communicate(timeout=900)
     num_models = len(weights(out))
     assert num_models < 4
     early = run_command([*command(out)[:3], "eval", str(out)])

@@ -50,7 +50,7 @@ def columns_of(numbers: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
 
 def open_table(folder: Path, directory: Path | None, more_bytes: int = 0) -> StepTable:
     config = ReplayConfig(
-        sampler="prioritized", max_items=10_000, samples_per_item=1e6, timeout_s=20.0
+        sampler="prioritized", max_items=10_000, samples_per_item=1e6, timeout_s=300.0
     )
     place = folder / "steps"
     least = plan_steps(

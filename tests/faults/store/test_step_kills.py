@@ -38,7 +38,7 @@ def open_steps(folder: Path, layout: ItemLayout, sampler: str) -> Steps:
         layout,
         num_slots=NUM_SLOTS,
         batch_size=BATCH,
-        timeout_s=20.0,
+        timeout_s=300.0,
         **settings,
     )
 

@@ -290,7 +290,7 @@ def test_no_process_outlives_its_parent(folder: Path) -> None:
     theirs.close()
     time.sleep(0.1)
     ours.close()
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=900) == 0
 
 
 def test_what_every_process_notes_is_said_once() -> None:

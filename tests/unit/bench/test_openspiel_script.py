@@ -16,7 +16,7 @@ def test_it_plays_and_searches_on_both_sides() -> None:
     pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
     words = ["--games", "nim mancala", "--simulations", "16", "--rounds", "1"]
     line = [sys.executable, "-P", str(SCRIPT), *words, "--json"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     *_, nim, mancala, last = done.stdout.splitlines()
     assert nim.startswith("| `nim` | ")

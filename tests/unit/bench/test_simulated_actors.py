@@ -29,7 +29,7 @@ def test_the_script_measures_and_kills(
         [sys.executable, SCRIPT, *load, *rounds, *way],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

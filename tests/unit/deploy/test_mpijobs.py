@@ -247,7 +247,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=900,
     )
 
 
@@ -394,7 +394,7 @@ def test_a_worker_hands_on_the_variables_that_ranks_need(tmp_path: Path) -> None
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", **named, "OTHER": "no"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=900,
         check=False,
     )
     assert ended.returncode == 1

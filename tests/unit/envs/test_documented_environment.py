@@ -46,7 +46,7 @@ def report_of(cwd: Path, name: str) -> dict[str, Any]:
     """Runs the page's command of a name and returns what it reports."""
     (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)
     words = [sys.executable, "-P", "-m", "tengen", *shlex.split(line)[1:], "--json"]
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return report

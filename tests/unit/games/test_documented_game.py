@@ -32,7 +32,7 @@ def command(name: str) -> list[str]:
 
 def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-P", "-m", "tengen", *words]
-    return subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=900)
 
 
 def test_it_keeps_the_protocol(folder: Path) -> None:

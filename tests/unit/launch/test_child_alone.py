@@ -61,7 +61,7 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
     )
     words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.communicate(timeout=120)
+    process.communicate(timeout=900)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -114,7 +114,7 @@ def test_one_that_cannot_save_says_so_before_its_environment_hangs(
     told = [json.loads(process.stdout.readline()) for _ in range(2)]
     error = "disk (full) must have room; free some"
     assert told == [{"error": error, "exit_code": 1}, {"saved": False}]
-    process.communicate(timeout=120)
+    process.communicate(timeout=900)
     assert process.returncode == -signal.SIGKILL
 
 
@@ -151,7 +151,7 @@ def test_what_fails_when_a_role_is_closed_is_told(tmp_path: Path, role: str) -> 
         process.stdin.flush()
         if "turn" in line:
             assert "report" in json.loads(process.stdout.readline())
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=900)
     told = [json.loads(line) for line in rest.splitlines()]
     error = {"error": "disk (full) must have room; free some", "exit_code": 1}
     fails = role == "rate"
@@ -175,7 +175,7 @@ def test_one_whose_environment_hangs_takes_the_simulator_with_it() -> None:
         [sys.executable, "-c", DIES], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     # The end of the pipe: nobody has it any more.
-    assert process.communicate(timeout=120) == (b"", b"it hangs\n")
+    assert process.communicate(timeout=900) == (b"", b"it hangs\n")
     assert process.returncode == 1
 
 
@@ -196,7 +196,7 @@ def test_a_write_that_is_under_way_is_let_finish_when_the_runner_is_gone() -> No
     process = subprocess.Popen(
         [sys.executable, "-c", WRITES], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert process.communicate(timeout=120)[0] == b"written\n"
+    assert process.communicate(timeout=900)[0] == b"written\n"
     assert process.returncode == -signal.SIGKILL
 
 

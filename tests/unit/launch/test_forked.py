@@ -67,7 +67,7 @@ def private_mb(pid):
 
 
 def wait_for(ready):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600.0
     while not (found := ready()):
         assert time.monotonic() < until
         time.sleep(0.02)

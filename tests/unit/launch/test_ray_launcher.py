@@ -307,7 +307,7 @@ def after(cluster: FakeCluster, role: str, num: int, work: Callable[[], None]) -
     """Does something once a role has begun so often, by a thread of its own."""
 
     def run() -> None:
-        wait_for(lambda: sum(bool(one.host) for one in cluster.of(role)) >= num, 60)
+        wait_for(lambda: sum(bool(one.host) for one in cluster.of(role)) >= num)
         time.sleep(0.2)
         work()
 
@@ -380,7 +380,7 @@ def test_room_that_comes_late_is_taken(
     journal = Deaths()
 
     def grow() -> None:
-        wait_for(lambda: journal.waits, 60)
+        wait_for(lambda: journal.waits)
         fake.add("b", 4, 1)
 
     threading.Thread(target=grow, daemon=True).start()

@@ -147,7 +147,7 @@ def test_the_next_batch_is_drawn_while_one_trains(
 
 def _waiting_for(event: threading.Event, loss: Any) -> Any:
     def wait(net: Any, columns: Any) -> Any:
-        assert event.wait(timeout=30)
+        assert event.wait(timeout=900)
         return loss(net, columns)
 
     return wait

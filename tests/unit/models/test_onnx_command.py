@@ -81,7 +81,7 @@ def export(model: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> Any:
 def played_alone(example: str, file: Path) -> str:
     """Runs an example where importing tengen fails."""
     command = [sys.executable, "-c", ALONE, str(EXAMPLES / example), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-WAIT_S = 60.0
+WAIT_S = 600.0
 _OPTIONS = (
     "--headless",
     "--no-sandbox",

@@ -56,7 +56,7 @@ class Site:
         if body is not None:
             data = json.dumps(body).encode()
             named.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=900)
         try:
             method = method or ("GET" if data is None else "POST")
             connection.request(method, path, data, named)
@@ -69,7 +69,7 @@ class Site:
     @contextmanager
     def told(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
         """Gives (event, content) as the server tells them."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=900)
         connection.request("GET", path)
         reply = connection.getresponse()
         assert reply.status == 200, reply.read()

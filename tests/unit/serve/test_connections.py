@@ -29,7 +29,7 @@ def connected(site, count, said=b""):
     with contextlib.ExitStack() as stack:
         silent = []
         for _ in range(count):
-            one = socket.create_connection(("127.0.0.1", site.port), timeout=60)
+            one = socket.create_connection(("127.0.0.1", site.port), timeout=900)
             silent.append(stack.enter_context(one))
             one.sendall(said)
         yield silent
@@ -116,7 +116,7 @@ def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
 def test_what_is_being_answered_is_not_ended_for_others(door):
     with (
         contextlib.closing(
-            socket.create_connection(("127.0.0.1", door.port), timeout=60)
+            socket.create_connection(("127.0.0.1", door.port), timeout=900)
         ) as page,
         connected(door, 0),
     ):

@@ -63,7 +63,7 @@ def test_a_long_body_is_refused(site):
     json = {"Content_Type": "application/json"}
     assert site.ask(path, data=data, **json).status == 413
     # Also where nobody says how long it is.
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=900)
     headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
     connection.putrequest("POST", path)
     for name, value in headers.items():

@@ -107,7 +107,7 @@ def test_a_search_that_nobody_waits_for_ends(shelf, site):
     limits = Limits(max_simulations=2**24, max_waiting=1)
     asked = {"moves": [], "simulations": 2**24}
     with serving([], limits, folder=shelf.folder) as busy:
-        connection = http.client.HTTPConnection("127.0.0.1", busy.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", busy.port, timeout=900)
         headers = {"Content-Type": "application/json"}
         path = path_of("gomoku/7", "search")
         connection.request("POST", path, json.dumps(asked), headers)

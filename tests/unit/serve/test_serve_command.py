@@ -62,22 +62,22 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path, publish_run, host)
         found = re.fullmatch(
             r"1 run at http://[^:]+:(\d+)/(?:\?token=([\w-]+))? \(Ctrl-C ends\)\n", line
         )
-        assert found, line + process.communicate(timeout=30)[1]
+        assert found, line + process.communicate(timeout=900)[1]
         port, token = found.groups()
         assert (token is None) == (host == "127.0.0.1")
         request = urllib.request.Request(f"http://127.0.0.1:{port}/api/runs")
         if token:
             request.add_header("Authorization", f"Bearer {token}")
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=900) as reply:
             assert json.loads(reply.read())[0]["id"] == "tictactoe"
         # A page that is told of changes does not keep it from ending.
         request = urllib.request.Request(f"http://127.0.0.1:{port}/api/changes")
         if token:
             request.add_header("Authorization", f"Bearer {token}")
-        with urllib.request.urlopen(request, timeout=60) as told:
+        with urllib.request.urlopen(request, timeout=900) as told:
             told.readline()
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=900)
     finally:
         process.kill()
     assert process.returncode == 130

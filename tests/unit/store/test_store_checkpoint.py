@@ -46,7 +46,7 @@ def fill(store, first, end):
 def drain(store):
     values = []
     while store.table("queue").describe()["num_items"] > 0:
-        batch = store.table("queue").sample(1, timeout_s=10.0)
+        batch = store.table("queue").sample(1, timeout_s=300.0)
         values += batch.columns["value"].tolist()
         assert (batch.columns["frame"] == values[-1] % 251).all()
         batch.ack()
@@ -343,7 +343,7 @@ def test_a_store_that_cannot_keep_its_end_says_so(tmp_path):
         [sys.executable, "-c", NOT_CLOSED, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=900,
         check=True,
     )
     assert "has kept nothing since its last checkpoint: what the store" in done.stdout

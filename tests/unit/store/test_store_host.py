@@ -212,7 +212,7 @@ def test_calls_end_where_the_server_stands_still(directory: Path, monkeypatch) -
             with pytest.raises(RunError, match=r"does not answer: .*; start it"):
                 call()
     (directory / "another").rename(directory / SOCKET_NAME)
-    patient.table("t").insert("a", 0, value, timeout_s=20.0)
+    patient.table("t").insert("a", 0, value, timeout_s=300.0)
 
 
 def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:

@@ -65,7 +65,7 @@ def check_served(address: str, **options: object) -> None:
             value = writer.next_sequence
             writer.append({"value": np.int64(value), "pixels": pixels})
             writer.insert("t", 1)
-        batch = client.table("t").sample(1, timeout_s=20.0)
+        batch = client.table("t").sample(1, timeout_s=300.0)
         assert batch.columns["value"].tolist() <= [value]
         assert (batch.columns["pixels"] == pixels).all()
         batch.ack()
@@ -212,7 +212,7 @@ def test_a_long_batch_goes_through_tls_both_ways() -> None:
             writer.insert_each("t")
         sampler = client.table("t").sampler(32)
         for _ in range(20):
-            batch = sampler.sample(timeout_s=20.0)
+            batch = sampler.sample(timeout_s=300.0)
             values = batch.columns["value"]
             assert (batch.columns["pixels"] == pixels[values]).all()
             batch.ack()
@@ -330,7 +330,7 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
     first = listening()
     table = Store.connect(first.address).table("t")
     table.insert("a", 0, step)
-    table.sample(1, timeout_s=20.0)
+    table.sample(1, timeout_s=300.0)
     first.close()
 
     def insert_until_it_is_heard_of() -> None:
@@ -340,7 +340,7 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
     with pytest.raises(TengenError, match=r"has ended|does not answer"):
         insert_until_it_is_heard_of()
     with pytest.raises(TengenError, match=r"has ended|does not answer"):
-        table.sample(1, timeout_s=20.0)
+        table.sample(1, timeout_s=300.0)
     with Store([TABLE], memory_bytes=1 << 24, listen=first.address):
         table.insert("a", 0, step)
-        assert table.sample(1, timeout_s=20.0).table_size == 1
+        assert table.sample(1, timeout_s=300.0).table_size == 1

@@ -140,7 +140,7 @@ def test_threads_insert_while_others_wait_for_items(open_store):
     for thread in waiting:
         thread.start()
     for number in range(6):
-        store.table("t").insert("a", number, {"number": number}, timeout_s=60.0)
+        store.table("t").insert("a", number, {"number": number}, timeout_s=300.0)
     for thread in waiting:
         thread.join(120.0)
     assert sorted(drawn) == list(range(6))

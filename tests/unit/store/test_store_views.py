@@ -116,7 +116,7 @@ def test_memory_comes_back_with_the_last_array(open_store):
         write(store, [7], timeout_s=0.3)
     assert (last == 5).all()
     del last
-    write(store, [7], timeout_s=10.0)
+    write(store, [7], timeout_s=300.0)
     assert store.table("large").describe()["num_items"] == 1
 
 
@@ -140,7 +140,7 @@ def test_arrays_may_die_in_any_thread(open_store):
         handed.append(batch.columns["data"])
         batch.ack()
         del batch
-        write(store, [number], timeout_s=10.0)
+        write(store, [number], timeout_s=300.0)
     done.set()
     dropper.join()
 

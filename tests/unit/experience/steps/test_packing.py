@@ -75,7 +75,7 @@ def open_table(
             sampler=sampler,
             max_items=60,
             samples_per_item=1.0 if sampler == "fifo" else 1e6,
-            timeout_s=20.0,
+            timeout_s=300.0,
         ),
         seed=7,
         num_slots=8,

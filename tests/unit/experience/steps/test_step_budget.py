@@ -49,7 +49,7 @@ def fill(
         max_items=max_items,
         memory_bytes=memory_bytes,
         samples_per_item=1.0 if sampler == "fifo" else 1e6,
-        timeout_s=20.0,
+        timeout_s=300.0,
     )
     steps = StepTable(
         folder / "steps",

@@ -316,7 +316,7 @@ def test_a_batch_on_loan_takes_no_room_from_those_that_wait(tmp_path: Path) -> N
 
 def test_writers_go_on_while_a_sample_waits(tmp_path: Path) -> None:
     """What a batch needs may come by several blocks."""
-    with Steps(tmp_path, CLOSED, timeout_s=30.0) as steps:
+    with Steps(tmp_path, CLOSED, timeout_s=300.0) as steps:
         drawn: list[list[int]] = []
         thread = threading.Thread(
             target=lambda: drawn.extend(items_of(dict(steps.table.sample(2).columns)))

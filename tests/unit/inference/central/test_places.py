@@ -254,7 +254,7 @@ def test_rows_go_to_another_server_without_memory_and_come_home(
             client.close()
             return  # the next server has another port
         with serving(folders[0], CountingNet(3.0)):
-            until = time.monotonic() + 10
+            until = time.monotonic() + 600.0
             while arrays.num_moves == 1 and time.monotonic() < until:
                 values = fill(client, 3)
                 arrays.wants_state = False

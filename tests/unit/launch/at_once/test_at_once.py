@@ -229,7 +229,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
 
 
 def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
-    together = threading.Barrier(2, timeout=60)
+    together = threading.Barrier(2, timeout=900)
 
     def work(fake: Fake) -> dict[str, Any]:
         if fake.num_turns == 1:

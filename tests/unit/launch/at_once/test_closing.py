@@ -45,7 +45,7 @@ def test_those_that_acted_close_the_run_once_it_has_its_models(
     run: RunDirectory,
 ) -> None:
     """All at once, until each finds nothing left; nobody learns any more."""
-    begun = threading.Barrier(2, timeout=20)
+    begun = threading.Barrier(2, timeout=900)
     left = [3, 2]
 
     def accept(fake: Fake) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def test_a_process_ends_while_it_thinks(run, last):
         process.stdin.write(b"START 6\nINFO timeout_turn 1000000000\nBEGIN\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"OK\n"
-        written, errors = process.communicate(last, timeout=300)
+        written, errors = process.communicate(last, timeout=900)
     assert process.returncode == 0
     assert errors == b""
     # END has no answer; the end of the input has what was found.

@@ -157,7 +157,7 @@ def answers(*words, text=""):
         [sys.executable, "-m", "tengen", "gtp", *words],
         input=text.encode(),
         capture_output=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     return done.returncode, done.stdout.decode(), done.stderr.decode()
