@@ -24,6 +24,7 @@ namespace {
 
 constexpr double kTickS = 0.05;
 // If the whole process pauses, for example because it was stopped, the pause is one tick or two.
+// A tick in which this thread had no processor is longer.
 constexpr double kMostTickS = 2 * kTickS;
 // Where the system does not say who waits for a processor: a process that uses less of a core
 // does nothing but look at the clock.
@@ -35,25 +36,36 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Seconds for which threads of this process wanted a processor and had none, summed; none where
-// the system does not say.
-std::optional<double> starved_s() {
-  double total_s = 0;
-  bool is_told = false;
+// Seconds for which threads wanted a processor and had none, summed.
+struct Starved {
+  double own_s = 0;     // of the thread that calls
+  double others_s = 0;  // of the other threads of this process
+};
+
+// Returns the seconds of /proc/TASK/schedstat; none where there is no such file.
+std::optional<double> starved_s(const std::filesystem::path& task) {
+  std::ifstream file(task / "schedstat");
+  uint64_t ran_ns = 0, waited_ns = 0;
+  if (!(file >> ran_ns >> waited_ns)) return std::nullopt;
+  return 1e-9 * static_cast<double>(waited_ns);
+}
+
+// None where the system does not say.
+std::optional<Starved> starved() {
+  Starved total;
   try {
+    const std::optional<double> own_s = starved_s("/proc/thread-self");
+    if (!own_s) return std::nullopt;
+    total = {*own_s, -*own_s};
     std::error_code error;
     std::filesystem::directory_iterator thread("/proc/self/task", error), end;
     for (; !error && thread != end; thread.increment(error)) {
-      std::ifstream file(thread->path() / "schedstat");
-      uint64_t ran_ns = 0, waited_ns = 0;
-      if (!(file >> ran_ns >> waited_ns)) continue;
-      total_s += 1e-9 * static_cast<double>(waited_ns);
-      is_told = true;
+      total.others_s += starved_s(thread->path()).value_or(0);
     }
   } catch (const std::bad_alloc&) {
     return std::nullopt;
   }
-  return is_told ? std::optional(total_s) : std::nullopt;
+  return total;
 }
 
 // Returns whether the other end was closed, and not this one.
@@ -69,24 +81,28 @@ void watch(int descriptor, double grace_s, const std::atomic<int>& holds) {
   if (!wait_for_hang_up(descriptor)) return;
   double passed_s = 0, own_s = 0;
   double last_s = seconds(CLOCK_MONOTONIC), last_cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-  std::optional<double> last_starved_s = starved_s();
+  std::optional<Starved> last_starved = starved();
   while (passed_s < grace_s || own_s < grace_s) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kTickS));
     const double now_s = seconds(CLOCK_MONOTONIC);
     const double cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    const std::optional<double> now_starved_s = starved_s();
-    const double tick_s = std::min(now_s - last_s, kMostTickS), used_s = cpu_s - last_cpu_s;
-    double lost_s = used_s < kLeastShare * tick_s ? 0 : tick_s;
-    if (last_starved_s && now_starved_s) {
+    const std::optional<Starved> now_starved = starved();
+    const double used_s = cpu_s - last_cpu_s;
+    double most_s = kMostTickS, lost_s = 0;
+    if (last_starved && now_starved) {
+      most_s += now_starved->own_s - last_starved->own_s;
       // A thread that has ended takes its part along.
-      lost_s = std::clamp(*now_starved_s - *last_starved_s, 0.0, tick_s);
+      lost_s = std::max(0.0, now_starved->others_s - last_starved->others_s);
+    } else if (used_s >= kLeastShare * kTickS) {
+      lost_s = most_s;
     }
+    const double tick_s = std::min(now_s - last_s, most_s);
+    own_s += std::max(used_s, tick_s - std::min(lost_s, tick_s));
     passed_s += tick_s;
-    own_s += std::max(used_s, tick_s - lost_s);
     if (holds > 0) passed_s = own_s = 0;
     last_s = now_s;
     last_cpu_s = cpu_s;
-    last_starved_s = now_starved_s;
+    last_starved = now_starved;
   }
   kill_self();
 }
