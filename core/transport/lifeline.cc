@@ -10,11 +10,12 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <new>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/platform.h"
@@ -36,36 +37,48 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Seconds for which threads wanted a processor and had none, summed.
-struct Starved {
-  double own_s = 0;     // of the thread that calls
-  double others_s = 0;  // of the other threads of this process
-};
+// Seconds for which each thread of this process wanted a processor and had none, by the number of
+// the thread; empty where the system does not say.
+using Waits = std::map<std::string, double>;
 
-// Returns the seconds of /proc/TASK/schedstat; none where there is no such file.
-std::optional<double> starved_s(const std::filesystem::path& task) {
-  std::ifstream file(task / "schedstat");
-  uint64_t ran_ns = 0, waited_ns = 0;
-  if (!(file >> ran_ns >> waited_ns)) return std::nullopt;
-  return 1e-9 * static_cast<double>(waited_ns);
-}
-
-// None where the system does not say.
-std::optional<Starved> starved() {
-  Starved total;
+Waits read_waits() {
+  Waits waits;
   try {
-    const std::optional<double> own_s = starved_s("/proc/thread-self");
-    if (!own_s) return std::nullopt;
-    total = {*own_s, -*own_s};
     std::error_code error;
     std::filesystem::directory_iterator thread("/proc/self/task", error), end;
     for (; !error && thread != end; thread.increment(error)) {
-      total.others_s += starved_s(thread->path()).value_or(0);
+      std::ifstream file(thread->path() / "schedstat");
+      uint64_t ran_ns = 0, waited_ns = 0;
+      if (!(file >> ran_ns >> waited_ns)) continue;
+      waits[thread->path().filename().string()] = 1e-9 * static_cast<double>(waited_ns);
     }
   } catch (const std::bad_alloc&) {
-    return std::nullopt;
+    waits.clear();
   }
-  return total;
+  return waits;
+}
+
+// The number of the calling thread; empty where the system does not say.
+std::string own_number() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/thread-self", error).filename().string();
+}
+
+// What waits grew by: of one thread, and the most of any other thread.
+struct Starved {
+  double own_s = 0;
+  double others_s = 0;
+};
+
+Starved grown(const Waits& before, const Waits& after, const std::string& own) {
+  Starved starved;
+  for (const auto& [number, waited_s] : after) {
+    const auto known = before.find(number);
+    const double more_s = waited_s - (known == before.end() ? 0 : known->second);
+    double& part_s = number == own ? starved.own_s : starved.others_s;
+    part_s = std::max(part_s, more_s);
+  }
+  return starved;
 }
 
 // Returns whether the other end was closed, and not this one.
@@ -81,18 +94,19 @@ void watch(int descriptor, double grace_s, const std::atomic<int>& holds) {
   if (!wait_for_hang_up(descriptor)) return;
   double passed_s = 0, own_s = 0;
   double last_s = seconds(CLOCK_MONOTONIC), last_cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-  std::optional<Starved> last_starved = starved();
+  const std::string own = own_number();
+  Waits last_waits = read_waits();
   while (passed_s < grace_s || own_s < grace_s) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kTickS));
     const double now_s = seconds(CLOCK_MONOTONIC);
     const double cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    const std::optional<Starved> now_starved = starved();
+    Waits waits = read_waits();
     const double used_s = cpu_s - last_cpu_s;
     double most_s = kMostTickS, lost_s = 0;
-    if (last_starved && now_starved) {
-      most_s += now_starved->own_s - last_starved->own_s;
-      // A thread that has ended takes its part along.
-      lost_s = std::max(0.0, now_starved->others_s - last_starved->others_s);
+    if (!waits.empty()) {
+      const Starved starved = grown(last_waits, waits, own);
+      most_s += starved.own_s;
+      lost_s = starved.others_s;
     } else if (used_s >= kLeastShare * kTickS) {
       lost_s = most_s;
     }
@@ -102,7 +116,7 @@ void watch(int descriptor, double grace_s, const std::atomic<int>& holds) {
     if (holds > 0) passed_s = own_s = 0;
     last_s = now_s;
     last_cpu_s = cpu_s;
-    last_starved = now_starved;
+    last_waits = std::move(waits);
   }
   kill_self();
 }

@@ -74,10 +74,11 @@ def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_pat
     host.close()
     generation = play(gone, writer, range(4))
     writer.release()
-    host.open(away_s=0.2)
+    # Before the host is back, or it would send its games.
     gone._is_over.set()
     gone._wake.set()
     gone._thread.join()
+    host.open(away_s=0.2)
     wait_for(lambda: read_mirrors(host.run) == [])
     near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
     number, _, segment = begin_generation(host.run, near, "tictactoe")
