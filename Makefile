@@ -33,7 +33,7 @@ FUZZ_TIMES ?= 20
 CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18 clang++-16 \
   clang++-14))
 
-# With it, as containers have it, each of hundreds of processes would compile torch and tengen again.
+# Many containers set it, and then every process compiles torch and tengen again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup train test slow-tests older-tests native-tests lint format docs docs-serve web wheels soak fuzz clean

@@ -60,11 +60,15 @@ Waits read_waits() {
 
 // The number of the calling thread; empty where the system does not say.
 std::string own_number() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/thread-self", error).filename().string();
+  try {
+    std::error_code error;
+    return std::filesystem::read_symlink("/proc/thread-self", error).filename().string();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
-// What waits grew by: of one thread, and the most of any other thread.
+// How much longer a thread has waited, and how much longer the other thread that waited most has.
 struct Starved {
   double own_s = 0;
   double others_s = 0;

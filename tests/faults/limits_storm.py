@@ -386,7 +386,7 @@ class Storm:
         self.until(self.checkpoint)
         self.check(self.rng.choice(CLIENTS), self.inserted)
         if "disk" in self.kinds:
-            # A file that reserves room leaves some to the others.
+            # Rows reserve no space that the log and the states need.
             room = os.statvfs(machine.folder / "disk")
             assert room.f_bavail * room.f_frsize > DISK_BYTES // 2, room
 

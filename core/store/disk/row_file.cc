@@ -17,11 +17,11 @@ namespace {
 
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
-// Where the file system has less, a reservation would take the room of the log, if only until it
-// fails.
+// With less free space, nothing is reserved ahead: a reservation that fails takes all space first,
+// and the log cannot be written meanwhile.
 constexpr uint64_t kMinFreeBytes = 4 * kGrowBytes;
 
-// The free bytes of a file's file system; all where it does not say.
+// Returns the free bytes of the file system that holds a file, or UINT64_MAX if they are unknown.
 uint64_t free_bytes(int descriptor) {
   struct statvfs room;
   if (::fstatvfs(descriptor, &room) != 0) return UINT64_MAX;
