@@ -155,6 +155,8 @@ def shortened(command: str) -> str:
         words[place : place + 2] = ["--games", "24"]
         settings = OF_MINUTES
     else:
+        if words[1] == "train" and not BUDGETS.keys() & set(words):
+            words += ["--frames", ""]
         for option in BUDGETS.keys() & set(words):
             words[words.index(option) + 1] = BUDGETS[option]
     if words[1] == "train":

@@ -1,7 +1,6 @@
 """Searches in the other side's time."""
 
 import threading
-import time
 
 import pytest
 
@@ -24,14 +23,40 @@ def searches(monkeypatch):
     return found
 
 
-def converse_slowly(talk, *texts):
-    """Sends texts with time to think between them; returns the answers."""
+PONDERING = None
+"""Between texts: the other side thinks until the engine has pondered."""
+
+
+def converse(talk, *texts):
+    """Sends texts, at once but for ``PONDERING``; returns the answers."""
+    has_pondered = threading.Semaphore(0)
+    search = talk.engine.search
+
+    def watched(position, limits, begun_s, between=None, **rest):
+        if between is None:
+            return search(position, limits, begun_s, **rest)
+        slices = []
+
+        def told(analysis):
+            if not slices:
+                has_pondered.release()
+            slices.append(analysis)
+            return between(analysis)
+
+        try:
+            return search(position, limits, begun_s, told, **rest)
+        finally:
+            if not slices:
+                has_pondered.release()
 
     def say():
         for text in texts:
-            talk.say(text.encode())
-            time.sleep(0.3)
+            if text is PONDERING:
+                assert has_pondered.acquire(timeout=900)
+            else:
+                talk.say(text.encode())
 
+    talk.engine.search = watched
     other = threading.Thread(target=say)
     other.start()
     answers = talk.listen()
@@ -42,8 +67,15 @@ def converse_slowly(talk, *texts):
 def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to, searches):
     talk = talk_to(make_player("go/5", keeps_tree=True), simulations=50, ponders=True)
     del searches[:]
-    answers = converse_slowly(
-        talk, "genmove b\n", "time_left w 30 0\n", "play w C3\ngenmove b\n", "quit\n"
+    answers = converse(
+        talk,
+        "genmove b\n",
+        PONDERING,
+        "time_left w 30 0\n",
+        PONDERING,
+        "play w C3\ngenmove b\n",
+        PONDERING,
+        "quit\n",
     )
     assert [answer[0] for answer in answers] == ["="] * 5
     first, pondered, again, second, last = searches
@@ -60,9 +92,9 @@ def test_it_searches_on_in_the_time_of_the_other_side(make_player, talk_to, sear
 def test_whatever_comes_meanwhile_is_answered(make_player, talk_to, searches):
     talk = talk_to(make_player("go/5", keeps_tree=True), simulations=20, ponders=True)
     del searches[:]
-    texts = ["genmove b\n", "undo\n", "nonsense\n", "clear_board\n", "genmove b\n"]
-    more = ["play w A1\n", "komi 5.5\n", "genmove b\n", "quit\n"]
-    answers = converse_slowly(talk, *texts, *more)
+    texts = ["genmove b\n", PONDERING, "undo\n", "nonsense\n", "clear_board\n"]
+    more = ["play w A1\n", "komi 5.5\n", "genmove b\n", PONDERING, "quit\n"]
+    answers = converse(talk, *texts, "genmove b\n", PONDERING, *more)
     assert "".join(answer[0] for answer in answers) == "==?======"
     # After its own moves alone, and not once they were taken back.
     assert [plies for plies, _ in searches] == [0, 1, 0, 1, 2, 3]
@@ -81,7 +113,7 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(
         return search(position, limits, *rest, **kwargs)
 
     monkeypatch.setattr(talk.engine, "search", failing)
-    answers = converse_slowly(talk, "genmove b\n", "genmove w\n", "quit\n")
+    answers = converse(talk, "genmove b\n", PONDERING, "genmove w\n", "quit\n")
     assert [answer[0] for answer in answers] == ["="] * 3
     assert capsys.readouterr().err == "tengen: pondering ends: the device is gone\n"
 
@@ -99,11 +131,13 @@ def test_a_full_tree_is_left_as_it_is(make_player, talk_to, searches, monkeypatc
     del searches[:]
     most = most_simulations(player.game)
     assert 100 < most < 200
-    answers = converse_slowly(
+    answers = converse(
         talk,
         "time_settings 0 20 1\ngenmove b\n",
+        PONDERING,
         "play w A1\n",
         "genmove b\n",
+        PONDERING,
         "quit\n",
     )
     assert [answer[0] for answer in answers] == ["="] * 5
