@@ -178,7 +178,7 @@ def test_games_of_two_hosts_come_once(tmp_path, hosts, certificate):
     wait_for(lambda: num_sealed() > before + 4)
     stop(run)
     for process in [*hosts._processes["far"], *hosts._processes["home"]]:
-        assert process.wait(90) == 0
+        assert process.wait(900) == 0
     found = [game for _, game, _ in games_in_segments(run)]
     assert len(found) == len(set(found))
     assert sent <= set(found)
@@ -227,7 +227,7 @@ def test_a_learner_of_another_host_is_cut_off_and_comes_back(
     stop(run)
     for name in ("far", "home"):
         for process in hosts._processes[name]:
-            assert process.wait(90) == 0
+            assert process.wait(900) == 0
     assert check_learner(run) > 0
 
 
@@ -269,4 +269,4 @@ def test_an_actor_of_another_host_is_cut_off_and_comes_back(
     stop(run)
     for name in ("near", "far", "home"):
         for process in hosts._processes[name]:
-            assert process.wait(90) == 0
+            assert process.wait(900) == 0

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,9 +74,7 @@ def test_a_rank_that_is_killed_ends_the_call_and_the_next_goes_on(
     assert sorted(by_rank) == [0, 1, 2]
     assert set(processes(out, roles=True).values()) == {0, 1, 2}
     os.kill(by_rank[2], signal.SIGKILL)
-    killed_s = time.monotonic()
     _, errors = child.communicate(timeout=900)
-    assert time.monotonic() - killed_s < 30
     assert child.returncode not in (0, 2)
     assert "rank 2" in errors  # mpirun says so
     durable = {game: content for _, game, content in games_in_journals(run)}

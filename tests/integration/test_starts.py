@@ -40,7 +40,7 @@ def tell(self, what):
     said.set()
 view._PlainView.starting = tell
 run._PATIENCE_S = 0.0
-run.check_writable = lambda path: said.wait(60)
+run.check_writable = lambda path: said.wait(900)
 sys.exit(cli.main(["train", "connect4", "--set", "foo=1"]))
 """
 

@@ -271,7 +271,7 @@ class Followers:
     def close(self) -> None:
         for pipe, process in zip(self._pipes, self.processes, strict=True):
             pipe.close()
-            process.join(20)
+            process.join(900)
             process.kill()
 
 

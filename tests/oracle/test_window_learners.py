@@ -125,7 +125,7 @@ def follow(
     thread.start()
 
     def end() -> None:
-        thread.join(60)
+        thread.join(900)
         assert not thread.is_alive()
         assert follower.num_steps == NUM_STEPS
 

@@ -289,7 +289,7 @@ def test_threads_share_a_short_match(hash_player):
 
         def run(self, num_rows):
             if not self.has_met:
-                everyone.wait(60)
+                everyone.wait(900)
                 self.has_met = True
             self.runner.run(num_rows)
 

@@ -6,7 +6,6 @@ import json
 import math
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -264,7 +263,6 @@ def test_a_program_is_started_before_anything_starts() -> None:
     engine = f"gtp:{sys.executable} {SLOW}"
     config = TargetConfig(opponent=engine)
     assert checked_opponent(config, "go/7") == config
-    began = time.monotonic()
     for word, why in {
         "gtp:cat": '"protocol_version" by protocol_version, which is no GTP',
         "gtp:false": 'ended when it was asked "protocol_version"',
@@ -277,7 +275,6 @@ def test_a_program_is_started_before_anything_starts() -> None:
         assert line.startswith(f"agent.target.opponent ({word}) cannot be used: ")
         assert why in line
         assert "\n" not in line
-    assert time.monotonic() - began < 20
 
 
 def test_a_run_without_a_program_that_answers_is_not_begun(

@@ -123,7 +123,7 @@ def nothing(fake: Fake) -> None:
 
 def until_stopped(fake: Fake) -> dict[str, Any]:
     fake.tell({"stage": fake.roles[0], "num_steps": 1})
-    assert fake.stopped.wait(60)
+    assert fake.stopped.wait(900)
     return {"num_steps": 3, "stopped": True, "steps_left": 100}
 
 

@@ -30,9 +30,9 @@ def listening(text: bytes) -> tuple[child._Commands, list[bool]]:
     os.write(writing, text)
     thread = threading.Thread(target=made.listen, args=(io.FileIO(reading),))
     thread.start()
-    assert made.stop.wait(60)
+    assert made.stop.wait(900)
     os.close(writing)
-    thread.join(60)
+    thread.join(900)
     return made, told
 
 
@@ -227,7 +227,7 @@ def test_one_that_waits_for_the_runs_host_hears_the_stop(
         else:
             process.stdin.close()
         # An error would end the run that is stopped; a signal is the system's.
-        assert process.wait(30) == 0
+        assert process.wait(900) == 0
         assert process.stdout.read() == b""
     finally:
         process.kill()

@@ -158,7 +158,7 @@ def test_a_stop_while_a_child_starts_reaches_it(monkeypatch):
                 was_told.set()
 
         def receive(self):
-            assert was_told.wait(60)
+            assert was_told.wait(900)
 
     stopper = threading.Thread(target=lambda: process.stop())
 
@@ -231,7 +231,7 @@ class Silent(Scripted):
 
     def receive(self):
         found = super().receive()
-        assert found is not None or self._was_killed.wait(60)
+        assert found is not None or self._was_killed.wait(900)
         return found
 
     def kill(self):

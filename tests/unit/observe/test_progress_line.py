@@ -39,7 +39,7 @@ def shown(stream):
         # What is written first may be from before it.
         for _ in range(2):
             stream.has_text.clear()
-            assert stream.has_text.wait(60)
+            assert stream.has_text.wait(900)
     return stream.getvalue()
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_shown_where_it_is_quiet():
 
 def shown_again(stream):
     with ProgressLine("playing", stream):
-        assert stream.has_text.wait(60)
+        assert stream.has_text.wait(900)
     return stream.getvalue()
 
 
@@ -85,18 +85,18 @@ def test_a_reader_that_left_is_no_error():
     stream = Stream(True)
     # What is drawn is taken away at the end, though nobody sees it.
     with ProgressLine("playing", stream):
-        assert stream.has_text.wait(60)
+        assert stream.has_text.wait(900)
         stream.close()
 
 
 def test_others_print_where_no_line_is():
     stream = Stream(is_terminal=True)
     with ProgressLine("playing", stream):
-        assert stream.has_text.wait(60)
+        assert stream.has_text.wait(900)
         with wiped():
             stream.write("a warning\n")
         stream.has_text.clear()
-        assert stream.has_text.wait(60)  # and it is drawn again
+        assert stream.has_text.wait(900)  # and it is drawn again
     before, after = stream.getvalue().split("a warning\n")
     assert before.endswith("\r\033[K")
     assert after.startswith("\r\033[Kplaying")

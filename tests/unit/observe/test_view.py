@@ -114,7 +114,7 @@ def test_a_line_of_a_slow_start_is_wiped_once(monkeypatch):
 
     stream = Drawn()
     with make_view("gomoku/9", stream) as view:
-        assert drawn.wait(60)
+        assert drawn.wait(900)
         view.close()
         view.message("done")
     assert stream.getvalue().endswith("done\n")

@@ -151,7 +151,7 @@ def test_what_export_measured_does_not_undo_another_change(
     monkeypatch.setattr(RunDirectory, "lock", told)
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(role.turn)
-        assert waits.wait(60.0)
+        assert waits.wait(900)
         write_config(run, changed)
         held.release()
         assert turn.result() is not None

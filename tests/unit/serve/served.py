@@ -118,9 +118,9 @@ def serving(
     thread = threading.Thread(target=server.run_until_stopped, args=(has_begun.set,))
     thread.start()
     try:
-        assert has_begun.wait(60)
+        assert has_begun.wait(900)
         yield Site(port, application)
     finally:
         server.stop()
-        thread.join(30)
+        thread.join(900)
         assert not thread.is_alive()

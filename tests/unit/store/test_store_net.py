@@ -298,7 +298,7 @@ def test_a_store_that_closes_ends_its_clients() -> None:
     waiter = threading.Thread(target=wait)
     waiter.start()
     store.close()
-    waiter.join(20.0)
+    waiter.join(900)
     assert len(errors) == 1
     with pytest.raises(RunError, match="does not answer"):
         client.table("t").describe()

@@ -96,7 +96,7 @@ def test_a_store_that_is_closed_ends_what_other_threads_wait_for(open_store):
     writing.wait()
     store.close()
     for thread in threads:
-        thread.join(20.0)
+        thread.join(900)
     assert ["closed" in error for error in errors] == [True, True]
 
 
@@ -142,7 +142,7 @@ def test_threads_insert_while_others_wait_for_items(open_store):
     for number in range(6):
         store.table("t").insert("a", number, {"number": number}, timeout_s=300.0)
     for thread in waiting:
-        thread.join(120.0)
+        thread.join(900)
     assert sorted(drawn) == list(range(6))
 
 

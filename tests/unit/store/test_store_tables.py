@@ -421,5 +421,5 @@ def test_a_closed_store_tells_those_who_wait():
     waiter = threading.Thread(target=wait)
     waiter.start()
     store._backend.close()
-    waiter.join(10.0)
+    waiter.join(900)
     assert ["is closed" in str(error) for error in errors] == [True]

@@ -259,7 +259,7 @@ def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
     waiting.start()
     first.folder.leave()  # with its socket, as a killed server does
     second = Way("host", folder)
-    waiting.join(60.0)
+    waiting.join(900)
     second.close()
     assert answers == ["y"]
     with pytest.raises(NoAnswer):

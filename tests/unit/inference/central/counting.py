@@ -66,7 +66,7 @@ class _Counter:
         self._inputs, self._outputs, self._state = inputs, outputs, state
 
     def run(self, num_rows: int) -> None:
-        self._net.gate.wait(20)
+        self._net.gate.wait(900)
         if self._net.error is not None:
             raise self._net.error
         self._net.sizes.append(num_rows)
@@ -107,7 +107,7 @@ def serving(
         near.close()
         far.close()
         server.stop()
-        thread.join(20)
+        thread.join(900)
         assert not thread.is_alive()
         place.remove()
 

@@ -107,7 +107,7 @@ def test_a_batch_has_no_more_rows_than_it_may(folder: Path) -> None:
             time.sleep(0.2)
             net.gate.set()
             for one in asked:
-                one.result(20)
+                one.result(900)
         assert sum(net.sizes) == 15
         assert max(net.sizes) == 6
 
@@ -127,7 +127,7 @@ def test_nobody_is_answered_before_there_is_a_model(folder: Path) -> None:
         time.sleep(0.1)
         assert not asked.done()
         server.set_model(CountingNet(3.0), version=5, number=7)
-        asked.result(20)
+        asked.result(900)
         assert client.arrays.outputs["policy"][0, 0] == 3.0
         assert (client.arrays.version, client.model) == (5, 7)
         server.set_model(CountingNet(4.0), version=6, number=8)
@@ -198,10 +198,10 @@ def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(
         memory = pool.submit(come_back)
         time.sleep(0.1)
         net.gate.set()
-        asked.result(20)
+        asked.result(900)
         assert np.array_equal(other.arrays.outputs["value"], values)
         # It has nothing of the memory that the dead one's rows had.
-        assert (memory.result(20) == 1).all()
+        assert (memory.result(900) == 1).all()
         _until(lambda: server.num_sessions == 1)
 
 
@@ -262,7 +262,7 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
     finally:
         door.close()
         server.stop()
-        thread.join(20)
+        thread.join(900)
 
 
 def test_an_actor_goes_on_with_the_next_server(way: str, folder: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_stop_ends_the_wait(folder: Path) -> None:
         asked = pool.submit(client.run, 3)
         stop.set()
         with pytest.raises(Interrupted):
-            asked.result(20)
+            asked.result(900)
 
 
 def test_a_network_that_fails_is_told_to_every_actor(way: str, folder: Path) -> None:

@@ -314,7 +314,7 @@ def test_a_server_that_hangs_is_left_and_a_long_batch_is_waited_for(
             asked = pool.submit(client.run, 3)
             time.sleep(1.5)
             slow.gate.set()
-            asked.result(20)
+            asked.result(900)
         assert (client.arrays.num_moves, client.num_lost) == (1, 1)
         client.close()
 

@@ -186,7 +186,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
 
     def fail(fake: Fake) -> None:
         started.set()
-        fake.stopped.wait(60)
+        fake.stopped.wait(900)
         raise UsageError(f"{fails} (closed) must be open")
 
     class Learning(Roles):
@@ -214,7 +214,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
     with StopListener(run) as stop:
 
         def end() -> None:
-            started.wait(60)
+            started.wait(900)
             run.request_stop()
 
         threading.Thread(target=end).start()

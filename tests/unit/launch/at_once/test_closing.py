@@ -105,11 +105,11 @@ def test_a_stop_ends_the_closing(run: RunDirectory) -> None:
 
     def evaluate(fake: Fake) -> dict[str, Any]:
         begun.set()
-        assert fake.stopped.wait(20)
+        assert fake.stopped.wait(900)
         return {"stopped": True}
 
     def stopping(stop: StopListener, roles: Roles) -> None:
-        assert begun.wait(20)
+        assert begun.wait(900)
         run.request_stop()
 
     scripts: dict[str, Turn] = {"eval": evaluate}

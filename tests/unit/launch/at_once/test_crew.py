@@ -96,7 +96,7 @@ def test_actors_come_and_go(run, capsys):
     assert (count, [one.name for one in leaving]) == (2, ["actor-2", "actor-3"])
     assert refused == ""
     for name in ("actor-2", "actor-3"):
-        crew.threads[name].join(20)
+        crew.threads[name].join(900)
     handles = launcher.handles
     assert [handles["actor", index].is_closed for index in range(4)] == [
         False,
@@ -114,7 +114,7 @@ def test_actors_come_and_go(run, capsys):
     assert not handles["actor", 2].is_stopped.is_set()
     ends.set()
     for thread in crew.threads.values():
-        thread.join(20)
+        thread.join(900)
 
 
 def test_one_that_has_not_ended_yet_is_not_begun_again(run):
@@ -124,14 +124,14 @@ def test_one_that_has_not_ended_yet_is_not_begun_again(run):
     ends = threading.Event()
     assert scale(run, "actors=2") == 0
     crew.follow_config()
-    crew.start_threads(lambda worker: ends.wait(20))  # it saves, for long
+    crew.start_threads(lambda worker: ends.wait(900))  # it saves, for long
     assert scale(run, "actors=1") == 0
     crew.follow_config()
     assert scale(run, "actors=2") == 0
     assert crew.follow_config()[0] == 1
     assert launcher.started.count(("actor", 1, 1)) == 1
     ends.set()
-    crew.threads["actor-1"].join(20)
+    crew.threads["actor-1"].join(900)
     assert crew.follow_config()[0] == 2
     assert launcher.started.count(("actor", 1, 1)) == 2
 

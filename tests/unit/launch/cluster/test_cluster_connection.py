@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -52,10 +51,8 @@ def test_what_listens_and_is_not_ray_is_one_line(
         rf"^launch.address \({address}\) is not that of a Ray cluster, as it says "
         r"nothing for"
     )
-    start_s = time.monotonic()
     with pytest.raises(UsageError, match=line):
         connection.connect(made)
-    assert time.monotonic() - start_s < 100
     assert capfd.readouterr() == ("", "")
 
 

@@ -222,7 +222,7 @@ def test_the_end_of_a_rank_ends_its_processes(ranks: Callable[..., Ranks]) -> No
     assert both.runner.end()
     assert both.holders[0].wait() == ""
     (held,) = both.holders[0]._held.values()
-    assert held._process.wait(20) == 0
+    assert held._process.wait(900) == 0
 
 
 def test_a_rank_that_is_silent_is_lost_with_its_processes(
@@ -310,7 +310,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
     look = hangs._look
 
     def look_late(message: dict[str, Any]) -> None:
-        was_told.wait(60)
+        was_told.wait(900)
         look(message)
 
     monkeypatch.setattr(hangs, "_look", look_late)

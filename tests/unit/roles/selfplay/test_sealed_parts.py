@@ -50,7 +50,7 @@ class Patient(Model):
             # The first look may have begun before the part was sealed.
             for _ in range(2):
                 self.looked.clear()
-                assert self.looked.wait(60)
+                assert self.looked.wait(900)
         super().answer(planes, policy, value)
 
 
