@@ -173,9 +173,11 @@ class Descent {
 
   // The root is evaluated by whoever comes first.
   bool take_root() {
-    blocked_ = !shared_->stopped.load(std::memory_order_relaxed) &&
-               shared_->root_taken.exchange(true, std::memory_order_relaxed);
-    if (blocked_ || shared_->stopped.load(std::memory_order_relaxed)) return false;
+    blocked_ = false;
+    if (shared_->stopped.load(std::memory_order_relaxed)) return false;
+    blocked_ = shared_->root_taken.exchange(true, std::memory_order_relaxed);
+    // Whoever took it evaluates it, also where the search is stopped meanwhile.
+    if (blocked_) return false;
     path_.clear();
     leaf_ = shared_->root;
     leaf_state_ = shared_->root_state;

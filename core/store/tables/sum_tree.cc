@@ -35,8 +35,7 @@ inline T sum(const T* children) {
   return ends[kWidth - 1];
 }
 
-// Steps to the child that holds `position`, and makes it relative to that child. The prefix of a
-// child of weight 0 is its predecessor's, so that such a child is never the first above.
+// Steps to the child that holds `position`, and makes it relative to that child.
 template <typename T>
 inline uint32_t step(const T* children, double* position) {
   T ends[kWidth];
@@ -49,6 +48,9 @@ inline uint32_t step(const T* children, double* position) {
     child = 0;
     for (uint32_t i = 0; i < kWidth; ++i) child += ends[i] < place;
   }
+  // Prefixes are rounded each in its own order, so that the one of a child of weight 0 may exceed
+  // its predecessor's: the last child of any weight before it is meant then, too.
+  while (child > 0 && children[child] == T{0}) --child;
   const double begin = child == 0 ? 0.0 : ends[child - 1];
   *position = std::max(0.0, *position - begin);
   return child;

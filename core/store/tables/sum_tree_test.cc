@@ -1,5 +1,6 @@
 #include "store/tables/sum_tree.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -80,6 +81,35 @@ void check_rounding() {
   TENGEN_CHECK(tree.weight(tree.find(tree.total())) > 0.0f);
 }
 
+// Of a node whose weights make sums that are rounded, with holes between them and behind: at every
+// border between two of its items, and an ulp of a float to each side.
+void check_holes() {
+  Rng rng(3, 0, 0, 0, Purpose::kTest);
+  for (int round = 0; round < 20000; ++round) {
+    SumTree tree(64);
+    for (uint32_t i = 0; i < 16; ++i) {
+      const bool is_hole = rng.below(4) == 0 || (round % 2 == 0 && i > 2);
+      tree.set(i, is_hole ? 0.0f : static_cast<float>(std::pow(2.0, -30.0 * rng.uniform())));
+    }
+    if (tree.total() == 0.0) continue;
+    double end = 0.0;
+    for (uint32_t i = 0; i < 16; ++i) {
+      end += tree.weight(i);
+      const auto near = static_cast<float>(end);
+      for (const double position :
+           {end, std::nextafter(end, 0.0), double{near}, double{std::nextafterf(near, 0.0f)}}) {
+        const double inside = std::min(position, std::nextafter(tree.total(), 0.0));
+        TENGEN_CHECK(tree.weight(tree.find(inside)) > 0.0f);
+      }
+    }
+  }
+  SumTree tree(64);
+  tree.set(0, 1.0f);
+  tree.set(1, 0x1p-24f);
+  tree.set(2, 0x1p-24f);
+  TENGEN_CHECK(tree.find(std::nextafter(1.0, 0.0)) <= 2);
+}
+
 // Small weights at the borders of large nodes, behind a sum in which a float loses them.
 void check_borders() {
   SumTree tree(1 << 20);
@@ -123,6 +153,7 @@ int main() {
     check_against_walk(capacity);
   }
   check_rounding();
+  check_holes();
   check_borders();
   check_resize();
   return 0;

@@ -57,9 +57,11 @@ class Silence:
 
     def _watch(self) -> None:
         with self._changed:
-            while (left_s := self._until_s - time.monotonic()) > 0:
+            while (
+                not self._is_over and (left_s := self._until_s - time.monotonic()) > 0
+            ):
                 self._changed.wait(left_s)
-                if self._is_over:
-                    return
+            if self._is_over:
+                return
             self._why = self._otherwise
         self._kill()

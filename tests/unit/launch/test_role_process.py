@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -247,10 +248,15 @@ def test_a_process_that_promised_a_sign_of_life_is_killed_when_none_comes(monkey
 
 
 def test_a_report_ends_the_watch(monkeypatch):
+    """Also where the process of the watch gets no processor until then."""
+    now_s = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr("tengen.launch.silence.time", clock)
     alive = {"alive": {"within_s": 0.05, "otherwise": "it hangs"}}
     child = Silent(alive, REPORT)
     process = scripted(monkeypatch, child)
     assert turn(process) == {"candidate": 1}
+    now_s[0] = 1e6
     assert not child._was_killed.wait(0.2)
 
 
