@@ -33,8 +33,8 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BUDGETS = {"--frames": "8k", "--episodes": "2", "--games": "2"}
 # In place of the minutes of a run of games: three small generations.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
-# And so that a replay of few frames is learned from.
-OF_R2D2 = ("store.min_items=16", "store.samples_per_item=1")
+# And so that a replay of few frames is learned from, in little memory.
+OF_R2D2 = ("store.min_items=16", "store.samples_per_item=1", "store.max_items=1000")
 NOT_RUN = {
     ". .venv/bin/activate": "the programs of the copy are on PATH already",
     "pip install -c constraints.txt 'tengen-rl[video]'": "the tests' packages film",
