@@ -64,7 +64,6 @@ def run_reads(pipe: Connection, reads: DiskReads) -> None:
     num_rows = os.lseek(file, 0, os.SEEK_HOLE) // reads.row_bytes
     if num_rows == 0:
         raise RunError(f"file ({reads.path}) must have a row; write more to it")
-    begin = time.monotonic() + reads.warm_s
     ours, theirs = os.pipe()
     readers = []
     for number in range(reads.depth):
@@ -73,7 +72,7 @@ def run_reads(pipe: Connection, reads: DiskReads) -> None:
             code, told = 1, "!a reader was stopped"
             try:
                 rows = random.Random(number).choices(range(num_rows), k=_NUM_ROWS)
-                told = repr(_read(file, reads, rows, begin))
+                told = repr(_read(file, reads, rows))
                 code = 0
             except OSError as error:
                 told = f"!{error}"
@@ -111,15 +110,17 @@ def _open(path: str) -> tuple[int, bool]:
         return os.open(path, os.O_RDONLY), False
 
 
-def _read(file: int, reads: DiskReads, rows: Iterable[int], begin: float) -> float:
+def _read(file: int, reads: DiskReads, rows: Iterable[int]) -> float:
     """Reads rows one after another until the end, and returns bytes a second.
 
     A read that is under way when the measurement begins or ends counts by the part of
     its time that lies within, because there are few reads where rows are large.
     """
     memory = [_memory(reads.row_bytes)]
-    end = begin + reads.seconds
+    # Its own times: on a busy machine a process may begin long after its parent.
     num_reads, now = 0.0, time.monotonic()
+    begin = now + reads.warm_s
+    end = begin + reads.seconds
     for row in itertools.cycle(rows):
         count = os.preadv(file, memory, row * reads.row_bytes)
         if count != reads.row_bytes:
