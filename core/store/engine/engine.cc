@@ -71,6 +71,7 @@ bool Engine::end_session(SessionId session) {
     if (writers_[i].is_open && writers_[i].session == session) close_writer(i);
   }
   uint64_t num_given_back = 0;
+  const uint64_t end = num_touched() + kMaxSamples;
   // Loans of which only the steps are kept come last, as nobody waits for their items.
   for (const bool are_over : {false, true}) {
     for (auto next = loans_.lower_bound({session, 0});
@@ -79,7 +80,7 @@ bool Engine::end_session(SessionId session) {
       const uint64_t lease = loan->first.second;
       const Lent::Stage stage = loan->second.stage;
       if ((stage == Lent::Stage::kOver) != are_over) continue;
-      if (num_given_back >= kMaxAtOnce) return true;
+      if (num_given_back >= kMaxAtOnce || num_touched() >= end) return true;
       num_given_back += loan->second.steps.size();
       if (stage == Lent::Stage::kDrawn) {
         tables_[loan->second.table].table->give_back(loan->second.keys);
@@ -137,9 +138,15 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
   Writer& w = open_writer_of(writer);
   Pool& pool = *pools_[w.pool];
   std::optional<uint32_t> chunk = pool.take_chunk();
-  const uint64_t most = std::min(kMaxAtOnce, max_removed(w.pool) - w.num_removed);
+  const uint64_t most = max_removed(w.pool) - w.num_removed;
+  const Turn turn(pool.streams());
   uint64_t num_removed = 0;
+  bool is_cut = false;
   while (!chunk && num_removed < most) {
+    if (turn.is_over(num_removed)) {
+      is_cut = true;
+      break;
+    }
     // A chunk that is on its way to disk makes room without the loss of an item.
     if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
     if (!make_room(w.pool)) break;
@@ -148,7 +155,7 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
   }
   num_removed_ += num_removed;
   w.num_removed += num_removed;
-  const bool goes_on = !chunk && num_removed == most && w.num_removed < max_removed(w.pool);
+  const bool goes_on = !chunk && is_cut;
   if (!goes_on) w.num_removed = 0;
   if (!chunk) return chunk;
   w.granted.push_back(*chunk);
@@ -186,7 +193,7 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   }
   Table& table = *tables_[insert.table].table;
   if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
-  table.insert({steps, insert.priority, insert.version});
+  if (!table.insert({steps, insert.priority, insert.version})) return InsertResult::kMakingRoom;
   ++num_touched_;
   next_sequence = insert.sequence + 1;
   w.named_end = std::max(w.named_end, insert.first + insert.num_steps);

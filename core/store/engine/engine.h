@@ -38,6 +38,8 @@ enum class InsertResult {
   kInserted,
   kKnown,    // the writer inserted this sequence before: nothing to do
   kBlocked,  // the rate limiter does not allow it yet
+  // items were removed, and others must be before it fits: try again once others had their turn
+  kMakingRoom,
 };
 
 // What became of a loan that was drawn.
@@ -82,15 +84,16 @@ inline void check_name_bytes(const char* what, const std::string& name) {
         "must have a name of at most 256 bytes; shorten it");
 }
 
-// The most samples of one batch, which are drawn while other callers wait. A caller that makes
-// several calls stops at so many of Engine::num_touched(), and goes on once others had their turn.
-constexpr uint32_t kMaxSamples = 1 << 16;
+// Throws Error for a name that no writer can have.
+inline void check_writer_name(const std::string& name) {
+  check(!name.empty(), "writer", "''", "must have a name of at least one byte; give it one");
+  check_name_bytes("writer", name);
+}
 
-// The most items that one call removes or gives back, so that other callers do not wait long.
-constexpr uint64_t kMaxAtOnce = 1000;
-
-// Not thread-safe. The cost of a call depends on its own arguments alone. A call that throws
-// changes nothing.
+// Not thread-safe. The cost of a call depends on its arguments, and on the chunks of the items that
+// it names or removes; num_touched() counts both. Calls that say so, or that open or end a session,
+// scan. A call that throws Error changes nothing, but for items that made room, and a loan that
+// collect() says is lost.
 class Engine {
  public:
   // `memory`, `log` and `disk` outlive the engine. `log` records every change; null: none is
@@ -210,8 +213,13 @@ class Engine {
   // lists of all loans of the store stay below batch_bytes(). One sampler's may be as long as what
   // would then be left for others, so that one that comes late finds room.
   bool may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) const;
-  // How many items calls have inserted, drawn, acknowledged and given back.
-  uint64_t num_touched() const { return num_touched_; }
+  // What calls have cost: the items that they inserted, drew, acknowledged and gave back, and the
+  // chunks that these and removed items held.
+  uint64_t num_touched() const {
+    uint64_t num_chunks = 0;
+    for (const auto& pool : pools_) num_chunks += pool->streams().num_touched();
+    return num_touched_ + num_chunks;
+  }
   // How many of the session's loans are neither acknowledged nor given back. Scans them.
   uint64_t num_loans(SessionId session) const;
   // Says that the session reads the samples' steps where they lie: the steps stay after the lease

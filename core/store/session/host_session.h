@@ -44,9 +44,8 @@ class HostSession final : private Outbox {
   // Whether the client ever took its side of the memory.
   bool is_taken() const { return header_->is_taken.load() != 0; }
 
-  // Applies the requests that can be applied now, but only so many that other sessions wait no
-  // longer than a moment: kDone says that there may be more to do. A request that is refused ends
-  // the session.
+  // Applies the requests that can be applied now, until kMaxSamples items and chunks are touched:
+  // kDone says that there may be more to do. A request that is refused ends the session.
   Progress serve(engine::Engine& engine);
   // Tells the client what serve() did, and wakes it. Precondition: the changes are logged. The
   // client is told that its requests are applied only when the checkpoint `number` is made; 0: at

@@ -84,10 +84,55 @@ void check_rounds_of_large_batches() {
   std::filesystem::remove_all(folder);
 }
 
+// One message may insert many items, each of many chunks: its cost is that of all these chunks, and
+// one round does only a part of it.
+void check_rounds_of_long_items() {
+  std::string folder = (std::filesystem::temp_directory_path() / "tengen-XXXXXX").string();
+  TENGEN_CHECK(mkdtemp(folder.data()) != nullptr);
+  constexpr uint32_t kChunks = 1 << 12, kItems = 100;
+  engine::Memory memory("", uint64_t{1} << 20);
+  engine::Engine engine(&memory, 0);
+  engine.add_pool(engine::Schema({{"x", "u1", {}, 0}}, 1));
+  engine::TableConfig config;
+  config.name = "t";
+  const uint32_t table = engine.add_table(config, 0);
+  const engine::SessionId id = engine.begin_session();
+  const uint32_t writer = engine.open_writer(id, "a", 0).writer;
+  for (uint32_t i = 0; i < kChunks; ++i) engine.append(writer, *engine.grant(writer));
+
+  const SessionLayout layout = layout_of_writer();
+  const std::string path = folder + "/session";
+  HostSession session(id, {SessionRecord::Kind::kWriter, writer, 0, layout, 0, ""}, path);
+  RingChannel client({-1, path, layout});
+  const double one = 1.0;
+  const InsertMessage message{
+      .num_bytes = sizeof message + sizeof one, .count = kItems, .num_steps = kChunks};
+  iovec parts[]{{const_cast<InsertMessage*>(&message), sizeof message},
+                {const_cast<double*>(&one), sizeof one}};
+  TENGEN_CHECK(client.send(parts, kAtOnce, Urgency::kLater));
+  const uint64_t most = engine::kMaxSamples / kChunks;
+  for (uint64_t before = 0; before < kItems;) {
+    TENGEN_CHECK(session.serve(engine) == Progress::kDone);
+    const uint64_t now = engine.table(table).size();
+    TENGEN_CHECK(now > before && now - before <= most);
+    before = now;
+  }
+  // So are items that make room for another one.
+  engine.table(table).set_capacity(1, UINT64_MAX);
+  for (uint64_t before = kItems; before > 1;) {
+    engine.table(table).remove_some();
+    const uint64_t now = engine.table(table).size();
+    TENGEN_CHECK(now < before && before - now <= most);
+    before = now;
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 
 int main() {
   check_versions_of_memory();
   check_rounds_of_large_batches();
+  check_rounds_of_long_items();
   return 0;
 }

@@ -49,7 +49,9 @@ class ServedWriter final : public ServedSession {
     const uint64_t most = std::min<uint64_t>(num_wanted_, share > stock ? share - stock : 1);
     granted_.clear();
     const uint64_t removed_before = engine.num_removed();
-    while (granted_.size() < most && engine.num_removed() - removed_before < engine::kMaxAtOnce) {
+    const uint64_t end = engine.num_touched() + engine::kMaxSamples;
+    while (granted_.size() < most && engine.num_touched() < end &&
+           engine.num_removed() - removed_before < engine::kMaxAtOnce) {
       const std::optional<uint32_t> slot = engine.grant(writer_);
       if (!slot) break;
       granted_.push_back(*slot);
@@ -73,6 +75,10 @@ class ServedWriter final : public ServedSession {
  private:
   Progress insert(Engine& engine, std::span<const std::byte> bytes) {
     const auto message = read<InsertMessage>(bytes);
+    // Asked first, as a blocked item may have many chunks, and is tried after every change.
+    const bool is_same = blocked_by_ == message.table && message.sequence == sequence_;
+    if (is_same && engine.table(message.table).inserts_allowed(1) == 0) return Progress::kNone;
+    blocked_by_.reset();
     const uint32_t count = message.count;
     take_all(bytes.subspan(sizeof message), &priorities_);
     const size_t num_priorities = priorities_.size();
@@ -80,11 +86,13 @@ class ServedWriter final : public ServedSession {
       throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
                   " priorities) must have a priority for all or for each; send as many as items");
     }
-    // A message that could not be applied whole goes on where it stopped.
+    // A message that could not be applied whole goes on where it stopped. It stops where it has
+    // touched many chunks, too, so that other sessions have their turn.
     if (message.sequence != sequence_) num_inserted_ = 0;
     sequence_ = message.sequence;
-    const uint32_t before = num_inserted_;
-    for (; num_inserted_ < count; ++num_inserted_) {
+    const uint64_t before = engine.num_touched();
+    while (num_inserted_ < count) {
+      if (engine.num_touched() - before >= engine::kMaxSamples) return Progress::kSome;
       const uint32_t i = num_inserted_;
       const auto result =
           engine.insert(writer_, {message.table, message.sequence + i,
@@ -92,10 +100,10 @@ class ServedWriter final : public ServedSession {
                                   priorities_[num_priorities == 1 ? 0 : i], message.version});
       if (result == engine::InsertResult::kBlocked) {
         blocked_by_ = message.table;
-        return num_inserted_ > before ? Progress::kSome : Progress::kNone;
+        return engine.num_touched() > before ? Progress::kSome : Progress::kNone;
       }
+      if (result != engine::InsertResult::kMakingRoom) ++num_inserted_;
     }
-    blocked_by_.reset();
     num_inserted_ = 0;
     return Progress::kDone;
   }

@@ -42,7 +42,7 @@ bool Streams::contains(const StepRange& steps) const {
   if (steps.stream >= streams_.size() || steps.num_steps == 0) return false;
   const Stream& s = streams_[steps.stream];
   const uint64_t first = first_chunk_of(steps);
-  const uint64_t last = chunk_of(steps.first + steps.num_steps - 1);
+  const uint64_t last = last_chunk_of(steps);
   // The end of a range that nobody can have lies before its begin.
   if (first > last || first < s.first_chunk) return false;
   if (last - s.first_chunk >= s.chunks.size()) return false;
@@ -54,16 +54,20 @@ bool Streams::contains(const StepRange& steps) const {
 
 void Streams::hold(const StepRange& steps) {
   Stream& s = streams_[steps.stream];
-  const uint64_t last = chunk_of(steps.first + steps.num_steps - 1);
-  for (uint64_t chunk = first_chunk_of(steps); chunk <= last; ++chunk) {
+  const uint64_t first = first_chunk_of(steps);
+  const uint64_t last = last_chunk_of(steps);
+  num_touched_ += last - first + 1;
+  for (uint64_t chunk = first; chunk <= last; ++chunk) {
     ++s.chunks[chunk - s.first_chunk].num_holders;
   }
 }
 
 void Streams::let_go(const StepRange& steps) {
   Stream& s = streams_[steps.stream];
-  const uint64_t last = chunk_of(steps.first + steps.num_steps - 1);
-  for (uint64_t chunk = first_chunk_of(steps); chunk <= last; ++chunk) drop(s, chunk);
+  const uint64_t first = first_chunk_of(steps);
+  const uint64_t last = last_chunk_of(steps);
+  num_touched_ += last - first + 1;
+  for (uint64_t chunk = first; chunk <= last; ++chunk) drop(s, chunk);
   drop_tail(steps.stream);
 }
 

@@ -50,6 +50,7 @@ class Streams final : public StepHolder {
 
   // Whether each of these steps, and of their context, lies in a chunk that lives.
   bool contains(const StepRange& steps) const;
+  uint64_t num_touched() const override { return num_touched_; }
   // Keeps the steps until let_go(). Precondition: contains(steps).
   void hold(const StepRange& steps) override;
   void let_go(const StepRange& steps) override;
@@ -111,6 +112,9 @@ class Streams final : public StepHolder {
     return steps.first - std::min<uint64_t>(steps.first, num_context_);
   }
   uint64_t first_chunk_of(const StepRange& steps) const { return chunk_of(begin_of(steps)); }
+  uint64_t last_chunk_of(const StepRange& steps) const {
+    return chunk_of(steps.first + steps.num_steps - 1);
+  }
   void reserve_free_slots();
   void drop(Stream& stream, uint64_t chunk);
   void drop_tail(uint32_t number);
@@ -120,6 +124,7 @@ class Streams final : public StepHolder {
   Log* const log_;
   const uint32_t pool_;
   uint64_t num_chunks_ = 0;
+  uint64_t num_touched_ = 0;
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
   // Both have room for all chunks, so that one that dies needs no memory.

@@ -9,8 +9,6 @@
 namespace tengen::store::engine {
 namespace {
 
-// Items that a smaller capacity or a newer version removes at once, so that nobody waits long.
-constexpr uint64_t kMaxRemovedAtOnce = 1000;
 constexpr size_t kMinSlots = 16;
 
 void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
@@ -48,7 +46,7 @@ uint64_t Table::samples_allowed(uint64_t wanted) const {
   return std::min<uint64_t>(allowed, sampler_->size());
 }
 
-int64_t Table::insert(const NewItem& item) {
+std::optional<int64_t> Table::insert(const NewItem& item) {
   check(item.steps.num_steps >= config_.num_steps, "steps", item.steps.num_steps,
         "must be at least the table's num_steps; insert longer items");
   check(item.steps.num_steps <= config_.max_steps, "steps", item.steps.num_steps,
@@ -60,11 +58,16 @@ int64_t Table::insert(const NewItem& item) {
   if (log_ != nullptr) log_->reserve(sizeof(event::Inserted));
   // First, as an item that makes room may be the last to hold these very steps.
   holder_->hold(item.steps);
+  bool has_room = false;
   try {
-    make_room(1, item.steps.num_steps);
+    has_room = make_room(1, item.steps.num_steps);
   } catch (...) {
     holder_->let_go(item.steps);
     throw;
+  }
+  if (!has_room) {
+    holder_->let_go(item.steps);
+    return std::nullopt;
   }
   const uint32_t slot = take_slot(&items_, &free_slots_);
   const int64_t serial = num_inserted_++;
@@ -80,7 +83,7 @@ int64_t Table::insert(const NewItem& item) {
   }
   if (config_.max_staleness) {
     by_version_.insert(slot, item.version, serial);
-    remove_stale(kMaxRemovedAtOnce);
+    remove_stale();
   }
   return key;
 }
@@ -190,11 +193,12 @@ void Table::remove_one() {
 void Table::set_version(uint32_t version) {
   if (log_ != nullptr && version != newest_version_) log_->add(event::VersionSet{number_, version});
   newest_version_ = version;
-  remove_stale(kMaxRemovedAtOnce);
+  remove_stale();
 }
 
-void Table::remove_stale(uint64_t most) {
-  for (uint64_t i = 0; i < most && has_stale(); ++i) remove(by_version_.first());
+void Table::remove_stale() {
+  const Turn turn(*holder_);
+  for (uint64_t i = 0; has_stale() && !turn.is_over(i); ++i) remove(by_version_.first());
 }
 
 void Table::set_limits(const RateLimits& limits) {
@@ -208,13 +212,11 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
   if (log_ != nullptr) log_->add(event::CapacitySet{number_, max_items, max_steps});
   config_.max_items = max_items;
   config_.max_steps = max_steps;
-  is_shrinking_ = true;
 }
 
 bool Table::remove_some() {
-  remove_stale(kMaxRemovedAtOnce);
+  remove_stale();
   make_room(0, 0);
-  is_shrinking_ = is_shrinking_ && is_full(0, 0);
   return has_excess();
 }
 
@@ -253,9 +255,9 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
   // Other random numbers than those that were drawn before.
   num_calls_ = num_restarts << 40;
   // What the caller wishes by now.
-  is_shrinking_ = false;
-  make_room(0, 0);
-  remove_stale(UINT64_MAX);
+  while (!make_room(0, 0)) {
+  }
+  while (has_stale()) remove_stale();
 }
 
 void Table::resume_uses(std::span<const int64_t> keys) {
@@ -281,13 +283,15 @@ void Table::reserve(size_t num_slots) {
   items_.reserve(num_slots);  // last, as its capacity tells that of the others
 }
 
-void Table::make_room(uint64_t more_items, uint64_t more_steps) {
-  if (!is_full(more_items, more_steps)) return;
+bool Table::make_room(uint64_t more_items, uint64_t more_steps) {
+  if (!is_full(more_items, more_steps)) return true;
   Rng rng = next_rng();
+  const Turn turn(*holder_);
   for (uint64_t i = 0; size() > 0 && is_full(more_items, more_steps); ++i) {
-    if (is_shrinking_ && i == kMaxRemovedAtOnce) return;
+    if (turn.is_over(i)) return false;
     remove(remover_->draw(rng).slot);
   }
+  return true;
 }
 
 void Table::remove(uint32_t slot) {

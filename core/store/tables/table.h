@@ -57,12 +57,36 @@ struct TableConfig {
   }
 };
 
+// The most items, and chunks of items, that one turn of a caller touches, so that other callers do
+// not wait long; also the most samples of one batch. A caller with more to do goes on once others
+// had their turn.
+constexpr uint32_t kMaxSamples = 1 << 16;
+
+// The most items that one call removes or gives back, for the same reason.
+constexpr uint64_t kMaxAtOnce = 1000;
+
 // Told of the steps that items hold on to.
 class StepHolder {
  public:
   virtual ~StepHolder() = default;
+  // Counts what its calls have cost: each chunk that one held or let go.
+  virtual uint64_t num_touched() const = 0;
   virtual void hold(const StepRange& steps) = 0;
   virtual void let_go(const StepRange& steps) = 0;
+};
+
+// One call's share of the removals that a caller makes in several.
+class Turn {
+ public:
+  explicit Turn(const StepHolder& holder)
+      : holder_(holder), end_(holder.num_touched() + kMaxSamples) {}
+  bool is_over(uint64_t num_removed) const {
+    return num_removed >= kMaxAtOnce || holder_.num_touched() >= end_;
+  }
+
+ private:
+  const StepHolder& holder_;
+  const uint64_t end_;
 };
 
 // Not thread-safe; no call blocks or scans. A key names one item. Two items that a table had at
@@ -93,10 +117,11 @@ class Table {
   }
   uint64_t samples_allowed(uint64_t wanted) const;
 
-  // Adds an item, and removes others until it fits. Precondition: inserts_allowed(1) == 1.
-  // Throws Error for an item that never fits, and bad_alloc; without the item the table stays as it
-  // was, but for others that made room.
-  int64_t insert(const NewItem& item);
+  // Adds an item, and removes others until it fits; returns its key. None where these are too many
+  // for one call: then some are removed; call again. Precondition: inserts_allowed(1) == 1. Throws
+  // Error for an item that never fits, and bad_alloc; without the item the table stays as it was,
+  // but for others that made room.
+  std::optional<int64_t> insert(const NewItem& item);
   // Draws samples; each is a use that is under way. Precondition: samples_allowed(out.size()) ==
   // out.size(). Changes nothing where it throws bad_alloc.
   void sample(std::span<Sample> out);
@@ -118,11 +143,10 @@ class Table {
 
   // Changes the limits of a table in use.
   void set_limits(const RateLimits& limits);
-  // Changes the capacity. Items beyond it are removed by remove_some(); until then an insert
-  // removes at most as many as one such call.
+  // Changes the capacity. Items beyond it are removed by remove_some(), and by inserts.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
   // Whether there are items that a smaller capacity or a newer version has no place for.
-  bool has_excess() const { return has_stale() || (is_shrinking_ && is_full(0, 0)); }
+  bool has_excess() const { return has_stale() || is_full(0, 0); }
   // Removes such items, a bounded number a call. Returns whether there are more.
   bool remove_some();
 
@@ -157,8 +181,9 @@ class Table {
   }
   // Sees to it that items of so many slots come and go without more memory.
   void reserve(size_t num_slots);
-  void make_room(uint64_t more_items, uint64_t more_steps);
-  void remove_stale(uint64_t most);
+  // These remove a bounded number of items. make_room() returns whether there is room.
+  bool make_room(uint64_t more_items, uint64_t more_steps);
+  void remove_stale();
   void remove(uint32_t slot);
   Sample to_sample(const Draw& draw, Rng& rng);
   Rng next_rng() { return Rng(seed_, num_calls_++, 0, 0, Purpose::kReplay); }
@@ -176,7 +201,6 @@ class Table {
   std::vector<uint32_t> free_slots_;
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
-  bool is_shrinking_ = false;
   GreatestPriority greatest_;
   uint64_t num_calls_ = 0;  // calls that drew random numbers
   uint32_t newest_version_ = 0;

@@ -18,6 +18,7 @@ class StepCounter final : public StepHolder {
  public:
   void hold(const StepRange& steps) override { held += steps.num_steps; }
   void let_go(const StepRange& steps) override { held -= steps.num_steps; }
+  uint64_t num_touched() const override { return 0; }
   uint64_t held = 0;
 };
 

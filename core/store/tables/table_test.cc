@@ -17,12 +17,20 @@ namespace {
 // Counts what is held, so that nothing leaks and nothing is let go twice.
 class Counter final : public StepHolder {
  public:
-  void hold(const StepRange& steps) override { held_ += steps.num_steps; }
-  void let_go(const StepRange& steps) override { held_ -= steps.num_steps; }
+  void hold(const StepRange& steps) override {
+    held_ += steps.num_steps;
+    num_touched_ += steps.num_steps;
+  }
+  void let_go(const StepRange& steps) override {
+    held_ -= steps.num_steps;
+    num_touched_ += steps.num_steps;
+  }
+  uint64_t num_touched() const override { return num_touched_; }
   int64_t held() const { return held_; }
 
  private:
   int64_t held_ = 0;
+  uint64_t num_touched_ = 0;
 };
 
 NewItem item_of(uint32_t steps, double priority = 1.0, uint32_t version = 0) {
@@ -52,7 +60,7 @@ void check_queue() {
   config.max_items = 100;
   Table table(config, 0, &counter);
   std::vector<int64_t> inserted;
-  while (table.inserts_allowed(1) == 1) inserted.push_back(table.insert(item_of(1)));
+  while (table.inserts_allowed(1) == 1) inserted.push_back(*table.insert(item_of(1)));
   TENGEN_CHECK(inserted.size() == 10);
   const std::vector<Sample> first = draw(table, 4);
   const std::vector<Sample> second = draw(table, 4);
@@ -162,13 +170,31 @@ void check_shrinking() {
   table.set_capacity(10, UINT64_MAX);
   TENGEN_CHECK(table.size() == 10000);
   TENGEN_CHECK(table.remove_some() && table.size() == 9000);
-  table.insert(item_of(1));
-  TENGEN_CHECK(table.size() == 8001);
+  TENGEN_CHECK(!table.insert(item_of(1)) && table.size() == 8000);
   while (table.remove_some()) {
   }
   TENGEN_CHECK(table.size() == 10 && counter.held() == 10);
   table.insert(item_of(1));
   TENGEN_CHECK(table.size() == 10);
+}
+
+// So do the items whose room one long item takes, and long items earlier than short ones.
+void check_long_items_go_in_steps() {
+  Counter counter;
+  TableConfig config;
+  config.max_steps = 10000;
+  Table table(config, 0, &counter);
+  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
+  for (uint64_t left = 10000; left > 1000; left -= 1000) {
+    TENGEN_CHECK(table.size() == left && !table.insert(item_of(9500)));
+  }
+  TENGEN_CHECK(table.insert(item_of(9500)) && table.size() == 501 && counter.held() == 10000);
+  table.set_capacity(1000, uint64_t{1000} * kMaxSamples);
+  for (int i = 0; i < 500; ++i) table.insert(item_of(kMaxSamples / 2));
+  table.set_capacity(1, kMaxSamples);
+  while (table.size() > 500) table.remove_some();
+  const uint64_t left = table.size();
+  TENGEN_CHECK(table.remove_some() && table.size() == left - 2);
 }
 
 // Items of a queue that leave unused, however they leave, keep no insert waiting.
@@ -230,8 +256,8 @@ void check_priorities() {
   config.max_items = 3;
   config.max_times_sampled = 2;
   Table table(config, 0, &counter);
-  const int64_t a = table.insert(item_of(1, 1.0));
-  const int64_t b = table.insert(item_of(1, 3.0));
+  const int64_t a = *table.insert(item_of(1, 1.0));
+  const int64_t b = *table.insert(item_of(1, 3.0));
   TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{a, b}, std::vector{5.0, -1.0}); }));
   const std::vector<double> given = {2.0, 0.0, 4.0};
   table.set_priorities(std::vector<int64_t>{a, 12345, b}, given);
@@ -251,7 +277,7 @@ void check_kept_priorities() {
   TableConfig config;
   config.sampler.kind = "max_heap";
   Table table(config, 0, &counter);
-  const int64_t first = table.insert(item_of(1, 16777216.0));
+  const int64_t first = *table.insert(item_of(1, 16777216.0));
   for (const double wrong : {1e39, 3.5e38, -1e-50, std::nan(""), HUGE_VAL}) {
     TENGEN_CHECK(throws([&] { table.insert(item_of(1, wrong)); }));
     TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{first}, std::vector{wrong}); }));
@@ -265,7 +291,7 @@ void check_kept_priorities() {
   config.sampler.kind = "prioritized";
   Table small(config, 0, &counter);
   small.insert(item_of(1, 0.0));
-  const int64_t tiny = small.insert(item_of(1, 1e-50));
+  const int64_t tiny = *small.insert(item_of(1, 1e-50));
   TENGEN_CHECK(draw(small, 1)[0].key == tiny);
   Table subnormal(config, 0, &counter);
   subnormal.insert(item_of(1, 1e-40));
@@ -281,7 +307,7 @@ void check_greatest_priority() {
   config.max_items = 100;
   Table table(config, 0, &counter);
   TENGEN_CHECK(table.max_priority() == 0.0);
-  const int64_t key = table.insert(item_of(1, 5.0));
+  const int64_t key = *table.insert(item_of(1, 5.0));
   TENGEN_CHECK(table.max_priority() == 5.0);
   // A few small ones do not lower it: they say nothing of the rest.
   table.set_priorities(std::vector{key}, std::vector{0.001});
@@ -314,7 +340,7 @@ void check_many_inserts() {
     table.restore(saved, 1);
     std::set<int64_t> keys = {saved.items[0].key};
     for (int i = 0; i < 5; ++i) {
-      const int64_t key = table.insert(item_of(1));
+      const int64_t key = *table.insert(item_of(1));
       TENGEN_CHECK(key >= 0 && keys.insert(key).second);
       // The oldest first, whatever its bits.
       TENGEN_CHECK(table.size() == std::min<uint64_t>(3, static_cast<uint64_t>(i) + 2));
@@ -348,7 +374,7 @@ void check_random(uint64_t seed) {
     for (int step = 0; step < 2000; ++step) {
       const uint32_t action = rng.below(5);
       if (action <= 1 && table.inserts_allowed(1) == 1) {
-        const int64_t key = table.insert(
+        const int64_t key = *table.insert(
             item_of(1 + rng.below(3), rng.uniform(), static_cast<uint32_t>(step / 20)));
         TENGEN_CHECK(key > last);
         last = key;
@@ -391,6 +417,7 @@ int main() {
   check_capacity();
   check_many_stale();
   check_shrinking();
+  check_long_items_go_in_steps();
   check_limits();
   check_priorities();
   check_kept_priorities();
