@@ -97,8 +97,8 @@ bool Engine::end_session(SessionId session) {
 
 Engine::OpenedWriter Engine::open_writer(SessionId session, const std::string& name,
                                          uint32_t pool) {
-  check_name_bytes("writer", name);
-  check(!name.empty() && !is_writer_open(name), "writer", name, kNameIsTaken);
+  check_writer_name(name);
+  check(!is_writer_open(name), "writer", name, kNameIsTaken);
   const uint32_t number = take_slot(&writers_, &free_writers_);
   writers_[number] = {name, session, pool, pools_[pool]->streams().open(), true, {}, 0, 0, 0};
   open_names_[name] = number;

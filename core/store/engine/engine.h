@@ -136,10 +136,10 @@ class Engine {
     uint64_t next_sequence = 0;  // inserts with smaller numbers were made
   };
   bool is_writer_open(const std::string& name) const { return open_names_.count(name) != 0; }
-  // Throws Error if another session has a writer of that name, or the name is too long. The engine
-  // remembers the next sequences of open names and of the kMaxNames names that were closed last. A
-  // restart loses the order in which they were closed, so that any of them may be forgotten first.
-  // A writer of a forgotten or new name begins at 0.
+  // Throws Error if another session has a writer of that name, or check_writer_name() does. The
+  // engine remembers the next sequences of open names and of the kMaxNames names that were closed
+  // last. A restart loses the order in which they were closed, so that any of them may be forgotten
+  // first. A writer of a forgotten or new name begins at 0.
   OpenedWriter open_writer(SessionId session, const std::string& name, uint32_t pool);
   // Returns the slot of the writer's next chunk, or none. If memory is full, it removes items that
   // the removers of the pool's tables choose, a bounded number a call. A caller that got none calls

@@ -210,11 +210,33 @@ void check_leaving_clients() {
 }
 #endif
 
+// A writer whose name is refused leaves no session behind, in any state.
+void check_refused_names() {
+  const Folder folder("refused");
+  Store store(folder.path.string(), 1 << 20, 3);
+  store.change([&](Engine& engine) { engine.add_pool(Schema({{"x", "i8", {}, 0}}, 4)); });
+  Server server(&store);
+  const auto next = [&] {
+    return store.change([](Engine& engine) {
+      const SessionId id = engine.begin_session();
+      engine.end_session(id);
+      return id;
+    });
+  };
+  const SessionId before = next();
+  for (const std::string& name : {std::string(300, 'x'), std::string()}) {
+    TENGEN_CHECK(throws([&] { server.open_writer(-1, name, 0, kAtOnce); }));
+    TENGEN_CHECK(throws([&] { store.open_writer(name, 0); }));
+  }
+  TENGEN_CHECK(next() == before + 1);
+}
+
 }  // namespace
 
 int main() {
 #if defined(__linux__)
   check_leaving_clients();
+  check_refused_names();
 #endif
   check_stock();
   check_stocks();

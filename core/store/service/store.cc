@@ -16,6 +16,19 @@ using engine::Engine;
 constexpr uint64_t kLogsInMemory = 64;
 constexpr uint64_t kMinLogBytes = uint64_t{64} << 10;
 constexpr uint64_t kMaxMemoryLogBytes = uint64_t{4} << 20;
+
+// Begins a session, which ends where `open` throws.
+template <class Open>
+engine::SessionId begin_for(Engine& engine, Open&& open) {
+  const engine::SessionId id = engine.begin_session();
+  try {
+    open(id);
+  } catch (...) {
+    engine.end_session(id);
+    throw;
+  }
+  return id;
+}
 }  // namespace
 
 Store::Store(const std::string& directory, uint64_t memory_bytes, uint64_t seed,
@@ -178,10 +191,11 @@ void Store::check_open() const {
 
 Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,
                                          Deadline deadline) {
+  engine::check_writer_name(name);  // before a session begins, which nobody would end
   Engine::OpenedWriter begun;
   const bool is_open = change_when(deadline, [&](Engine& engine) {
     if (engine.is_writer_open(name)) return Progress::kNone;
-    begun = engine.open_writer(engine.begin_session(), name, pool);
+    begin_for(engine, [&](engine::SessionId id) { begun = engine.open_writer(id, name, pool); });
     return Progress::kDone;
   });
   check(is_open, "writer", name, engine::kNameIsTaken);
