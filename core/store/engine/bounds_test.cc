@@ -75,10 +75,10 @@ void check_bounds() {
   Store store(100);
   const uint32_t table = store.engine.add_table(queue_of("queue"), 0);
   constexpr uint32_t kMiB = 1 << 20;
-  store.engine.expect(table, kMiB / (kStepBytes + 44));
-  TENGEN_CHECK(throws([&] { store.engine.expect(table, 0); }));
-  TENGEN_CHECK(throws([&] { store.engine.expect(table, kMiB / (kStepBytes + 44) + 1); }));
-  TENGEN_CHECK(throws([&] { engine.expect(engine.add_table(queue_of("a"), 0), 65537); }));
+  store.engine.check_batch(table, kMiB / (kStepBytes + 44));
+  TENGEN_CHECK(throws([&] { store.engine.check_batch(table, 0); }));
+  TENGEN_CHECK(throws([&] { store.engine.check_batch(table, kMiB / (kStepBytes + 44) + 1); }));
+  TENGEN_CHECK(throws([&] { engine.check_batch(engine.add_table(queue_of("a"), 0), 65537); }));
 }
 
 // However many samplers there are, the lists of their loans are bounded together: 24 bytes for a

@@ -91,6 +91,9 @@ bool Engine::end_session(SessionId session) {
       if (stage == Lent::Stage::kOut) give_back(session, lease);
     }
   }
+  for (const auto& pool : pools_) {
+    if (pool->staging() != nullptr) pool->staging()->expect_no_more(session);
+  }
   if (log_ != nullptr) log_->add(event::SessionEnded{session, 0});
   return false;
 }
@@ -137,7 +140,8 @@ void Engine::close_name(const std::string& name) {
 std::optional<uint32_t> Engine::grant(uint32_t writer) {
   Writer& w = open_writer_of(writer);
   Pool& pool = *pools_[w.pool];
-  std::optional<uint32_t> chunk = pool.take_chunk();
+  const uint64_t num_beside = has_empty_chunk(w) ? 0 : num_writers() - 1;
+  std::optional<uint32_t> chunk = pool.take_chunk(num_beside);
   const uint64_t most = max_removed(w.pool) - w.num_removed;
   const Turn turn(pool.streams());
   uint64_t num_removed = 0;
@@ -151,7 +155,7 @@ std::optional<uint32_t> Engine::grant(uint32_t writer) {
     if (pool.staging() != nullptr && !pool.staging()->needs_room()) break;
     if (!make_room(w.pool)) break;
     ++num_removed;
-    chunk = pool.take_chunk();
+    chunk = pool.take_chunk(num_beside);
   }
   num_removed_ += num_removed;
   w.num_removed += num_removed;

@@ -160,9 +160,12 @@ class Engine {
   void release_before(uint32_t writer, uint64_t first);
   void close_writer(uint32_t writer);
 
-  // Says that batches of `num_samples` will be drawn. Throws Error where these are too many, or
-  // memory could not hold one: its steps, even where they lie elsewhere in the end, and its index.
-  void expect(uint32_t table, uint32_t num_samples);
+  // Throws Error where `num_samples` are too many for a batch, or memory could not hold one: its
+  // steps, even where they lie elsewhere in the end, and its index.
+  void check_batch(uint32_t table, uint32_t num_samples) const;
+  // Says that the session will draw batches of `num_samples`, until it ends. Memory has room for
+  // the largest batch of all sessions. Precondition: check_batch().
+  void expect(SessionId session, uint32_t table, uint32_t num_samples);
   // Draws a loan. Returns false, and leaves `loan` unchanged, where the rate limiter allows fewer
   // samples, or an earlier loan still waits for memory. Without a disk the loan is ready at once.
   bool sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan);
@@ -279,6 +282,7 @@ class Engine {
   // Ends a drawn loan some of whose steps cannot be read.
   void lose(Loans::iterator drawn);
   void end_writer(uint32_t writer);
+  bool has_empty_chunk(const Writer& w) const;
   // Of a name that is not open any more; and forgets a bounded number of others, where these are
   // too many.
   void close_name(const std::string& name);

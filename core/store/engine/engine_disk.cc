@@ -14,10 +14,10 @@ constexpr uint64_t kLeastBatchBytes = uint64_t{1} << 20;
 
 }  // namespace
 
-void Engine::expect(uint32_t table, uint32_t num_samples) {
+void Engine::check_batch(uint32_t table, uint32_t num_samples) const {
   check(num_samples >= 1 && num_samples <= kMaxSamples, "num_samples", num_samples,
         "must be 1 to 65536; take less at a time");
-  Pool& pool = *pools_[tables_[table].pool];
+  const Pool& pool = *pools_[tables_[table].pool];
   const uint64_t num_bytes = num_samples * sample_bytes(table);
   if (num_bytes > batch_bytes()) {
     throw Error(
@@ -36,7 +36,19 @@ void Engine::expect(uint32_t table, uint32_t num_samples) {
         "for " +
         std::to_string(pool.slots().max_slots()) + "; raise memory_bytes, or take less at a time");
   }
-  pool.staging()->expect(num_chunks);
+}
+
+void Engine::expect(SessionId session, uint32_t table, uint32_t num_samples) {
+  Staging* const staging = pools_[tables_[table].pool]->staging();
+  if (staging != nullptr) staging->expect(session, max_chunks_of(table, num_samples));
+}
+
+// Whether the writer has a chunk that is not full, which without a disk does not matter.
+bool Engine::has_empty_chunk(const Writer& w) const {
+  const Pool& pool = *pools_[w.pool];
+  if (!w.granted.empty() || pool.staging() == nullptr) return true;
+  const std::optional<uint32_t> last = pool.streams().last(w.stream);
+  return last && pool.staging()->residence().is_open(*last);
 }
 
 uint64_t Engine::batch_bytes() const { return std::max(memory_->budget_bytes(), kLeastBatchBytes); }

@@ -20,6 +20,7 @@ class MockTier final : public Tier {
  public:
   using Rows = std::map<std::pair<uint32_t, uint32_t>, std::vector<std::byte>>;  // by pool, place
 
+  void reserve(size_t num_transfers) override { num_reserved += num_transfers; }
   void load(const Transfer& transfer) override { waiting.push_back({transfer, true}); }
   void save(const Transfer& transfer) override { waiting.push_back({transfer, false}); }
 
@@ -56,6 +57,7 @@ class MockTier final : public Tier {
   std::shared_ptr<Rows> rows = std::make_shared<Rows>();
   std::set<std::pair<uint32_t, uint32_t>> bad;
   size_t max_rows = SIZE_MAX;
+  uint64_t num_reserved = 0;  // transfers that callers made room for
   uint64_t num_loads = 0;
   uint64_t num_saves = 0;
 };

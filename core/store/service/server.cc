@@ -142,7 +142,8 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
         store_->change([&](Engine& engine) {
           check(record.number < engine.num_tables(), "table", record.number,
                 "must be one of the store's; remove the store's folder");
-          engine.expect(record.number, record.num_samples);
+          engine.check_batch(record.number, record.num_samples);
+          engine.expect(session, record.number, record.num_samples);
         });
       } catch (const Error&) {
         // Of a version that bounded batches less; its client is told when it connects again.

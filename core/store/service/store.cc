@@ -204,8 +204,8 @@ Engine::OpenedWriter Store::begin_writer(const std::string& name, uint32_t pool,
 
 engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
   return change_open([&](Engine& engine) {
-    engine.expect(table, num_samples);
-    return engine.begin_session();
+    engine.check_batch(table, num_samples);
+    return begin_for(engine, [&](engine::SessionId id) { engine.expect(id, table, num_samples); });
   });
 }
 

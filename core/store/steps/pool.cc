@@ -28,10 +28,10 @@ Pool::Pool(Schema schema, Memory* memory, uint32_t number, Log* log, Disk* disk)
   staging_ = std::make_unique<Staging>(number, &slots_, disk, log);
 }
 
-std::optional<uint32_t> Pool::take_chunk() {
+std::optional<uint32_t> Pool::take_chunk(uint64_t num_beside) {
   if (staging_ != nullptr) {
     reclaim();
-    return staging_->begin_chunk();
+    return staging_->begin_chunk(num_beside);
   }
   if (!slots_.has_free()) reclaim();
   return slots_.take();
@@ -39,7 +39,7 @@ std::optional<uint32_t> Pool::take_chunk() {
 
 void Pool::return_chunk(uint32_t chunk) {
   if (staging_ != nullptr) {
-    staging_->residence().drop(chunk);
+    staging_->drop(chunk);
   } else {
     slots_.give_back(chunk);
   }

@@ -32,8 +32,9 @@ class Pool {
   Staging* staging() { return staging_.get(); }
   const Staging* staging() const { return staging_.get(); }
 
-  // Takes an empty chunk; none where there is no memory now.
-  std::optional<uint32_t> take_chunk();
+  // Takes an empty chunk; none where there is no memory now. `num_beside` as for
+  // Staging::begin_chunk().
+  std::optional<uint32_t> take_chunk(uint64_t num_beside = 0);
   // Gives back a chunk that was taken and not used.
   void return_chunk(uint32_t chunk);
   // The slot of a chunk. Precondition: the chunk is being filled, or a loan has it.

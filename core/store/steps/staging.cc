@@ -21,9 +21,16 @@ std::optional<uint32_t> Staging::take_slot() {
   return slot ? slot : residence_.evict();
 }
 
-std::optional<uint32_t> Staging::begin_chunk() {
+void Staging::expect_no_more(uint32_t session) {
+  if (expected_.erase(session) == 0) return;
+  reserve_ = 0;
+  for (const auto& [other, num_chunks] : expected_) reserve_ = std::max(reserve_, num_chunks);
+}
+
+std::optional<uint32_t> Staging::begin_chunk(uint64_t num_beside) {
   advance();
-  if (residence_.num_unsaved() >= max_unsaved() || !residence_.has_number()) return std::nullopt;
+  const bool has_room = residence_.num_unsaved() < max_unsaved() + num_beside;
+  if (!has_room || !residence_.has_number()) return std::nullopt;
   const std::optional<uint32_t> slot = take_slot();
   if (!slot) return slot;
   try {
@@ -41,6 +48,7 @@ void Staging::fetch(uint64_t lease, std::span<const Piece> pieces) {
     for (const Piece& piece : pieces) pins.chunks.push_back(piece.slot);
     missing_.reserve(pieces.size());
     if (!start_fetch(lease, pins)) queued_ = lease;
+    has_news_ = false;
   } catch (...) {
     fetches_.erase(lease);
     throw;
@@ -115,13 +123,17 @@ void Staging::end_fetch(uint64_t lease) {
     for (const uint32_t chunk : it->second.chunks) residence_.unpin(chunk);
   }
   fetches_.erase(it);
+  has_news_ = true;
 }
 
 void Staging::advance() {
   start_saves();
-  if (!queued_) return;
+  // A try costs time by the fetch's size, and most calls come from other sessions. The file system
+  // may have room again without a word.
+  if (!queued_ || (!has_news_ && slots_->trouble().empty())) return;
   const uint64_t lease = *queued_;
   if (start_fetch(lease, fetches_.at(lease))) queued_.reset();
+  has_news_ = false;
 }
 
 bool Staging::wants_saves() const {
@@ -141,6 +153,7 @@ void Staging::start_saves() {
 
 bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
   residence_.end_load(chunk, result);
+  has_news_ = true;
   const auto awaited = awaited_.extract(chunk);
   bool may_go_on = queued_.has_value();
   for (const uint64_t lease : awaited.mapped()) {
@@ -160,6 +173,7 @@ bool Staging::loaded(uint32_t chunk, const TransferResult& result) {
 void Staging::saved(uint32_t chunk, const TransferResult& result) {
   --num_saves_;
   residence_.end_save(chunk, result);
+  has_news_ = true;
 }
 
 void Staging::resume_fetch(uint64_t lease, std::span<const Piece> pieces) {

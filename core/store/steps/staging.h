@@ -31,22 +31,35 @@ struct ChunkReads {
 
 // Not thread-safe; nothing blocks. Chunks are saved in the order in which they become complete,
 // once half of the memory is used, or for a checkpoint; so a store that fits into memory writes
-// only checkpoints. Chunks that are not saved may not use all the memory, so that loans never wait
-// for writers.
+// only checkpoints. Chunks that are not saved may not use all the memory, so that loans do not wait
+// for writers, except for one chunk of each writer where memory is that small.
 class Staging {
  public:
   // `slots` and `disk` outlive the staging.
   Staging(uint32_t pool, Slots* slots, Disk* disk, Log* log)
       : pool_(pool), slots_(slots), disk_(disk), residence_(pool, slots, disk, log) {}
 
-  // Takes a chunk for a writer; none until a save is done, or room is made.
-  std::optional<uint32_t> begin_chunk();
+  // Takes a chunk for a writer; none until a save is done, or room is made. A writer that has no
+  // chunk to fill gets one even where loans need the memory, as otherwise it would wait for the
+  // `num_beside` other writers, which may be idle: these may have one each.
+  std::optional<uint32_t> begin_chunk(uint64_t num_beside);
   // Where the chunks are; its transfers, pins and evictions are this class's.
   Residence& residence() { return residence_; }
   const Residence& residence() const { return residence_; }
 
-  // Says that loans of `num_chunks` will come; memory is reserved for one such loan.
-  void expect(uint64_t num_chunks) { reserve_ = std::max(reserve_, num_chunks); }
+  // Says that loans of `num_chunks` will come, until expect_no_more(); memory is reserved for the
+  // largest one of all sessions.
+  void expect(uint32_t session, uint64_t num_chunks) {
+    uint64_t& most = expected_[session];
+    most = std::max(most, num_chunks);
+    reserve_ = std::max(reserve_, num_chunks);
+  }
+  void expect_no_more(uint32_t session);
+  // Says that nobody needs a chunk any more.
+  void drop(uint32_t chunk) {
+    residence_.drop(chunk);
+    has_news_ = true;
+  }
   // Whether a fetch may begin: no earlier one still waits for memory.
   bool can_fetch() const { return !queued_; }
   // Brings the chunks that `pieces` name into memory and keeps them there until end_fetch().
@@ -119,10 +132,12 @@ class Staging {
   Slots* const slots_;
   Disk* const disk_;
   Residence residence_;
-  uint64_t reserve_ = 0;
-  uint64_t num_saves_ = 0;                                       // under way
-  std::unordered_map<uint64_t, Pins> fetches_;                   // by lease, until end_fetch()
-  std::optional<uint64_t> queued_;                               // the fetch that waits for memory
+  std::unordered_map<uint32_t, uint64_t> expected_;  // chunks of a loan, by session
+  uint64_t reserve_ = 0;                             // the most of these
+  uint64_t num_saves_ = 0;                           // under way
+  std::unordered_map<uint64_t, Pins> fetches_;       // by lease, until end_fetch()
+  std::optional<uint64_t> queued_;                   // the fetch that waits for memory
+  bool has_news_ = false;  // whether there may be more memory than when it was tried last
   std::unordered_map<uint32_t, std::vector<uint64_t>> awaited_;  // by chunk that is being loaded
   std::vector<uint32_t> missing_;                                // kept for its memory
   std::vector<uint32_t> taken_;

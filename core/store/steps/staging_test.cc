@@ -15,6 +15,9 @@ using namespace tengen::store::engine;
 
 namespace {
 
+// A session that says what it will draw.
+constexpr SessionId kSampler = 1000;
+
 // What fits in half of the memory is never saved; what does not comes back as it was.
 void check_tiers() {
   SmallWorld world(32, 1000);
@@ -23,7 +26,7 @@ void check_tiers() {
   TENGEN_CHECK(world.tier.num_saves == 0 && world.tier.waiting.empty());
   SmallWorld large(32, 1000);
   large.engine.add_table(table_of("t", "without_replacement", 1000), 0);
-  large.engine.expect(0, 8);
+  large.engine.expect(kSampler, 0, 8);
   fill(large, 0, 400);
   large.tier.end_all(large.rng, large.engine);
   TENGEN_CHECK(large.engine.table(0).size() == 400 && large.tier.num_saves >= 360);
@@ -111,7 +114,7 @@ void check_unsaved() {
   for (const uint32_t batch : {1u, 9u}) {
     SmallWorld world(16, 100);
     world.engine.add_table(table_of("t", "fifo", 1000), 0);
-    world.engine.expect(0, batch);
+    world.engine.expect(kSampler, 0, batch);
     const SessionId session = world.engine.begin_session();
     const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
     uint64_t count = 0;
@@ -124,11 +127,34 @@ void check_unsaved() {
   }
 }
 
+// Memory is reserved for as long as somebody draws batches of that size; meanwhile each writer has
+// a chunk to fill, however small the rest is.
+void check_reserve_ends() {
+  SmallWorld world(16, 100, 4);
+  Engine& engine = world.engine;
+  engine.add_table(table_of("t", "fifo", 1000), 0);
+  const SessionId sampler = engine.begin_session();
+  engine.expect(sampler, 0, 15);
+  std::vector<uint32_t> writers;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    writers.push_back(engine.open_writer(engine.begin_session(), name, 0).writer);
+  }
+  for (const uint32_t writer : writers) TENGEN_CHECK(engine.grant(writer).has_value());
+  for (const uint32_t writer : writers) TENGEN_CHECK(!engine.grant(writer));
+  const SessionId other = engine.begin_session();
+  engine.expect(other, 0, 2);
+  TENGEN_CHECK(!engine.end_session(other) && !engine.grant(writers[0]));
+  TENGEN_CHECK(!engine.end_session(sampler));
+  uint64_t num_more = 0;
+  while (engine.grant(writers[0])) ++num_more;
+  TENGEN_CHECK(num_more == 12 - writers.size());
+}
+
 // Loans that fill the memory make the next one wait, and a writer goes on beside them.
 void check_full_memory() {
   SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
-  world.engine.expect(0, 3);
+  world.engine.expect(kSampler, 0, 3);
   const uint32_t writer = fill(world, 0, 300);
   world.tier.end_all(world.rng, world.engine);
   const SessionId session = world.engine.begin_session();
@@ -142,6 +168,11 @@ void check_full_memory() {
   TENGEN_CHECK(world.engine.sample(session, 0, 3, &third));
   TENGEN_CHECK(world.wait(&third) == Collected::kNotYet);
   TENGEN_CHECK(!world.engine.sample(session, 0, 3, &fourth));
+  // It is tried again when there is more memory, and not by every call.
+  const uint64_t num_reserved = world.tier.num_reserved;
+  for (int i = 0; i < 5; ++i) world.engine.advance(0);
+  TENGEN_CHECK(world.engine.collect(&third) == Collected::kNotYet);
+  TENGEN_CHECK(world.tier.num_reserved == num_reserved);
   TENGEN_CHECK(world.engine.sample_waits(0, 3) ==
                "sample waits: memory is held by writers and batches on loan");
   std::vector<uint64_t> held = world.values(loans[0]);
@@ -170,7 +201,7 @@ void check_full_disk(bool by_system) {
   SmallWorld world(16, by_system ? 1000 : 40);
   if (by_system) world.tier.max_rows = 40;
   world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
-  world.engine.expect(0, 4);
+  world.engine.expect(kSampler, 0, 4);
   const SessionId session = world.engine.begin_session();
   const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
   Loan loan;
@@ -203,7 +234,7 @@ void check_room_for_loans() {
   queue.engine.add_table(config, 0);
   fill(queue, 0, 24);
   queue.tier.end_all(queue.rng, queue.engine);
-  queue.engine.expect(0, 10);
+  queue.engine.expect(kSampler, 0, 10);
   Loan loan;
   const SessionId other = queue.engine.begin_session();
   TENGEN_CHECK(queue.engine.sample(other, 0, 10, &loan));
@@ -287,7 +318,7 @@ void check_random(uint64_t seed) {
       world->engine.add_table(config, 0);
     }
   }
-  for (uint32_t table = 0; table < 3; ++table) small.engine.expect(table, 3);
+  for (uint32_t table = 0; table < 3; ++table) small.engine.expect(kSampler, table, 3);
   struct Client {
     SessionId session;
     uint32_t writer;
@@ -402,6 +433,7 @@ int main() {
   check_eviction();
   check_shared_load();
   check_unsaved();
+  check_reserve_ends();
   check_full_memory();
   check_room_for_loans();
   for (const bool flag : {false, true}) {
