@@ -84,6 +84,7 @@ std::span<const std::byte> LocalChannel::peek_reply() {
 }
 
 bool LocalChannel::wait_for_all(Deadline deadline) {
+  check_process();
   if (inserts_end_ == 0) return true;
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);

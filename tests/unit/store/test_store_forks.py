@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import Column, StepWriter, TableConfig
+from tengen.store import Column, StepWriter, Store, TableConfig
 
 TABLE = TableConfig(
     name="t", columns={"value": Column(dtype="int64")}, steps_per_chunk=4
@@ -108,3 +108,26 @@ def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
     writer.insert("t", 1, timeout_s=300.0)
     writer.close(timeout_s=300.0)
     assert t.describe()["num_items"] == 9
+
+
+def test_a_forked_process_does_not_wait_for_its_parents_checkpoints(tmp_path) -> None:
+    durable = {"durability": "sync", "durability_ms": 600_000.0}
+    disk = {"disk_bytes": 1 << 20, "disk_directory": tmp_path / "disk"}
+    with Store([TABLE], memory_bytes=1 << 20, **disk, **durable) as store:
+        writer = store.writer("w", "t")
+        writer.append({"value": np.int64(1)})
+        writer.insert("t", 1, timeout_s=300.0)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                signal.alarm(60)
+                with pytest.raises(
+                    UsageError, match=r"client \(of a store\) must be used in"
+                ):
+                    writer.flush()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        writer.close(timeout_s=300.0)
