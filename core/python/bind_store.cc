@@ -23,6 +23,9 @@ namespace {
 using store::engine::Engine;
 using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+// Whoever has the store's lock may need the GIL, so each function waits for it without the GIL.
+using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
+
 nb::dict describe(store::Store& store, uint32_t number) {
   return store.read([&](const Engine& engine) {
     const store::engine::Table& table = engine.table(number);
@@ -233,8 +236,8 @@ void bind_store(nb::module_& m) {
              return make_of_process<Server>(store, resumed.sessions);
            }),
            nb::arg("store"), nb::arg("resumed"), nb::keep_alive<0, 2>())
-      .def("resume", &Server::resume, nb::arg("descriptor"), nb::arg("id"),
-           nb::call_guard<nb::gil_scoped_release>())
+      .def("leave", &Server::leave)
+      .def("resume", &Server::resume, nb::arg("descriptor"), nb::arg("id"), WithoutGil())
       .def(
           "open_writer",
           [](Server& self, int descriptor, const std::string& name, uint32_t pool,

@@ -1,6 +1,7 @@
 """A store's processes are killed at random instants: nothing is lost or doubled."""
 
 import contextlib
+import errno
 import random
 import shutil
 import signal
@@ -17,6 +18,8 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.store import Column, Store, StoreTimeout, TableConfig
+from tengen.store.folders.host_folder import StoreFolder
+from tengen.store.server import HostServer
 from tests.faults.store_queue import (
     BATCH,
     RECORD_BYTES,
@@ -207,5 +210,56 @@ def test_loans_are_bounded_by_the_next_server_too(tmp_path):
         for batch in batches:
             batch.ack()
             sampler.sample(timeout_s=300.0)
+        heir.kill()
+        heir.wait()
+
+
+def refuse_room(*_) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def refuse_thread(*_, **__) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize(
+    ("owner", "step", "refuse"),
+    [
+        (StoreFolder, "begin", refuse_room),
+        (StoreFolder, "listen", refuse_room),
+        (HostServer, "_serve", refuse_thread),
+    ],
+)
+def test_clients_of_a_killed_store_outlast_a_start_that_fails(
+    tmp_path, monkeypatch, owner, step, refuse
+):
+    directory = tmp_path / "store"
+    server = start_server(directory)
+    client = Store.connect(directory, patience_s=900.0)
+    writer = client.writer("a", "t")
+    sampler = client.table("t").sampler(1)
+    for value in range(3):
+        writer.append({"value": np.int64(value)})
+        writer.insert("t", 1, timeout_s=300.0)
+    writer.flush(timeout_s=300.0)
+    server.kill()
+    server.wait()
+    table = TableConfig(name="t", columns={"value": Column(dtype="int64")}, max_loans=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, refuse)
+        with pytest.raises((UsageError, RuntimeError)) as refused:
+            Store([table], memory_bytes=1 << 20, directory=directory)
+    if refuse is refuse_room:
+        assert str(refused.value) == (
+            f"directory ({directory}) cannot have a store: no space left on device; "
+            "free room there, or choose another"
+        )
+    heir = start_server(directory)
+    with contextlib.closing(heir.stdin), contextlib.closing(heir.stdout):
+        writer.append({"value": np.int64(3)})
+        writer.insert("t", 1, timeout_s=300.0)
+        writer.flush(timeout_s=300.0)
+        sampler.sample(timeout_s=300.0).ack()
+        assert client.table("t").describe()["num_items"] == 4
         heir.kill()
         heir.wait()

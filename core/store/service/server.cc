@@ -40,14 +40,15 @@ Server::Server(Store* store, const std::map<uint32_t, engine::SavedSession>& res
     fcntl(end, F_SETFL, O_NONBLOCK);
     fcntl(end, F_SETFD, FD_CLOEXEC);
   }
-  resume_sessions(resumed);
-  store_->set_listener([this] {
-    if (is_asleep_.load()) ring();
-  });
   try {
+    resume_sessions(resumed);
+    store_->set_listener([this] {
+      if (is_asleep_.load()) ring();
+    });
     thread_ = start_thread("a store's server", [this] { run(); });
   } catch (...) {
     store_->set_listener({});
+    leave_sessions();
     for (const int end : bell_) ::close(end);
     throw;
   }
@@ -58,11 +59,19 @@ Server::~Server() {
   ring();
   thread_.join();
   store_->set_listener({});
+  if (is_leaving_) leave_sessions();
   for (auto* const sessions : {&sessions_, &ending_}) {
     for (const auto& session : *sessions) store_->end_session(session->id());
     sessions->clear();
   }
   for (const int end : bell_) ::close(end);
+}
+
+void Server::leave_sessions() {
+  for (auto* const sessions : {&sessions_, &ending_}) {
+    for (const auto& session : *sessions) session->leave();
+    sessions->clear();
+  }
 }
 
 Server::Opened Server::open_writer(int descriptor, const std::string& name, uint32_t pool,
@@ -129,29 +138,38 @@ void Server::resume_sessions(const std::map<uint32_t, engine::SavedSession>& res
     if (is_session && !goes_on) std::filesystem::remove(file.path(), ignored);
   }
   for (const auto& [id, saved] : resumed) {
-    const engine::SessionId session = id;
-    const uint64_t num_loans =
-        store_->read([&](const Engine& engine) { return engine.num_loans(session); });
-    reserve_session();
-    sessions_.push_back(std::make_unique<HostSession>(id, SessionRecord::decode(saved.description),
-                                                      path_of(id), &saved.progress, num_loans));
-    sessions_.back()->publish(promise(*sessions_.back()));
-    const SessionRecord& record = sessions_.back()->record();
-    if (record.kind == SessionRecord::Kind::kSampler) {
-      try {
-        store_->change([&](Engine& engine) {
-          check(record.number < engine.num_tables(), "table", record.number,
-                "must be one of the store's; remove the store's folder");
-          engine.check_batch(record.number, record.num_samples);
-          engine.expect(session, record.number, record.num_samples);
-        });
-      } catch (const Error&) {
-        // Of a version that bounded batches less; its client is told when it connects again.
-        sessions_.back()->end();
-      }
+    try {
+      resume_session(id, saved);
+    } catch (const Error&) {
+      // Its client is told when it connects again.
+      std::filesystem::remove(path_of(id), ignored);
+      store_->end_session(id);
     }
-    // A client that never mapped its side was told that the server ended, and opens a new session.
-    if (!sessions_.back()->is_taken()) sessions_.back()->end();
+  }
+}
+
+void Server::resume_session(engine::SessionId id, const engine::SavedSession& saved) {
+  const uint64_t num_loans =
+      store_->read([&](const Engine& engine) { return engine.num_loans(id); });
+  reserve_session();
+  sessions_.push_back(std::make_unique<HostSession>(id, SessionRecord::decode(saved.description),
+                                                    path_of(id), &saved.progress, num_loans));
+  HostSession& session = *sessions_.back();
+  session.publish(promise(session));
+  // A client that never mapped its side was told that the server ended, and opens a new session.
+  if (!session.is_taken()) session.end();
+  const SessionRecord& record = session.record();
+  if (record.kind != SessionRecord::Kind::kSampler) return;
+  try {
+    store_->change([&](Engine& engine) {
+      check(record.number < engine.num_tables(), "table", record.number,
+            "must be one of the store's; remove the store's folder");
+      engine.check_batch(record.number, record.num_samples);
+      engine.expect(id, record.number, record.num_samples);
+    });
+  } catch (const Error&) {
+    // Of a version that bounded batches less; its client is told when it connects again.
+    session.end();
   }
 }
 

@@ -23,11 +23,15 @@ namespace tengen::store {
 class Server {
  public:
   // `store` has a directory and outlives the server. Sessions that Store::keep() returned go on
-  // when their clients come back, and end where their clients have died.
+  // when their clients come back, and end where their clients have died, or their memory is no
+  // session's. Where it throws, they are left for the next server.
   explicit Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  ~Server();  // ends every session; blocks until the thread has ended
+  ~Server();  // ends every session, unless leave() was called; blocks until the thread has ended
+
+  // Has sessions outlive the server, as if the process had been killed.
+  void leave() { is_leaving_ = true; }
 
   struct Opened {
     engine::SessionId id = 0;
@@ -54,6 +58,8 @@ class Server {
   bool is_sync() const;
   uint64_t promise(const HostSession& session);
   void resume_sessions(const std::map<uint32_t, engine::SavedSession>& resumed);
+  void resume_session(engine::SessionId id, const engine::SavedSession& saved);
+  void leave_sessions();
   bool end_absent_clients();
   void run() noexcept;
   bool serve_once();
@@ -70,6 +76,7 @@ class Server {
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::atomic<bool> is_asleep_ = false;
   std::atomic<bool> is_stopping_ = false;
+  std::atomic<bool> is_leaving_ = false;
   int bell_[2] = {-1, -1};  // a pipe that wakes the thread
   std::mutex mutex_;        // of sessions_, from which only the thread removes sessions
   std::vector<std::unique_ptr<HostSession>> sessions_;

@@ -210,6 +210,75 @@ void check_leaving_clients() {
 }
 #endif
 
+// A server that leaves its sessions, as one does whose process is killed or whose start fails, and
+// the next server of the folder. A session goes on there; one whose memory is no session's ends
+// alone.
+void check_left_sessions() {
+  const Folder folder("left");
+  const Schema schema({{"x", "i8", {}, 0}}, 4);
+  TableConfig config;
+  config.name = "t";
+  const auto make_store = [&] {
+    auto store = std::make_unique<Store>(folder.path.string(), 1 << 20, 3);
+    store->change([&](Engine& engine) {
+      engine.add_pool(schema);
+      engine.add_table(config, 0);
+    });
+    return store;
+  };
+  auto store = make_store();
+  store->keep(false);
+  auto server = std::make_unique<Server>(store.get());
+  const auto connect = [&](const std::string& name) {
+    int ends[2];
+    TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    const Server::Opened opened = server->open_writer(ends[0], name, 0, kNever);
+    const auto reconnect = [&server, id = opened.id] {
+      if (!server) return -1;
+      int again[2];
+      TENGEN_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, again) == 0);
+      try {
+        server->resume(again[0], id);
+      } catch (...) {
+        close(again[0]);
+        close(again[1]);
+        throw;
+      }
+      return again[1];
+    };
+    return WriterSession{
+        std::make_unique<RingChannel>(SessionAddress{ends[1], opened.memory_path, opened.layout,
+                                                     reconnect, std::chrono::seconds(600)}),
+        opened.next_sequence, 2};
+  };
+  SlabFiles files;
+  Writer one(connect("one"), schema, files.map(*store, folder.path), 1);
+  Writer two(connect("two"), schema, files.map(*store, folder.path), 1);
+  const auto insert = [](Writer& writer, uint64_t i) {
+    const double priority = 1.0;
+    const auto* column = reinterpret_cast<const std::byte*>(&i);
+    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&priority, 1}}, in_time()));
+    return writer.flush(in_time());
+  };
+  for (uint64_t i = 0; i < 10; ++i) TENGEN_CHECK(insert(one, i) && insert(two, i));
+  server->leave();
+  server.reset();
+  store.reset();
+  TENGEN_CHECK(folder.count("session-") == 2);
+  {
+    const auto memory = transport::SharedMemory::open((folder.path / "session-1").string());
+    reinterpret_cast<SessionHeader*>(memory.data())->version.store(kRingVersion + 1);
+  }
+  store = make_store();
+  const Resumed resumed = store->keep(true);
+  TENGEN_CHECK(resumed.sessions.size() == 2);
+  server = std::make_unique<Server>(store.get(), resumed.sessions);
+  TENGEN_CHECK(folder.count("session-") == 1 && server->describe().size() == 1);
+  TENGEN_CHECK(insert(one, 10) && throws([&] { insert(two, 10); }));
+  TENGEN_CHECK(store->read([](const Engine& engine) { return engine.table(0).size(); }) == 21);
+}
+
 // A writer whose name is refused leaves no session behind, in any state.
 void check_refused_names() {
   const Folder folder("refused");
@@ -236,6 +305,7 @@ void check_refused_names() {
 int main() {
 #if defined(__linux__)
   check_leaving_clients();
+  check_left_sessions();
   check_refused_names();
 #endif
   check_stock();

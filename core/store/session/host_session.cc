@@ -53,6 +53,7 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
 }
 
 HostSession::~HostSession() {
+  if (is_left_) return;
   header_->is_over.store(1);
   ::unlink(memory_.path().c_str());
 }

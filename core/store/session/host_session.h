@@ -29,6 +29,9 @@ class HostSession final : private Outbox {
   HostSession& operator=(const HostSession&) = delete;
   ~HostSession() override;
 
+  // Has the session outlive this object, as if the process had been killed: another server may go
+  // on with it.
+  void leave() { is_left_ = true; }
   // Takes over the client's connected socket.
   void attach(int descriptor);
   int descriptor() const {
@@ -89,6 +92,7 @@ class HostSession final : private Outbox {
   bool has_reason_ = false;
   bool is_over_ = false;
   bool is_refused_ = false;
+  bool is_left_ = false;
 };
 
 // Room for the batches and acknowledgements of a sampler that has `num_ahead` under way.

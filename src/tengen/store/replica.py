@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, UsageError, os_reason
 from tengen.store.closable import Closable
 from tengen.store.folders.disk_folder import OWN_NAMES
 from tengen.store.folders.saved_config import read_config, save_config
@@ -173,7 +173,14 @@ class Replica(Closable):
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:
-            save_config(self._folder, wanted)
+            try:
+                save_config(self._folder, wanted)
+            except OSError as error:
+                # Passing trouble, too: the disk may have room again.
+                raise RunError(
+                    f"folder ({self._folder}) cannot be written: {os_reason(error)}; "
+                    f"free room there"
+                ) from error
 
 
 def _shut_down(stream: socket.socket | None) -> None:

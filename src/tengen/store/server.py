@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import _core
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.store.configs.disk_config import DiskConfig
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.folders.disk_folder import DiskFolder
@@ -109,8 +109,10 @@ class HostServer(_StoreServer):
         directory: Path,
         disk: DiskConfig | None = None,
     ) -> None:
-        self._folder = StoreFolder(directory, configs, memory_bytes, disk)
+        self._core = None
         self._disk: DiskFolder | None = None
+        listener: Listener | None = None
+        self._folder = StoreFolder(directory, configs, memory_bytes, disk)
         self.differences = self._folder.differences
         changed = self._folder.changed
         try:
@@ -130,12 +132,24 @@ class HostServer(_StoreServer):
             if self._disk is not None:
                 self._disk.begin()
             listener = self._folder.listen()
+            self._core = _core.ReplayServer(self.backend.core, resumed)
+            self._serve(self.backend, listener, **{RESUME: self._resume})
         except BaseException as error:
+            if listener is not None:
+                listener.close()
+            self._leave_sessions()
+            # A traceback may hold this object for long.
+            self._core = None
+            vars(self).pop("backend", None)
             self._leave_folders()
             if isinstance(error, _core.CoreError):
                 raise UsageError(str(error)) from error
+            if isinstance(error, OSError):
+                raise UsageError(
+                    f"directory ({directory}) cannot have a store: {os_reason(error)}; "
+                    f"free room there, or choose another"
+                ) from error
             raise
-        self._serve(self.backend, listener, **{RESUME: self._resume})
 
     def close(self) -> None:
         """Ends every session and removes the folder of the host."""
@@ -145,9 +159,15 @@ class HostServer(_StoreServer):
         self._folder.remove()
 
     def abandon(self) -> None:
-        """Ends every session; what a killed store left stays for the next store."""
+        """Ends; what a killed store left stays for the next store, its sessions too."""
+        self._leave_sessions()
         super().close()
         self._leave_folders()
+
+    def _leave_sessions(self) -> None:
+        """Keeps the clients of a killed store waiting for the next one."""
+        if self._folder.goes_on and self._core is not None:
+            self._core.leave()
 
     def _leave_folders(self) -> None:
         """Gives up the folders; what a killed store left stays in them."""

@@ -6,7 +6,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.store.configs.disk_config import DiskConfig
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.folders.saved_config import (
@@ -81,8 +81,18 @@ class DiskFolder:
             raise
 
     def begin(self) -> None:
-        """Records the store's settings, once it is made."""
-        save_config(self._config.directory, self._description)
+        """Records the store's settings, once it is made.
+
+        Raises:
+            UsageError: The disk has no room for them, or has failed.
+        """
+        try:
+            save_config(self._config.directory, self._description)
+        except OSError as error:
+            raise UsageError(
+                f"disk_directory ({self._config.directory}) cannot have a store: "
+                f"{os_reason(error)}; free room there, or choose another"
+            ) from error
 
     def end(self) -> None:
         """Removes the folder, unless its content is to stay. Idempotent."""
