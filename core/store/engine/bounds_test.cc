@@ -1,5 +1,6 @@
 // What an engine bounds, so that no client fills it and whatever it accepts a state may hold.
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -154,6 +155,40 @@ void check_names_of_older_states() {
   TENGEN_CHECK(num_forgotten() == 0);
 }
 
+// Limits may be any numbers: what waits is a count, and what need not wait does not.
+void check_extreme_limits() {
+  for (const double each : {1e308, 1e-308}) {
+    Memory memory("", 1 << 16);
+    Engine engine(&memory, 0);
+    engine.add_pool(Schema({{"x", "u1", {}, 0}}, 1));
+    TableConfig config;
+    config.name = "free";
+    config.limits.samples_per_insert = each;
+    const uint32_t free = engine.add_table(config, 0);
+    config.name = "bound";
+    config.limits.max_cursor = std::max(1.0, each);
+    config.limits.min_cursor = 0.0;
+    const uint32_t bound = engine.add_table(config, 0);
+    const uint32_t writer = engine.open_writer(engine.begin_session(), "a", 0).writer;
+    engine.append(writer, *engine.grant(writer));
+    for (uint64_t i = 0; i < 4; ++i) {
+      TENGEN_CHECK(engine.insert(writer, {free, i, 0, 1, 1.0, 0}) == InsertResult::kInserted);
+    }
+    TENGEN_CHECK(engine.insert_waits(free).empty());
+    for (uint64_t i = 4; engine.table(bound).inserts_allowed(1) == 1 && i < 8; ++i) {
+      engine.insert(writer, {bound, i, 0, 1, 1.0, 0});
+    }
+    const std::string much = "more than 1000000000000000";
+    if (each > 1.0) {
+      TENGEN_CHECK(engine.insert_waits(bound) ==
+                   "insert waits: " + much + " samples must be drawn first");
+    } else {
+      TENGEN_CHECK(engine.sample_waits(bound, 1) ==
+                   "sample waits: " + much + " inserts must be made first");
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -161,5 +196,6 @@ int main() {
   check_bounds();
   check_loans_of_all_samplers();
   check_names_of_older_states();
+  check_extreme_limits();
   return 0;
 }

@@ -14,6 +14,13 @@ namespace {
 constexpr uint64_t kMaxRemoved = 64;
 constexpr uint64_t kMaxRemovedChunks = 4;
 
+// A count that follows from limits, rounded up. These may be any numbers.
+std::string text_of_count(double count) {
+  constexpr uint64_t kMost = 1'000'000'000'000'000;
+  if (!(count <= static_cast<double>(kMost))) return "more than " + std::to_string(kMost);
+  return std::to_string(static_cast<uint64_t>(std::ceil(std::max(count, 0.0))));
+}
+
 // What a loan of so many samples takes in lists.
 uint64_t bytes_of_loan(uint64_t num_samples) {
   constexpr uint64_t kSampleBytes = sizeof(int64_t) + sizeof(StepRange);
@@ -401,8 +408,7 @@ std::string Engine::insert_waits(uint32_t number) const {
   if (table.inserts_allowed(1) == 1) return "";
   const RateLimits& limits = table.limiter().limits();
   const double ahead = table.limiter().cursor() + limits.samples_per_insert - limits.max_cursor;
-  return "insert waits: " + std::to_string(static_cast<uint64_t>(std::ceil(ahead))) +
-         " samples must be drawn first";
+  return "insert waits: " + text_of_count(ahead) + " samples must be drawn first";
 }
 
 std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
@@ -421,15 +427,13 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
   }
   const double most = limits.max_cursor - limits.min_cursor;
   if (num_samples > most) {
-    return "sample waits: limits never allow more than " +
-           std::to_string(static_cast<uint64_t>(most)) +
+    return "sample waits: limits never allow more than " + text_of_count(std::floor(most)) +
            " samples at once; widen them, or take less";
   }
   if (table.has_excess()) return "sample waits: items that are too old are being removed";
   const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
   if (behind > 0) {
-    const double inserts = std::ceil(behind / limits.samples_per_insert);
-    return "sample waits: " + std::to_string(static_cast<uint64_t>(inserts)) +
+    return "sample waits: " + text_of_count(behind / limits.samples_per_insert) +
            " inserts must be made first";
   }
   return "sample waits: every item has been used as often as it may be, or is on loan";

@@ -45,8 +45,10 @@ class RateLimiter {
 
   uint64_t num_inserts() const { return num_inserts_; }
   uint64_t num_samples() const { return num_samples_; }
+  // Finite, so that differences from limits are numbers.
   double cursor() const {
-    return static_cast<double>(num_inserts_) * limits_.samples_per_insert -
+    const double inserts = static_cast<double>(num_inserts_) * limits_.samples_per_insert;
+    return std::min(inserts, std::numeric_limits<double>::max()) -
            static_cast<double>(num_samples_);
   }
 
@@ -74,7 +76,7 @@ class RateLimiter {
 
  private:
   static uint64_t bounded(double room, uint64_t wanted) {
-    if (room < 1.0) return 0;
+    if (!(room >= 1.0)) return 0;
     return room >= static_cast<double>(wanted) ? wanted : static_cast<uint64_t>(room);
   }
 

@@ -248,7 +248,9 @@ uint64_t PowerLaw::window(uint64_t num_items) const {
   if (max_items == min_items) return max_items;
   const double n = static_cast<double>(num_items - min_items);
   const double grown = std::pow(n + scale, exponent) - std::pow(scale, exponent);
-  const double growth = expand_per_item * grown / (exponent * std::pow(scale, exponent - 1.0));
+  double growth = expand_per_item * grown / (exponent * std::pow(scale, exponent - 1.0));
+  // So small an exponent that both sides of the division are 0.
+  if (std::isnan(growth)) growth = 0.0;
   const double size = std::min(static_cast<double>(min_items) + growth, 9e18);
   return std::min({num_items, max_items, static_cast<uint64_t>(size)});
 }
