@@ -27,27 +27,39 @@ using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::c
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict describe(store::Store& store, uint32_t number) {
-  return store.read([&](const Engine& engine) {
-    const store::engine::Table& table = engine.table(number);
-    const store::engine::Pool& pool = engine.pool(engine.pool_of(number));
-    nb::dict out;
-    out["num_items"] = table.size();
-    out["num_steps"] = table.num_steps();
-    out["num_eligible"] = table.num_eligible();
-    out["max_priority"] = table.max_priority();
-    out["num_inserts"] = table.limiter().num_inserts();
-    out["num_samples"] = table.limiter().num_samples();
-    out["newest_version"] = table.newest_version();
-    out["num_bytes"] = table.num_steps() * pool.schema().step_bytes();
-    out["insert_waits"] = engine.insert_waits(number);
-    out["num_damaged"] = engine.num_damaged(number);
-    out["num_chunk_hits"] = engine.chunk_reads(number).num_hits;
-    out["num_chunk_misses"] = engine.chunk_reads(number).num_misses;
-    out["max_items"] = table.config().max_items;
-    out["max_steps"] = table.config().max_steps;
-    out["limits"] = nb::cast(table.config().limits);
-    return out;
-  });
+  std::vector<std::pair<const char*, uint64_t>> counts;
+  double max_priority = 0.0;
+  std::string insert_waits;
+  store::engine::RateLimits limits;
+  {
+    const nb::gil_scoped_release release;
+    store.read([&](const Engine& engine) {
+      const store::engine::Table& table = engine.table(number);
+      const store::engine::Pool& pool = engine.pool(engine.pool_of(number));
+      counts = {{"num_items", table.size()},
+                {"num_steps", table.num_steps()},
+                {"num_eligible", table.num_eligible()},
+                {"num_inserts", table.limiter().num_inserts()},
+                {"num_samples", table.limiter().num_samples()},
+                {"newest_version", table.newest_version()},
+                {"num_bytes", table.num_steps() * pool.schema().step_bytes()},
+                {"num_damaged", engine.num_damaged(number)},
+                {"num_chunk_hits", engine.chunk_reads(number).num_hits},
+                {"num_chunk_misses", engine.chunk_reads(number).num_misses},
+                {"max_items", table.config().max_items},
+                {"max_steps", table.config().max_steps}};
+      max_priority = table.max_priority();
+      insert_waits = engine.insert_waits(number);
+      limits = table.config().limits;
+      return 0;
+    });
+  }
+  nb::dict out;
+  for (const auto& [name, count] : counts) out[name] = count;
+  out["max_priority"] = max_priority;
+  out["insert_waits"] = insert_waits;
+  out["limits"] = nb::cast(limits);
+  return out;
 }
 
 void bind_config(nb::module_& m) {
@@ -146,14 +158,14 @@ void bind_store(nb::module_& m) {
               return std::make_pair(of.slots().slots_per_slab(), of.slots().slot_bytes());
             });
           },
-          nb::arg("pool"), "Slots a slab, and bytes a slot.")
+          nb::arg("pool"), WithoutGil(), "Slots a slab, and bytes a slot.")
       .def("describe", &describe, nb::arg("table"))
       .def(
           "set_limits",
           [](Store& self, uint32_t table, const store::engine::RateLimits& limits) {
             self.change_open([&](Engine& engine) { engine.table(table).set_limits(limits); });
           },
-          nb::arg("table"), nb::arg("limits"))
+          nb::arg("table"), nb::arg("limits"), WithoutGil())
       .def(
           "set_capacity",
           [](Store& self, uint32_t table, std::optional<uint64_t> max_items,
@@ -163,19 +175,17 @@ void bind_store(nb::module_& m) {
               changed.set_capacity(max_items.value_or(changed.config().max_items),
                                    max_steps.value_or(changed.config().max_steps));
             });
-            const nb::gil_scoped_release release;
             self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
           },
-          nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(),
+          nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(), WithoutGil(),
           "None: as it was.")
       .def(
           "set_version",
           [](Store& self, uint32_t table, uint32_t version) {
             self.change_open([&](Engine& engine) { engine.table(table).set_version(version); });
-            const nb::gil_scoped_release release;
             self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
           },
-          nb::arg("table"), nb::arg("version"))
+          nb::arg("table"), nb::arg("version"), WithoutGil())
       .def(
           "set_priorities",
           [](Store& self, uint32_t table, const Keys& keys, const Doubles& priorities) {
@@ -202,8 +212,9 @@ void bind_store(nb::module_& m) {
             });
           },
           nb::arg("table"), nb::arg("keys"))
-      .def("keep", &Store::keep, nb::arg("goes_on"), nb::call_guard<nb::gil_scoped_release>())
-      .def("begin_checkpoint", [](Store& self) { return self.checkpointer()->ask(); })
+      .def("keep", &Store::keep, nb::arg("goes_on"), WithoutGil())
+      .def(
+          "begin_checkpoint", [](Store& self) { return self.checkpointer()->ask(); }, WithoutGil())
       .def(
           "wait_checkpoint",
           [](Store& self, uint64_t number, double timeout_s) -> std::optional<bool> {
@@ -212,16 +223,18 @@ void bind_store(nb::module_& m) {
           },
           nb::arg("number"), nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>(),
           "Whether it is made; None where the number is another server's.")
-      .def("checkpoint_age_s",
-           [](Store& self) -> std::optional<double> {
-             const auto made_at =
-                 self.checkpointer() == nullptr ? std::nullopt : self.checkpointer()->made_at();
-             if (!made_at) return std::nullopt;
-             return std::chrono::duration<double>(std::chrono::steady_clock::now() - *made_at)
-                 .count();
-           })
-      .def("trouble", &Store::trouble)
-      .def("close", &Store::close, nb::call_guard<nb::gil_scoped_release>());
+      .def(
+          "checkpoint_age_s",
+          [](Store& self) -> std::optional<double> {
+            const auto made_at =
+                self.checkpointer() == nullptr ? std::nullopt : self.checkpointer()->made_at();
+            if (!made_at) return std::nullopt;
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - *made_at)
+                .count();
+          },
+          WithoutGil())
+      .def("trouble", &Store::trouble, WithoutGil())
+      .def("close", &Store::close, WithoutGil());
 
   nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
       .def_ro("num_lost", &store::Resumed::num_lost)
@@ -245,10 +258,10 @@ void bind_store(nb::module_& m) {
             return self.open_writer(descriptor, name, pool, after(timeout_s));
           },
           nb::arg("descriptor"), nb::arg("name"), nb::arg("pool"), nb::arg("timeout_s"),
-          nb::call_guard<nb::gil_scoped_release>())
+          WithoutGil())
       .def("open_sampler", &Server::open_sampler, nb::arg("descriptor"), nb::arg("table"),
-           nb::arg("num_samples"), nb::arg("num_ahead"), nb::call_guard<nb::gil_scoped_release>())
-      .def("describe", &Server::describe, nb::call_guard<nb::gil_scoped_release>());
+           nb::arg("num_samples"), nb::arg("num_ahead"), WithoutGil())
+      .def("describe", &Server::describe, WithoutGil());
 }
 
 }  // namespace tengen

@@ -1,6 +1,6 @@
-// A store's writers and samplers, in its own process and in others of its host. Calls that wait or
-// copy release the GIL; a wait is at most as long as its timeout, so that the caller can look for
-// signals between two.
+// A store's writers and samplers, in its own process and in others of its host. Calls that wait,
+// also for the store's lock, or copy release the GIL; a wait is at most as long as its timeout, so
+// that the caller can look for signals between two.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -42,16 +42,22 @@ void bind_writer(nb::module_& m) {
             return self.writer().flush(after(timeout_s));
           },
           nb::arg("timeout_s"), nb::call_guard<nb::gil_scoped_release>())
-      .def("waits", [](ReplayWriter& self) { return self.writer().waits(); })
+      .def(
+          "waits", [](ReplayWriter& self) { return self.writer().waits(); },
+          nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("num_steps", &ReplayWriter::num_steps)
       .def_prop_ro("next_sequence", &ReplayWriter::next_sequence);
   m.def(
       "open_writer",
       [](Store& store, const std::string& name, uint32_t pool, uint32_t max_item_steps) {
-        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
-            store.open_writer(name, pool),
-            store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
-            store.slab_map(pool), max_item_steps));
+        auto writer = [&] {
+          const nb::gil_scoped_release release;
+          return std::make_unique<store::Writer>(
+              store.open_writer(name, pool),
+              store.read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
+              store.slab_map(pool), max_item_steps);
+        }();
+        return std::make_unique<ReplayWriter>(std::move(writer));
       },
       nb::arg("store"), nb::arg("name"), nb::arg("pool"), nb::arg("max_item_steps"),
       nb::keep_alive<0, 1>());
@@ -113,6 +119,7 @@ void bind_makers(nb::module_& m, bool copies, const char* open, const char* conn
   m.def(
       open,
       [copies](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
+        const nb::gil_scoped_release release;
         const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
         const uint32_t num_steps =
             store.read([&](const Engine& e) { return e.table(table).config().num_steps; });
