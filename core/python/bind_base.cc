@@ -53,9 +53,9 @@ void bind_base(nb::module_& m) {
   nb::class_<Lifeline>(
       m, "Lifeline",
       "Ends this process when the other end of a pipe or socket is closed.\n\n"
-      "The process has some seconds to end by itself, and as many of its own CPU time if it uses\n"
-      "any; then it is killed, whatever its threads do. Between ``hold`` and ``release`` it is "
-      "not.")
+      "The process has ``grace_s`` seconds to end by itself, without those in which it wants a\n"
+      "processor and has none; then it is killed, whatever its threads do. Between ``hold`` and\n"
+      "``release`` it is not.")
       .def(nb::init<int, double>(), nb::arg("descriptor"), nb::arg("grace_s"))
       .def("hold", &Lifeline::hold)
       .def("release", &Lifeline::release);

@@ -30,7 +30,10 @@ class Uniform final : public Selector {
 // and count for the rounds that they were drawn for.
 class WithoutReplacement final : public Selector {
  public:
-  void reserve(uint32_t num_slots) override { slots_.reserve(num_slots); }
+  void reserve(uint32_t num_slots) override {
+    slots_.reserve(num_slots);
+    owed_draws_.reserve(num_slots);
+  }
   void insert(uint32_t slot, int64_t, double) override {
     slots_.push(slot);
     slots_.swap(size() - 1, num_waiting_);

@@ -150,8 +150,8 @@ class Table {
   // Removes such items, a bounded number a call. Returns whether there are more.
   bool remove_some();
 
-  // Goes on as a saved table. Only the random numbers and the round of without_replacement begin
-  // anew. Precondition: the table is new.
+  // Goes on as a saved table. Begins anew: the random numbers, the round of without_replacement,
+  // and max_priority(), which follows from the items alone. Precondition: the table is new.
   void restore(const SavedTable& saved, uint64_t num_restarts);
   // Counts uses that were under way when the table was saved.
   void resume_uses(std::span<const int64_t> keys);

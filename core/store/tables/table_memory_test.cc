@@ -66,6 +66,14 @@ void check_shortages(const std::string& kind, const std::string& remover, uint64
   fail_each_new([&] { table.sample(samples); },
                 [&] { TENGEN_CHECK(table.limiter().num_samples() == 0); });
   TENGEN_CHECK(table.limiter().num_samples() == samples.size());
+  // What comes back needs no memory: it would come back twice where a call failed half-way. The
+  // draws between are of the next round of without_replacement.
+  std::vector<Sample> others(table.size());
+  table.sample(others);
+  std::vector<int64_t> keys;
+  for (const Sample& sample : samples) keys.push_back(sample.key);
+  TENGEN_CHECK(fail_each_new([&] { table.give_back(keys); }, [] {}) == 0);
+  TENGEN_CHECK(table.limiter().num_samples() == others.size());
   while (table.size() > 0) {
     fail_each_new([&] { table.remove_one(); }, [&] { check_log(log, table, counter); });
   }
