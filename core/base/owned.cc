@@ -100,6 +100,13 @@ int accept_owned(int listener) {
   return descriptor;
 }
 
+int dup_owned(int descriptor) {
+  const auto lock = lock_forks();
+  const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  set_owned(copy);
+  return copy;
+}
+
 int open_owned(const char* path, int flags, int mode) {
   const auto lock = lock_forks();
   const int descriptor = ::open(path, flags | O_CLOEXEC, mode);

@@ -17,6 +17,8 @@ void disown_descriptor(int descriptor);
 void close_owned(int descriptor);  // does nothing below 0
 // Accepts a connection. Returns -1 and sets errno where it fails, to EAGAIN where none waits.
 int accept_owned(int listener);
+// A copy that is owned too, and CLOEXEC. Returns -1 and sets errno where it fails.
+int dup_owned(int descriptor);
 // As open(); the file is CLOEXEC.
 int open_owned(const char* path, int flags, int mode);
 

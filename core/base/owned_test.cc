@@ -89,6 +89,8 @@ int main() {
   TENGEN_CHECK(dup2(owned[0], kLastBit) == kLastBit);
   own_descriptor(kLastBit);
   disown_descriptor(1 << 30);
+  const int copy = dup_owned(owned[0]);
+  TENGEN_CHECK(copy >= 0 && fcntl(copy, F_GETFD) == FD_CLOEXEC && dup_owned(-1) == -1);
   int stop[2];
   TENGEN_CHECK(pipe(stop) == 0);
   const pid_t child = fork();
@@ -100,6 +102,7 @@ int main() {
     // The number is nobody else's, and nothing that is done to it reaches the parent's.
     TENGEN_CHECK(fcntl(owned[0], F_GETFD) == FD_CLOEXEC);
     TENGEN_CHECK(fcntl(kLastBit, F_GETFD) == FD_CLOEXEC);
+    TENGEN_CHECK(shutdown(copy, SHUT_RDWR) != 0);
     TENGEN_CHECK(shutdown(owned[0], SHUT_RDWR) != 0);
     TENGEN_CHECK(::write(shared[0], "s", 1) == 1);
     TENGEN_CHECK(::read(stop[0], &byte, 1) == 0);  // lives on
@@ -109,6 +112,7 @@ int main() {
   TENGEN_CHECK(::write(owned[0], "o", 1) == 1);
   TENGEN_CHECK(::read(owned[1], &byte, 1) == 1 && byte == 'o');
   TENGEN_CHECK(::read(shared[1], &byte, 1) == 1 && byte == 's');
+  close_owned(copy);
   for (const int descriptor : {owned[0], kLastBit}) {
     disown_descriptor(descriptor);
     ::close(descriptor);

@@ -19,12 +19,14 @@ void bind_base(nb::module_& m) {
   nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
 
   m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), "See base/owned.h.");
-  m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
   m.def("close_owned", &close_owned, nb::arg("descriptor"));
   const auto or_errno = [](int descriptor) { return descriptor >= 0 ? descriptor : -errno; };
   m.def(
       "accept_owned", [=](int listener) { return or_errno(accept_owned(listener)); },
       nb::arg("listener"), "Returns the connection, or -errno.");
+  m.def(
+      "dup_owned", [=](int descriptor) { return or_errno(dup_owned(descriptor)); },
+      nb::arg("descriptor"), "Returns the copy, or -errno.");
   m.def(
       "open_owned",
       [=](const char* path, int flags, int mode) {

@@ -1,12 +1,11 @@
 #include "store/net/gateway.h"
 
-#include <fcntl.h>
-
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/owned.h"
 #include "base/thread.h"
 #include "store/session/host_session.h"
 
@@ -17,7 +16,7 @@ using engine::Engine;
 namespace {
 
 transport::Connection copy_of(int descriptor) {
-  const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  const int copy = dup_owned(descriptor);
   if (copy < 0) {
     throw Error("session (" + std::to_string(descriptor) +
                 ") cannot have a descriptor: " + std::strerror(errno) + "; raise ulimit -n");

@@ -158,7 +158,7 @@ class Replica(Closable):
                     return
             self._trouble = ""
             try:
-                self._core.follow(os.dup(stream.fileno()))
+                self._core.follow(stream.dup().detach())
             finally:
                 with self._stream_lock:
                     self._stream = None

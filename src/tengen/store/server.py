@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -127,7 +126,7 @@ class HostServer(_StoreServer):
             )
             resumed = self.backend.keep(self._folder.goes_on, changed)
             self.differences += self.backend.differences
-            self._core = _core.ReplayServer(self.backend.core, resumed)
+            # What may find no room comes before the clients of a killed store go on.
             self._folder.begin(configs, memory_bytes, disk)
             if self._disk is not None:
                 self._disk.begin()
@@ -248,9 +247,9 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
 
 def _with_copy(connection: socket.socket, open_session: Callable[[int], Any]) -> Any:
     """Opens a session on a copy of the connection, closed where it is refused."""
-    descriptor = os.dup(connection.fileno())
+    descriptor = connection.dup().detach()
     try:
         return open_session(descriptor)
     except BaseException:
-        os.close(descriptor)
+        _core.close_owned(descriptor)
         raise

@@ -57,14 +57,14 @@ class HostFolder:
     def listen(self) -> Listener:
         """Returns a socket in the folder, in the place of one that is there."""
         self._socket_path.unlink(missing_ok=True)
-        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        bound = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             bound.bind(str(self._socket_path))
             os.chmod(self._socket_path, 0o600)
         except BaseException:
             bound.close()
             raise
-        return Listener(OwnedSocket.of(bound), str(self.path))
+        return Listener(bound, str(self.path))
 
     def remove(self) -> None:
         """Removes the folder. Idempotent."""

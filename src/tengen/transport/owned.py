@@ -75,9 +75,21 @@ class OwnedSocket(socket.socket):
             # Some systems do not tell that another thread has closed the socket.
             poll.poll(1000.0 * min(left_s, 1.0))
 
+    def dup(self) -> OwnedSocket:
+        """Returns a copy, which is owned too."""
+        copy = _core.dup_owned(self.fileno())
+        if copy < 0:
+            raise OSError(-copy, os.strerror(-copy))
+        owned = OwnedSocket(self.family, self.type, self.proto, copy)
+        owned.settimeout(self.gettimeout())
+        return owned
+
     def detach(self) -> int:
-        """Returns its descriptor, which is the caller's from here on."""
-        _core.disown_descriptor(self.fileno())
+        """Returns its descriptor, which stays owned.
+
+        Pass it to a part of the core that takes it over, or to ``_core.close_owned``: a
+        process that is forked meanwhile has no part in it.
+        """
         return super().detach()
 
     def __del__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import socket
 import threading
@@ -216,8 +215,8 @@ def _check_descriptors(connection: socket.socket, service: str) -> None:
     """Refuses a session where it would take of the last descriptors."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # A new one has the lowest number that is free.
-    lowest = os.dup(connection.fileno())
-    os.close(lowest)
+    with connection.dup() as copy:
+        lowest = copy.fileno()
     if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
         raise RunError(
             f"session (descriptor {lowest} of {most}) must leave some of the "

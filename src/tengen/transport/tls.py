@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from tengen import _core
@@ -155,6 +155,7 @@ def _shake_hands(
     server_hostname: str | None = None,
 ) -> ssl.SSLSocket:
     connection.setblocking(False)
+    context.sslsocket_class = _OwnedTls
     tls = context.wrap_socket(
         connection,
         server_side=server_side,
@@ -197,15 +198,13 @@ def _pump(tls: ssl.SSLSocket, service: str) -> socket.socket:
     return ours
 
 
-@contextlib.contextmanager
-def _owned(tls: ssl.SSLSocket) -> Iterator[None]:
-    """Keeps a forked process out of a connection, and closes it; see `OwnedSocket`."""
-    with tls:
-        _core.own_descriptor(tls.fileno())
-        try:
-            yield
-        finally:
-            _core.close_owned(tls.detach())
+class _OwnedTls(ssl.SSLSocket):
+    """TLS over an `OwnedSocket`, whose descriptor it takes over."""
+
+    def _real_close(self) -> None:
+        # As there; what remains is not the system's.
+        _core.close_owned(self.detach())
+        self._sslobj = None
 
 
 class _Way:
@@ -263,7 +262,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     # Set once the plain end was closed for good, and not for one direction: then a peer
     # that neither takes what is left nor goes must not keep the thread.
     until: float | None = None
-    with _owned(tls), plain:
+    with tls, plain:
         while not (out.is_over and (back.is_over or until is not None)):
             moved = out.move() | back.move()
             if until is not None and time.monotonic() > until:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tengen import _core
 from tengen.transport import OwnedSocket
 
 
@@ -37,6 +38,16 @@ def test_a_socket_whose_file_is_still_open_is_owned(pair) -> None:
     assert not forked_has(number)
     stream.close()
     assert owned.fileno() == -1
+    assert theirs.recv(1) == b""
+
+
+def test_a_copy_and_a_descriptor_that_is_handed_over_stay_owned(pair) -> None:
+    owned, theirs = pair
+    with owned.dup() as copy:
+        assert not forked_has(copy.fileno())
+    descriptor = owned.detach()
+    assert not forked_has(descriptor)
+    _core.close_owned(descriptor)
     assert theirs.recv(1) == b""
 
 
