@@ -6,9 +6,10 @@ The process plays the games that its parent gives it (see `tengen.actors.process
 one thread, and sends them back over the socket DESCRIPTOR. It writes no file. It exits
 when the parent's end of the socket closes, so that no orphan is left.
 
-The parent sends ``{"play": {...}}``, one generation's games, or ``{"stop": True}``. The
-process sends ``{"games": [BYTES], "num_evaluations": N}`` every quarter of a second
-and at the end ``{"report": {...}}``, or ``{"error": TengenError}``.
+The parent sends ``{"play": {...}}``, one generation's games, ``{"stop": True}``, or
+``{"fewer": N}``, which leaves of the generation its first N games. The process sends
+``{"games": [BYTES], "num_evaluations": N}`` every quarter of a second and at the end
+``{"report": {...}}``, or ``{"error": TengenError}``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _serve(parent: Connection) -> None:
     player = _Player(parent)
     while True:
         message = parent.recv()
-        # A stop may arrive after the games that it was meant for have ended.
+        # Others may arrive after the games that they were meant for have ended.
         if "play" in message:
             report = player.play(**message["play"])
             parent.send({"report": dataclasses.asdict(report)})
@@ -104,31 +105,60 @@ class _Player:
             outputs = search_outputs(scores=False)
             backend = open_backend(directory, settings, 1, outputs=outputs)
             self._backend = (directory, backend)
-        queue = _core.GameQueue(**generation)
-        sink = _core.GameFrames()
+        played, finished = GenerationReport(), set(generation["finished"])
+        while True:
+            part = _Part(self._parent, generation, played.num_evaluations)
+            report = play_generation(
+                self._game,
+                from_dict(SelfplayConfig, actor),
+                self._backend[1],
+                part.queue,
+                part.sink,
+                num_threads=1,
+                on_progress=part.tell,
+            )
+            part.tell(report.num_games, report.num_evaluations)
+            played = played.plus(report)
+            if part.is_stopped or part.num_games == generation["num_games"]:
+                return played
+            finished |= part.finished
+            generation = {
+                **generation,
+                "num_games": part.num_games,
+                "finished": [i for i in finished if i < part.num_games],
+                "unfinished": part.queue.unfinished(),
+            }
 
-        def tell(num_games: int, num_evaluations: int) -> None:
-            try:
-                if self._parent.poll():
-                    self._parent.recv()  # a stop, or the end of the parent
-                    queue.stop()
-                games = {"games": sink.take(), "num_evaluations": num_evaluations}
-                self._parent.send(games)
-            except (EOFError, ConnectionError):
-                # Exits at once: the game's own code may never return.
-                os._exit(0)
 
-        report = play_generation(
-            self._game,
-            from_dict(SelfplayConfig, actor),
-            self._backend[1],
-            queue,
-            sink,
-            num_threads=1,
-            on_progress=tell,
-        )
-        tell(report.num_games, report.num_evaluations)
-        return report
+class _Part:
+    """Games that are played until all have ended, or until fewer are wanted."""
+
+    def __init__(
+        self, parent: Connection, generation: dict[str, Any], num_evaluations: int
+    ) -> None:
+        self.queue = _core.GameQueue(**generation)
+        self.sink = _core.GameFrames()
+        self.num_games: int = generation["num_games"]
+        self.finished: set[int] = set()
+        self.is_stopped = False
+        self._parent = parent
+        self._num_evaluations = num_evaluations
+
+    def tell(self, num_games: int, num_evaluations: int) -> None:
+        """Does what the parent asks for, and sends it the games that have ended."""
+        try:
+            while self._parent.poll():
+                message = self._parent.recv()
+                self.num_games = message.get("fewer", self.num_games)
+                self.is_stopped |= "stop" in message
+                self.queue.stop()
+            frames = self.sink.take()
+            num_evaluations += self._num_evaluations
+            self._parent.send({"games": frames, "num_evaluations": num_evaluations})
+        except (EOFError, ConnectionError):
+            # Exits at once: the game's own code may never return.
+            os._exit(0)
+        self.finished |= {int(_core.decode_game(one).game_index) for one in frames}
 
 
 if __name__ == "__main__":

@@ -91,6 +91,7 @@ class SelfplayProcesses:
         self._num_processes = num_processes
         self._children: list[_Child] = []
         self._stopping = False
+        self._games: GamesOfGeneration | None = None
 
     def play(
         self,
@@ -105,7 +106,8 @@ class SelfplayProcesses:
         Args:
             games: What to play.
             take: Called with each finished game, encoded.
-            on_progress: Called often with (games, evaluations) so far; may ``stop``.
+            on_progress: Called often with (games, evaluations) so far; may call
+                ``stop`` or ``play_fewer``.
 
         Raises:
             RunError: A process died again and again, or failed.
@@ -115,6 +117,7 @@ class SelfplayProcesses:
         check_allowed(games.task)  # the processes themselves trust what they are told
         start_s = time.monotonic()
         self._stopping = False
+        self._games = games
         finished = set(games.finished)
         every = range(games.config.games_per_generation)
         left = [index for index in every if index not in finished]
@@ -129,7 +132,7 @@ class SelfplayProcesses:
         while waiting := [child for child in playing if child.report is None]:
             ready = wait([child.connection for child in waiting], _INTERVAL_S)
             for child in (child for child in waiting if child.connection in ready):
-                for frame in self._receive(child, games):
+                for frame in self._receive(child, self._games):
                     take(frame)
                     num_games += 1
             on_progress(num_games, sum(child.num_evaluations for child in playing))
@@ -143,6 +146,22 @@ class SelfplayProcesses:
         self._stopping = True
         for child in self._children:
             _send(child, {"stop": True})
+
+    def play_fewer(self, num_games: int) -> None:
+        """Makes the generation that is played end with its first games.
+
+        Games in flight go on if they are among these, and are given up otherwise. A
+        game that ended meanwhile is kept.
+
+        Args:
+            num_games: Games of the generation, with those that were finished before.
+        """
+        assert self._games is not None
+        config = dataclasses.replace(self._games.config, games_per_generation=num_games)
+        self._games = dataclasses.replace(self._games, config=config)
+        for child in self._children:
+            child.left &= {*range(num_games)}
+            _send(child, {"fewer": num_games})
 
     def close(self) -> None:
         """Ends the processes. A second call does nothing."""

@@ -269,6 +269,58 @@ def test_a_stop_keeps_what_is_finished(
     assert in_order([*frames, *rest]) == all_games
 
 
+def test_fewer_games_are_the_first_ones_and_the_same(
+    processes: SelfplayProcesses,
+    model: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hold = folder / "hold"
+    all_games, num_applied = counted(model, monkeypatch)
+    hold.write_text(str(3 * num_applied // 10))  # as where they are stopped
+    calls = 0
+
+    def want_fewer_then_let_go(num_games: int, _: int) -> None:
+        nonlocal calls
+        if num_games > 0:
+            if calls == 0:
+                processes.play_fewer(12)
+            calls += 1
+        if calls > 10:
+            hold.unlink(missing_ok=True)
+
+    frames, report = play(processes, generation(model), want_fewer_then_let_go)
+    finished = [int(_core.decode_game(frame).game_index) for frame in frames]
+    assert set(range(12)) <= set(finished)
+    assert len(set(finished)) == len(finished) < NUM_GAMES
+    assert frames == [all_games[index] for index in finished]
+    assert report.num_evaluations > 0
+    # The next generation is whole again.
+    again, _ = play(processes, generation(model))
+    assert again == all_games
+
+
+def test_a_process_that_dies_plays_no_more_than_the_fewer_games(
+    processes: SelfplayProcesses, model: Path, folder: Path
+) -> None:
+    hold = folder / "hold"
+    hold.write_text("0")
+    (folder / "die once").touch()
+    num_wanted = 0
+
+    def want_fewer_then_let_go(*_: int) -> None:
+        nonlocal num_wanted
+        if num_wanted == 0:
+            num_wanted = 4
+            processes.play_fewer(num_wanted)
+            hold.unlink()
+
+    frames, _ = play(processes, generation(model), want_fewer_then_let_go)
+    assert not (folder / "die once").exists()
+    finished = {int(_core.decode_game(frame).game_index) for frame in frames}
+    assert {0, 1, 2, 3} <= finished
+
+
 def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
     model: Path, folder: Path
 ) -> None:

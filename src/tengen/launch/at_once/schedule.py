@@ -43,6 +43,7 @@ from tengen.roles import (
     StopListener,
     read_config,
     read_spent,
+    record_generation,
     record_spent,
     sealed_generation,
     writer_directory,
@@ -149,6 +150,8 @@ class _AtOnce:
         self._reports = TurnReports(self._schedule, spending, journal, crew.workers)
         self._is_chosen = False
         self._begun: set[str] = set()
+        # The roles that are to read the config again.
+        self._changed: set[str] = set()
 
     def run(self) -> None:
         """Works until the budget is spent, the run is stopped, or a role fails."""
@@ -319,7 +322,11 @@ class _AtOnce:
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
                 "opponent": self._config.agent.target.opponent,
+                # Learning goes on meanwhile, so playing may take all of the time.
+                "generation_s": self._spending.generation_s,
+                "is_changed": role in self._changed,
             }
+            self._changed.discard(role)
             if not worker.is_follower:
                 self._reports.begin(worker, role)
         start_s = time.monotonic()
@@ -364,7 +371,15 @@ class _AtOnce:
                 self._reports.take(worker, role, report, seconds, self._crew.workers)
             elif is_acting:
                 self._spending.drop_turn(worker.name)
+        if is_acting and report is not None and "fitted" in report:
+            self._record(report["fitted"])
         return report
+
+    def _record(self, fitted: dict[str, Any]) -> None:
+        """Keeps the size of generations that fits; learning may wait for fewer rows."""
+        if record_generation(self._run, fitted):
+            with self._lock:
+                self._changed |= {"learn", "shuffle"} & {*self._schedule.learning}
 
     def _note_room(self, worker: Worker, waiting_s: float | None) -> None:
         """Notes how long a process has waited for room; None: it has room.

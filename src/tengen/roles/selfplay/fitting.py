@@ -13,12 +13,14 @@ import dataclasses
 
 from tengen.actors import SelfplayConfig
 
-__all__ = ["fewer_games", "smaller_generations"]
+__all__ = ["fewer_games", "first_slots", "smaller_generations"]
 
 # A generation that takes a little longer stays as it is.
 _SLACK = 1.25
-# With fewer games at once, batches would be too small for the network.
+# With fewer games at once, batches would be too small for the network. A game in Python
+# is slow by its own rules, whatever the batches are.
 _MIN_SLOTS = 8
+_MIN_SLOTS_PYTHON = 1
 # The last games of a generation leave slots empty, so each slot plays at least two.
 _GAMES_A_SLOT = 2
 
@@ -58,12 +60,33 @@ def fewer_games(
     return num_recovered + fewer if fewer < num_games else None
 
 
+def first_slots(
+    actor: SelfplayConfig, num_threads: int, generation_s: float, game_s: float
+) -> SelfplayConfig:
+    """Returns how a game in Python is first played, perhaps with fewer games at once.
+
+    As many begin as end within ``generation_s``, so that ``fewer_games`` finds out in
+    time how many a generation may have.
+
+    Args:
+        actor: How games are played.
+        num_threads: Threads that play.
+        generation_s: Seconds that a generation may take.
+        game_s: Seconds of the first games over their number.
+    """
+    fitting = int(generation_s / max(game_s, 1e-9) / num_threads)
+    num_slots = min(actor.num_slots, max(_MIN_SLOTS_PYTHON, fitting))
+    return dataclasses.replace(actor, num_slots=num_slots)
+
+
 def smaller_generations(
     actor: SelfplayConfig,
     num_threads: int,
     generation_s: float,
     game_s: float,
     num_played: int,
+    *,
+    is_native: bool = True,
 ) -> SelfplayConfig:
     """Returns how the next generations are played, with fewer games where need be.
 
@@ -73,14 +96,16 @@ def smaller_generations(
         generation_s: Seconds that a generation may take.
         game_s: Seconds of the last generation over its games.
         num_played: Games that it had, after ``fewer_games``.
+        is_native: Whether the game is native, and not in Python.
     """
     num_games, num_slots = actor.games_per_generation, actor.num_slots
     is_whole = num_played >= num_games
     if is_whole and game_s * num_games <= _SLACK * generation_s:
         return actor
-    least = min(num_games, _GAMES_A_SLOT * _MIN_SLOTS * num_threads)
+    least_slots = _MIN_SLOTS if is_native else _MIN_SLOTS_PYTHON
+    least = min(num_games, _GAMES_A_SLOT * least_slots * num_threads)
     num_games = max(least, min(num_played, int(generation_s / max(game_s, 1e-9))))
-    fitting_slots = max(_MIN_SLOTS, num_games // (_GAMES_A_SLOT * num_threads))
+    fitting_slots = max(least_slots, num_games // (_GAMES_A_SLOT * num_threads))
     return dataclasses.replace(
         actor,
         games_per_generation=num_games,

@@ -11,7 +11,6 @@ from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
     SelfplayConfig,
-    SelfplayProcesses,
 )
 from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, UsageError
@@ -34,8 +33,9 @@ from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.fitting import smaller_generations
 from tengen.roles.selfplay.forks import fork_sources
+from tengen.roles.selfplay.processes_play import PlayingProcesses
 from tengen.roles.selfplay.resignation import check_resignation
-from tengen.roles.selfplay.threads_play import PlayingThreads, take_counts
+from tengen.roles.selfplay.threads_play import PlayingThreads
 from tengen.run import RunDirectory, evict_mirrors
 
 __all__ = ["SelfplayRole"]
@@ -89,9 +89,10 @@ class SelfplayRole:
         self._wanted = agent.signature(config.task)
         self._book = run_book(config, run) if agent.actor.book_share else None
         self._threads = PlayingThreads(run, self._game, context, self._on_model)
-        self._processes: SelfplayProcesses | None = None
-        if games.is_external(self._game) and context.num_threads > 1:
-            self._processes = SelfplayProcesses(context.num_threads)
+        self._is_native = not games.is_external(self._game)
+        self._processes: PlayingProcesses | None = None
+        if not self._is_native and context.num_threads > 1:
+            self._processes = PlayingProcesses(context)
 
     def turn(self) -> Report | None:
         """Plays a generation to its end; returns None if no model is published yet."""
@@ -161,7 +162,8 @@ class SelfplayRole:
                     ends_with_model=part_games > 0 and self._is_bootstrap(model),
                 )
             else:
-                played, models = self._play_in_processes(wanted, opened), [model]
+                played, num_wanted = self._processes.play(wanted, opened)
+                models = [model]
             self._context.write(opened.flush)
         finally:
             opened.close()
@@ -283,7 +285,12 @@ class SelfplayRole:
             return {}
         game_s = played.seconds / max(1, played.num_games)
         self._actor = smaller_generations(
-            before, context.num_threads, context.generation_s, game_s, num_wanted
+            before,
+            context.num_threads,
+            context.generation_s,
+            game_s,
+            num_wanted,
+            is_native=self._is_native,
         )
         if self._actor == before:
             return {}
@@ -298,7 +305,7 @@ class SelfplayRole:
             },
             "told": f"generations have {self._actor.games_per_generation} games and "
             f"not {num_games}, which would take {game_s * num_games:.0f} s on this "
-            f"machine now, so that several fit into the minutes",
+            f"machine now, so that more of them fit into the minutes",
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
@@ -333,18 +340,6 @@ class SelfplayRole:
         if self._actor.cache_mib == 0:
             return {}
         return {"cache_hit_share": played.cache_hit_share}
-
-    def _play_in_processes(
-        self, wanted: GamesOfGeneration, opened: OpenGeneration
-    ) -> GenerationReport:
-        assert self._processes is not None
-        on_progress = take_counts(
-            self._context,
-            len(wanted.finished),
-            self._processes.stop,
-            GenerationReport(),
-        )
-        return self._processes.play(wanted, opened.append, on_progress)
 
 
 def _writer(run: RunDirectory, context: RoleContext) -> ExperienceWriter:

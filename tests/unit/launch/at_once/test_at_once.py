@@ -16,7 +16,7 @@ from tengen.launch.at_once import run_at_once
 from tengen.launch.at_once.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RunConfig, StopListener, write_config
+from tengen.roles import RunConfig, StopListener, read_config, write_config
 from tengen.run import RunDirectory
 from tests.unit.launch.fake_roles import (
     CHOSEN,
@@ -114,6 +114,43 @@ def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:
     (learned,) = journal.of("learn")
     assert learned["stopped"]
     assert not roles.fakes["export"].details[-1]["remaining"]
+
+
+def test_generations_fit_the_minutes_where_all_roles_work_at_once(
+    run: RunDirectory,
+) -> None:
+    fitted = {
+        "games_per_generation": 40,
+        "num_slots": 10,
+        "game_s": 1.0,
+        "generation_s": 15.0,
+        "num_rows": 300,
+    }
+    has_changed = threading.Event()
+
+    def play(fake: Fake) -> dict[str, Any]:
+        if fake.num_turns == 1:
+            return {**played(fake), "fitted": fitted}
+        return until_stopped(fake)
+
+    def learn(fake: Fake) -> None:
+        if fake.details[-1]["is_changed"]:
+            has_changed.set()
+
+    def stopping(stop: StopListener, roles: Roles) -> None:
+        has_changed.wait(900)
+        run.request_stop()
+
+    scripts: dict[str, Turn] = {"selfplay": play, "learn": learn}
+    budget = Budget(minutes=120.0, fits_generations=True)
+    made, _ = train(run, scripts, budget, stopping=stopping)
+    for details in made.fakes["selfplay"].details:
+        assert details["generation_s"] == 900.0
+    changed = [details["is_changed"] for details in made.fakes["learn"].details]
+    assert sum(changed) == 1
+    found: Any = read_config(run)
+    assert found.agent.actor.games_per_generation == 40
+    assert found.store.min_rows == 300
 
 
 def test_who_plays_waits_until_the_backend_is_chosen(run: RunDirectory) -> None:

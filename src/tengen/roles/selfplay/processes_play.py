@@ -1,0 +1,134 @@
+"""A generation of a game in Python, played by processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from tengen.actors import (
+    GamesOfGeneration,
+    GenerationReport,
+    SelfplayConfig,
+    SelfplayProcesses,
+)
+from tengen.experience import OpenGeneration
+from tengen.roles.role import RoleContext
+from tengen.roles.selfplay.fitting import fewer_games, first_slots
+from tengen.roles.selfplay.threads_play import take_counts
+
+__all__ = ["PlayingProcesses"]
+
+
+class PlayingProcesses:
+    """Plays generations, and keeps the processes. Used by one thread.
+
+    Args:
+        context: Processes (``num_threads``), stop, progress, and the seconds that a
+            generation may take.
+    """
+
+    def __init__(self, context: RoleContext) -> None:
+        self._context = context
+        self._processes = SelfplayProcesses(context.num_threads)
+        self._is_measured = False
+
+    def play(
+        self, wanted: GamesOfGeneration, opened: OpenGeneration
+    ) -> tuple[GenerationReport, int]:
+        """Plays until every game is over or the context stops it.
+
+        Where generations are to fit the minutes and nothing is known of the game's
+        speed, each process first plays one game by itself. Otherwise all games of a
+        slow game might have begun before the first one ends.
+
+        Args:
+            wanted: The games.
+            opened: Takes finished games.
+
+        Returns:
+            What was played, and how many games the generation has: fewer than wanted
+            where they would take too long.
+        """
+        played = GenerationReport()
+        num_recovered = len(wanted.finished)
+        limit_s = self._context.generation_s
+        if limit_s is not None and not self._is_measured:
+            first = _first_games(wanted, self._context.num_threads)
+            played, _ = self._play_part(first, opened, num_recovered, played)
+            if self._context.stop.is_set():
+                return played, wanted.config.games_per_generation
+            self._is_measured = True
+            self._context.write(opened.flush)
+            game_s = played.seconds / max(1, played.num_games)
+            config = first_slots(
+                wanted.config, self._context.num_threads, limit_s, game_s
+            )
+            config = self._fitting(
+                config, played.num_games, played.seconds, num_recovered
+            )
+            num_games = config.games_per_generation
+            kept = opened.recorded().indices
+            wanted = dataclasses.replace(
+                wanted,
+                config=config,
+                finished=[index for index in kept if index < num_games],
+            )
+        return self._play_part(wanted, opened, num_recovered, played)
+
+    def close(self) -> None:
+        """Ends the processes. A second call does nothing."""
+        self._processes.close()
+
+    def _play_part(
+        self,
+        wanted: GamesOfGeneration,
+        opened: OpenGeneration,
+        num_recovered: int,
+        before: GenerationReport,
+    ) -> tuple[GenerationReport, int]:
+        """Plays what is not finished; see ``play``."""
+        context, config, start_s = self._context, wanted.config, time.monotonic()
+        count = take_counts(context, num_recovered, self._processes.stop, before)
+
+        def on_progress(num_games: int, num_evaluations: int) -> None:
+            nonlocal config
+            count(num_games, num_evaluations)
+            seconds = before.seconds + time.monotonic() - start_s
+            num_finished = before.num_games + num_games
+            fitting = self._fitting(config, num_finished, seconds, num_recovered)
+            if fitting != config:
+                config = fitting
+                self._processes.play_fewer(config.games_per_generation)
+
+        played = self._processes.play(wanted, opened.append, on_progress)
+        return before.plus(played), config.games_per_generation
+
+    def _fitting(
+        self,
+        config: SelfplayConfig,
+        num_finished: int,
+        seconds: float,
+        num_recovered: int,
+    ) -> SelfplayConfig:
+        """Returns how a generation goes on, with fewer games if it is too slow."""
+        limit_s, num_threads = self._context.generation_s, self._context.num_threads
+        if limit_s is None:
+            return config
+        num_games = fewer_games(
+            config, num_threads, limit_s, num_finished, seconds, num_recovered
+        )
+        if num_games is None:
+            return config
+        return dataclasses.replace(config, games_per_generation=num_games)
+
+
+def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:
+    """Returns the first games that are not finished, one for each process."""
+    num_games = wanted.config.games_per_generation
+    left = sorted({*range(num_games)} - {*wanted.finished})[:num_processes]
+    config = dataclasses.replace(
+        wanted.config,
+        games_per_generation=left[-1] + 1 if left else num_games,
+        num_slots=1,
+    )
+    return dataclasses.replace(wanted, config=config)
