@@ -77,13 +77,15 @@ def test_the_root_says_the_game(root, name):
         ("275", 5.5),
         ("-375", -7.5),
         ("81", 81),
-        ("361.0", 361),
+        ("81.0", 81),
         ("3.75", 7.5),
         ("3,75", 7.5),
         ("2.75", 5.5),
         ("-3.75", -7.5),
         ("650", 6.5),
         ("750.0", 7.5),
+        ("100.0", 2),
+        ("100", 2),
         ("6,5", 6.5),
         (".5", 0.5),
         ("-,5", -0.5),
@@ -118,12 +120,26 @@ def test_komi_of_a_large_board(komi, points):
 
 
 @pytest.mark.parametrize(
-    "komi", ["6.25", "4.25", "82", "361", "362.0", "37500", "3,7,5", "nan", "none"]
+    "komi",
+    [
+        *("6.25", "4.25", "82", "82.0", "81.5", "300.5", "-300,5"),
+        *("361", "361.0", "362.0", "37500", "3,7,5", "nan", "none"),
+    ],
 )
 def test_komi_beyond_the_area_is_not_believed(komi):
     record = read_sgf(f"(;SZ[9]KM[{komi}];B[ee])")
     assert record.game == "go/9"
     assert record.notes == (f"KM ({komi}) is no komi; 7.5 is taken",)
+
+
+@pytest.mark.parametrize("komi", [82, -100, 300, 300.5, 361])
+def test_komi_of_a_game_of_tengen_is_read_again(komi):
+    record = GoRecord(game=games.make(f"go/9/komi={komi}").name)
+    text = write_sgf(record)
+    assert read_sgf(text) == record
+    assert _core.parse_go_name(record.game).komi == komi
+    other = read_sgf(text.replace("AP[tengen]", "AP[other]"))
+    assert abs(_core.parse_go_name(other.game).komi) < 10
 
 
 def test_handicap_stones_that_nobody_wrote():

@@ -28,7 +28,6 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-_MAX_KOMI = 361
 # Whole numbers from here on are hundredths, on any board and whoever wrote them.
 _MIN_HUNDREDTHS = 275
 # Chinese counting halves komi: up to so much it is stones.
@@ -202,8 +201,8 @@ def _size(text: str) -> tuple[int, int]:
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
     """Sets what the root says but for the handicap; returns whether of ko, too."""
     if text := _line(root, "KM", notes):
-        is_fox = "foxwq" in _line(root, "AP").lower()
-        komi = _komi(text, is_fox, rules.height * rules.width)
+        area = rules.height * rules.width
+        komi = _komi(text, _line(root, "AP").lower(), area)
         if komi is None:
             notes.append(f"KM ({text[:40]}) is no komi; {rules.komi:g} is taken")
         else:
@@ -217,17 +216,17 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
     return said is not None
 
 
-def _komi(text: str, is_fox: bool, area: int) -> float | None:
+def _komi(text: str, writer: str, area: int) -> float | None:
     """Returns points, which servers also write in hundredths and in stones.
 
     Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375:
     the hundredths of stones, but for the first. Nobody else means such numbers
-    otherwise. A number with a decimal point is points up to the largest komi there is,
-    a whole one up to the area of the board.
+    otherwise. A number with a decimal point is points. No komi is above the area of the
+    board, but in files of tengen (``AP[tengen]``), whose games may have more.
 
     Args:
         text: As it stands in ``KM``.
-        is_fox: Whether Fox wrote it.
+        writer: ``AP`` in small letters.
         area: Points of the board.
 
     Returns:
@@ -237,9 +236,10 @@ def _komi(text: str, is_fox: bool, area: int) -> float | None:
         return None
     komi = float(text.replace(",", "."))
     is_whole = text.lstrip("+-").isdecimal()
-    most = area if is_whole else _MAX_KOMI
+    is_tengens = writer == "tengen" and not is_whole
+    most = _MAX_SIZE * _MAX_SIZE if is_tengens else area
     size = abs(komi)
-    from_here = 50 if is_fox else _MIN_HUNDREDTHS
+    from_here = 50 if "foxwq" in writer else _MIN_HUNDREDTHS
     is_hundredths = size > most or (is_whole and size >= from_here)
     if is_hundredths and size >= 50 and size % 25 == 0:
         komi /= 100

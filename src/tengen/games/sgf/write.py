@@ -32,8 +32,11 @@ def write_sgf(record: GoRecord) -> str:
     usual = GoRules(rules.height, rules.width)
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
+    # Nobody else's file is believed such a komi.
+    writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
     lines = [
-        f"(;FF[4]CA[UTF-8]GM[1]SZ[{size}]KM[{_komi(rules)}]RU[{rules_as_text(rules)}]"
+        f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
+        f"RU[{rules_as_text(rules)}]"
     ]
     if rules.max_plies != usual.max_plies:
         lines.append(f"PLIES[{rules.max_plies}]")
