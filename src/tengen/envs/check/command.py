@@ -146,7 +146,9 @@ def _facts(report: Report) -> list[tuple[str, str]]:
                 f"{_count(seen.num_ended, 'episode')} ended, {seen.num_truncated:,} of "
                 f"them cut short, after {seen.shortest:,} to {seen.longest:,} steps"
             )
-        rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
+        rewards = "no finite reward"
+        if seen.least_reward <= seen.greatest_reward:
+            rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
         facts.append(("seen", f"{_count(seen.num_steps, 'step')}, {ends}; {rewards}"))
     if (cost := report.cost) is not None:
         text = f"{cost.steps_per_second:,.0f} steps/s"

@@ -41,13 +41,15 @@ class EpisodeFacts:
     longest: int = 0
     """Steps of the longest that ended; 0 where none did."""
     least_reward: float = math.inf
-    """The least reward of a step."""
+    """The least finite reward of a step; infinite where there is none."""
     greatest_reward: float = -math.inf
-    """The greatest reward of a step."""
+    """The greatest finite reward of a step; -infinite where there is none."""
 
     def take(self, moved: Moved) -> None:
         """Counts a step."""
         self.num_steps += 1
+        if not math.isfinite(moved.reward):
+            return  # a finding names it
         self.least_reward = min(self.least_reward, moved.reward)
         self.greatest_reward = max(self.greatest_reward, moved.reward)
 

@@ -52,7 +52,7 @@ class Moved(NamedTuple):
     observation: Any
     """As the environment gave it."""
     reward: float
-    """Rounded to float32, as agents see it."""
+    """Rounded to float32, as agents see it; infinite if it has no such value."""
     terminated: bool
     """As the environment gave it."""
     truncated: bool

@@ -247,6 +247,12 @@ class RewardsWithoutBound(Walk):
         return seen, reward * 1e39, *rest
 
 
+class RewardsOfNaN(Walk):
+    def step(self, action: Any) -> Answer:
+        seen, _, *rest = super().step(action)
+        return seen, float("nan"), *rest
+
+
 class EndsByNumbers(Walk):
     def step(self, action: Any) -> Answer:
         seen, reward, terminated, truncated, info = super().step(action)

@@ -54,6 +54,21 @@ def test_one_that_keeps_the_contract(check: Any) -> None:
     assert report["cost"]["num_copies"] == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "rewards"),
+    [("RewardsOfNaN", "no finite reward"), ("RewardsWithoutBound", "rewards 0 to 0")],
+)
+def test_rewards_that_no_agent_can_have_are_in_no_range(
+    check: Any, name: str, rewards: str
+) -> None:
+    code, out, _ = check(f"planted_envs:{name}")
+    assert code == 1
+    broken, seen, *_ = out.splitlines()
+    assert broken.startswith("broken   reward (")
+    assert "must be" in broken
+    assert seen.endswith(f"; {rewards}")
+
+
 def test_one_that_breaks_it_leaves_with_1(check: Any) -> None:
     code, out, err = check("planted_envs:EndsByNumbers")
     assert (code, err) == (1, "")
