@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.tensors import TensorSpec
 
-__all__ = ["ActionSpec", "Arrays", "Env", "EnvSpec", "Scale", "Step"]
+__all__ = ["MOST_BOUND", "ActionSpec", "Arrays", "Env", "EnvSpec", "Scale", "Step"]
 
-# Bounds further apart mean none, and the product with a draw would exceed float32.
-_MAX_WIDTH = 1e30
+MOST_BOUND = 1e8
+"""Greater bounds, of observations or half the distance between those of an action, mean
+none: environments write 1e9, 1e10 or the most of a dtype for "any number"."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """``[N, ...]`` each, by name."""
@@ -115,9 +116,9 @@ class ActionSpec:
 
     @cached_property
     def is_bounded(self) -> tuple[bool, ...]:
-        """Whether each real number has two bounds, not further apart than 1e30."""
+        """Whether each real number has two bounds; see ``MOST_BOUND``."""
         widths = np.subtract(self.high, self.low, dtype=np.float64)
-        return tuple((widths <= _MAX_WIDTH).tolist())
+        return tuple((widths / 2 <= MOST_BOUND).tolist())
 
     @cached_property
     def scale(self) -> Scale:
@@ -170,10 +171,11 @@ class EnvSpec:
 
     pixel_scales: dict[str, float] = field(default_factory=dict)
     """What networks divide the pixels of an image that is no bytes by, by the image's
-    name: its greatest finite bound, where that is above 1; other images are missing."""
+    name: its greatest bound up to ``MOST_BOUND``, where that is above 1; other images
+    are missing."""
 
     has_large_vectors: bool = False
-    """Whether numbers that are no image have a finite bound above 30."""
+    """Whether numbers that are no image have a bound from 30 to ``MOST_BOUND``."""
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rewards ``[N]`` clipped for learning and for a network's inputs."""

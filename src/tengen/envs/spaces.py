@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.copies import ActionRange, UnfitError, not_float32, one_line
-from tengen.envs.env import ActionSpec, Arrays
+from tengen.envs.env import MOST_BOUND, ActionSpec, Arrays
 from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
@@ -42,9 +42,7 @@ _DTYPES = {
 _MAX_VALUES = 65_536  # of a one-hot vector
 _MAX_CHOICES = 1_048_576  # of all parts of an action, a logit each
 _MAX_NUMBERS = 67_108_864  # of an array of an observation
-_MAX_PIXEL = 1e6  # greater bounds of pixels mean none
 _LARGE = 30.0
-_MAX_BOUND = 1e30  # greater bounds of vectors mean none
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class _Entry:
     values: NDArray[np.int64] | None = None
     """``[n]``, the values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The greatest finite bound of numbers; 0 for one-hot vectors."""
+    """The greatest bound of numbers up to ``MOST_BOUND``; 0 for one-hot vectors."""
 
 
 class Observations:
@@ -328,7 +326,7 @@ def _entries(
         most = float((space.start + space.nvec).max())
     elif isinstance(space, spaces.Box):
         sizes = np.abs(np.stack([space.low, space.high]), dtype=np.float64)
-        most = float(sizes.max(initial=0.0, where=sizes <= _MAX_BOUND))
+        most = float(sizes.max(initial=0.0, where=sizes <= MOST_BOUND))
     yield _Entry(name, keys, TensorSpec(dtype=dtype, shape=shape), most=most)
 
 
@@ -339,7 +337,7 @@ def _is_large(entry: _Entry) -> bool:
 
 def _is_scaled(entry: _Entry) -> bool:
     is_image = len(entry.spec.shape) == 3 and entry.spec.dtype != "uint8"
-    return is_image and 1.0 < entry.most <= _MAX_PIXEL
+    return is_image and entry.most > 1.0
 
 
 def _check_size(

@@ -108,14 +108,19 @@ class DiagonalGaussian:
                 they are actions.
         """
         self._is_scalar = shape == ()
-        self._scale = None if scale is None else tuple(map(torch.tensor, scale))
+        # In float32 a middle far from 0 would be another one than the actor's.
+        self._scale = (
+            None
+            if scale is None
+            else tuple(torch.tensor(one, dtype=torch.float64) for one in scale)
+        )
 
     def log_prob(self, outputs: Tensor, actions: Tensor) -> Tensor:
         """See ``Distribution``."""
         numbers = actions[..., None] if self._is_scalar else actions
         if self._scale is not None:
-            middle, half = (one.to(numbers) for one in self._scale)
-            numbers = (numbers - middle) / half
+            middle, half = (one.to(numbers.device) for one in self._scale)
+            numbers = ((numbers - middle) / half).to(outputs.dtype)
         mean, log_std = _split(outputs)
         distance = (numbers - mean) * (-log_std).exp()
         log_density = -0.5 * distance.square() - log_std - 0.5 * math.log(2 * math.pi)

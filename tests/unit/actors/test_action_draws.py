@@ -162,6 +162,18 @@ def test_numbers_with_bounds_are_drawn_on_the_scale_of_their_bounds() -> None:
     torch.testing.assert_close(distribution.entropy(torch.from_numpy(outputs)), entropy)
 
 
+def test_the_learner_has_the_actors_densities_where_bounds_are_far_from_0() -> None:
+    spec = ActionSpec(shape=(1,), low=(1e9,), high=(1e9 + 100,))
+    rng = np.random.default_rng(5)
+    outputs = rng.standard_normal((50, 2)).astype(np.float32)
+    draws = make_action_draws((), (1,), spec.scale)
+    actions, log_prob = draws.draw(outputs, rng.random((50, draws.num_uniforms)))
+    learner = make_distribution((), (1,), spec.scale)
+    theirs = learner.log_prob(torch.from_numpy(outputs), torch.from_numpy(actions))
+    assert theirs.dtype == torch.float32
+    np.testing.assert_allclose(log_prob, theirs.numpy(), rtol=1e-4, atol=1e-4)
+
+
 def test_bounds_that_no_simulator_means_are_none() -> None:
     most = float(np.finfo(np.float32).max)
     spec = ActionSpec(shape=(2,), low=(-most, 0.0), high=(most, np.inf))

@@ -74,11 +74,25 @@ NESTED = spaces.Dict(
         (spaces.Box(0, np.inf, (8, 8, 3), np.float32), 1.0),
         (spaces.Box(-255, np.inf, (8, 8, 3), np.float32), 255.0),
         (spaces.Box(0, 255, (8,), np.float32), 1.0),
+        (spaces.Box(0, 1e10, (8, 8, 3), np.float32), 1.0),
+        (spaces.Box(0, np.append([1e9], 191 * [255]).reshape(8, 8, 3)), 255.0),
     ],
 )
 def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None:
     scales = Observations(space, "task").pixel_scales
     assert scales.get("observation", 1.0) == scale
+
+
+@pytest.mark.parametrize(
+    ("most", "is_bound"),
+    [(31.0, True), (1e8, True), (1e9, False), (1e10, False), (1e30, False)],
+)
+def test_one_limit_says_which_bounds_mean_none(most: float, is_bound: bool) -> None:
+    box = spaces.Box(-most, most, (2,), np.float64)
+    assert Observations(box, "task").has_large_vectors == is_bound
+    image = Observations(spaces.Box(-most, most, (8, 8, 3), np.float64), "task")
+    assert image.pixel_scales == ({"observation": most} if is_bound else {})
+    assert Actions(box, "task").spec.is_bounded == (is_bound, is_bound)
 
 
 def test_each_image_has_a_scale_of_its_own() -> None:
