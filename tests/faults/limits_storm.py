@@ -185,7 +185,7 @@ class Machine:
 
 
 class Storm:
-    """Clients, a machine without mercy, and what must be there whatever happens."""
+    """Clients, an overloaded machine, and what must be there whatever happens."""
 
     def __init__(self, folder: Path, kinds: list[str], seed: int) -> None:
         of_disk = ("disk", "host") if seed % 3 == 2 else ()

@@ -262,15 +262,24 @@ def test_a_pause_of_the_whole_call_is_no_silence(
     monkeypatch.setattr(post_module, "SILENCE_S", 0.9)
     lost: list[int] = []
     slow = FakeWires(2)
+    num_pauses = 0
+    has_paused, may_go_on = threading.Event(), threading.Event()
 
     class Slow(type(slow.wire(0))):  # type: ignore[misc]
         def receive(self) -> None:
-            time.sleep(0.3)  # as where the process is stopped
+            nonlocal num_pauses
+            num_pauses += 1
+            if num_pauses == 6:
+                has_paused.set()
+                may_go_on.wait(900)
+            elif num_pauses < 6:
+                time.sleep(0.3)  # as where the process is stopped
 
     paused = Post(Slow(slow, 0), [1], nothing, lost.append)
     paused.start()
-    time.sleep(1.8)
+    assert has_paused.wait(900)
     assert lost == []
+    may_go_on.set()
     assert paused.close()
 
 
