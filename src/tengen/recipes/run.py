@@ -58,6 +58,7 @@ from tengen.roles import (
     RUN_LOCK,
     RunConfig,
     StopListener,
+    asked_generations,
     change_config,
     check_devices,
     checked_book,
@@ -69,11 +70,10 @@ from tengen.roles import (
     has_calls,
     keep_book,
     learned_steps,
-    may_fit,
     move_run,
     note_call,
     read_config,
-    unfitted,
+    with_asked_generations,
     write_config,
 )
 from tengen.run import (
@@ -191,7 +191,7 @@ def train_task(
         if changing is not None:
             locks.enter_context(changing)
         found = None if run.is_new else read_config(run)
-        known = None if found is None else unfitted(run, found)
+        known = None if found is None else with_asked_generations(run, found)
         # Stages that the user sets are kept.
         is_grown = False
         if known is not None and not sets(settings, "agent.stages"):
@@ -226,7 +226,7 @@ def train_task(
             check_doors(launch, config)
         sizes = [f"agent.actor.{name}" for name in config.agent.generation_sizes()]
         is_set = sets(settings, *sizes, "store.min_rows")
-        generation = may_fit(run, config, is_set=is_set)
+        generation = asked_generations(run, config, is_set=is_set)
         checking.cancel()
         run = RunDirectory.create_or_resume(path)
         locks.enter_context(run.lock("train"))

@@ -5,7 +5,7 @@ or a backslash in ASCII. Files seldom name their charset, and some name one that
 small. So a file is read several ways, and the way that finds the most properties is the
 right one. A file that is UTF-8 and has more than ASCII is not read otherwise, whatever
 it names: other charsets look so by chance in a few short texts alone. One way needs no
-charset, and bears characters that were cut in half: a byte
+charset, and tolerates characters that were cut in half: a byte
 that may be either is told by what follows it. A bracket that closes a value is followed
 by another value, a property, a node or the end of a variation.
 """

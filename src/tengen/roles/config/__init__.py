@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tengen.roles.config.changes import change_config, config_changes
 from tengen.roles.config.generation import (
-    may_fit,
+    asked_generations,
     record_generation,
-    unfitted,
+    with_asked_generations,
 )
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig, RoleResources
 from tengen.roles.config.run_config import RunConfig
@@ -26,15 +26,15 @@ __all__ = [
     "LaunchConfig",
     "RoleResources",
     "RunConfig",
+    "asked_generations",
     "change_config",
     "config_changes",
-    "may_fit",
     "newest_inference",
     "open_inference",
     "read_config",
     "record_generation",
     "record_inference",
     "stages_schema",
-    "unfitted",
+    "with_asked_generations",
     "write_config",
 ]

@@ -18,17 +18,17 @@ from tengen.roles.config.run_file import RUN_LOCK, read_config, record_config
 from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory
 
-__all__ = ["may_fit", "record_generation", "unfitted"]
+__all__ = ["asked_generations", "record_generation", "with_asked_generations"]
 
 
-def may_fit(
+def asked_generations(
     run: RunDirectory, config: RunConfig, *, is_set: bool
 ) -> dict[str, Any] | None:
     """Returns what ``run.json`` is to say of generations; None if their size is fixed.
 
     Args:
         run: The run, which may be new.
-        config: Its config in this call, after ``unfitted``.
+        config: Its config in this call, after ``with_asked_generations``.
         is_set: Whether the user sets the size in this call.
 
     Raises:
@@ -42,7 +42,7 @@ def may_fit(
     return {"asked": asked}
 
 
-def unfitted(run: RunDirectory, config: RunConfig) -> RunConfig:
+def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
     """Returns a run's config with the size of generations that was asked for.
 
     Raises:

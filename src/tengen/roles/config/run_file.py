@@ -45,7 +45,7 @@ def write_config(
         config: Its config from now on.
         keeps_asked: Whether measured settings may be measured again for another
             network; False where the user set them, even to the same values.
-        generation: What ``may_fit`` returned.
+        generation: What ``asked_generations`` returned.
 
     Raises:
         RunError: The disk refuses.

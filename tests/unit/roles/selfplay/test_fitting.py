@@ -15,11 +15,11 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,
+    asked_generations,
     make_role,
-    may_fit,
     read_config,
     record_generation,
-    unfitted,
+    with_asked_generations,
     write_config,
 )
 from tengen.roles.selfplay import threads_play
@@ -81,7 +81,7 @@ def test_the_next_generations_are_as_large_as_fits(
 def fitting_run(folder: Path, *settings: str, is_set: bool = False) -> RunDirectory:
     run = RunDirectory(folder)
     config = override(make_config("tictactoe", None, None), settings)
-    generation = may_fit(run, config, is_set=is_set)
+    generation = asked_generations(run, config, is_set=is_set)
     run = RunDirectory.create_or_resume(folder)
     write_config(run, config, generation=generation)
     return run
@@ -110,24 +110,24 @@ def test_a_run_says_what_was_asked_and_what_fits(tmp_path: Path) -> None:
         "fitted": FITTED,
     }
     # The next call begins with what was asked; rows are there by now.
-    again = unfitted(run, now)
+    again = with_asked_generations(run, now)
     assert again.agent == before.agent
     assert again.store == now.store
-    assert may_fit(run, again, is_set=False) == {"asked": told["asked"]}
+    assert asked_generations(run, again, is_set=False) == {"asked": told["asked"]}
 
 
 def test_a_size_that_the_user_sets_stays(tmp_path: Path) -> None:
     name = "agent.actor.games_per_generation"
     run = fitting_run(tmp_path / "new", f"{name}=100", is_set=True)
     assert "generation" not in run.read_run()["measured"]
-    assert may_fit(run, read_config(run), is_set=False) is None
+    assert asked_generations(run, read_config(run), is_set=False) is None
     run = fitting_run(tmp_path / "later")
     record_generation(run, FITTED)
-    changed = override(unfitted(run, read_config(run)), [f"{name}=100"])
-    write_config(run, changed, generation=may_fit(run, changed, is_set=True))
-    kept: Any = unfitted(run, read_config(run))
+    changed = override(with_asked_generations(run, read_config(run)), [f"{name}=100"])
+    write_config(run, changed, generation=asked_generations(run, changed, is_set=True))
+    kept: Any = with_asked_generations(run, read_config(run))
     assert kept.agent.actor.games_per_generation == 100
-    assert may_fit(run, kept, is_set=False) is None
+    assert asked_generations(run, kept, is_set=False) is None
 
 
 @pytest.mark.parametrize("settings", [("agent.iterations=3",), ("agent.learn_from=x",)])
@@ -135,7 +135,7 @@ def test_generations_of_a_benchmark_and_of_others_do_not_fit(
     tmp_path: Path, settings: tuple[str, ...]
 ) -> None:
     config = override(make_config("tictactoe", None, None), settings)
-    assert may_fit(RunDirectory(tmp_path), config, is_set=False) is None
+    assert asked_generations(RunDirectory(tmp_path), config, is_set=False) is None
 
 
 @pytest.mark.parametrize(("generation_s", "most"), [(None, 40), (1e-9, 39), (1e9, 40)])
