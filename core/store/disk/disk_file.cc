@@ -27,30 +27,55 @@ int open_file(const char* path, int flags, bool is_past_cache) {
   return descriptor;
 }
 
-// By errno.
-[[noreturn]] void fail(const std::string& path, const char* action, const char* advice) {
-  const int reason = errno;
-  const bool has_no_descriptor = reason == EMFILE || reason == ENFILE;
-  const std::string message = "file (" + path + ") " + action + ": " + std::strerror(reason) +
-                              (has_no_descriptor ? "; raise ulimit -n" : advice);
-  // A limit on the size of files may be raised.
-  if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) throw DiskFullError(message);
-  if (has_no_descriptor || reason == ENOMEM) throw ShortageError(message);
-  throw Error(message);
+// What helps, by errno.
+const char* advice_for(int reason) {
+  switch (reason) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free room in its file system";
+    case EFBIG:
+      return "raise ulimit -f, or choose a file system of larger files";
+    case EMFILE:
+    case ENFILE:
+      return "raise ulimit -n";
+    case ENOMEM:
+      return "free memory";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "make it writable, or choose another folder";
+    case ENOENT:
+    case ENOTDIR:
+      return "put it back, or choose another folder";
+    case EINVAL:
+    case EOPNOTSUPP:
+      return "choose a folder in another file system";
+    default:
+      return "look after the disk";
+  }
 }
 
 }  // namespace
+
+bool is_for_room(int reason) {
+  // A limit on the size of files may be raised.
+  return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+}
+
+void refuse_file(const std::string& path, const char* action, int reason) {
+  const std::string message =
+      "file (" + path + ") " + action + ": " + std::strerror(reason) + "; " + advice_for(reason);
+  if (is_for_room(reason)) throw DiskFullError(message);
+  if (reason == EMFILE || reason == ENFILE || reason == ENOMEM) throw ShortageError(message);
+  throw Error(message);
+}
 
 void set_disk_watch(DiskWatch* whose) { watch = whose; }
 
 DiskFile::DiskFile(std::string path, int flags, bool is_past_cache) : path_(std::move(path)) {
   const bool is_new = watch != nullptr && ::access(path_.c_str(), F_OK) != 0;
   descriptor_ = open_file(path_.c_str(), flags | O_CLOEXEC, is_past_cache);
-  if (descriptor_ < 0) {
-    const bool is_full = errno == ENOSPC || errno == EDQUOT;
-    fail(path_, "cannot be opened",
-         is_full ? "; free room in its file system" : "; choose a folder on a disk that is yours");
-  }
+  if (descriptor_ < 0) refuse_file(path_, "cannot be opened", errno);
   if (watch == nullptr) return;
   if (is_new) watch->made(path_);
   if ((flags & O_TRUNC) != 0) watch->cut(path_, 0);
@@ -60,7 +85,7 @@ DiskFile::~DiskFile() { ::close(descriptor_); }
 
 uint64_t DiskFile::num_bytes() const {
   struct stat status;
-  if (::fstat(descriptor_, &status) != 0) fail(path_, "cannot be read", "; look after the disk");
+  if (::fstat(descriptor_, &status) != 0) refuse_file(path_, "cannot be read", errno);
   return static_cast<uint64_t>(status.st_size);
 }
 
@@ -70,7 +95,7 @@ uint64_t DiskFile::read(uint64_t offset, std::span<std::byte> to) const {
     const ssize_t count =
         ::pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_, "cannot be read", "; look after the disk");
+    if (count < 0) refuse_file(path_, "cannot be read", errno);
     if (count == 0) break;
     done += static_cast<size_t>(count);
   }
@@ -82,14 +107,14 @@ void DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
     const ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
                                    static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_, "cannot be written", "; free room in its file system");
+    if (count < 0) refuse_file(path_, "cannot be written", errno);
     done += static_cast<size_t>(count);
   }
   if (watch != nullptr) watch->written(path_, offset, bytes);
 }
 
 void DiskFile::sync() const {
-  if (::fdatasync(descriptor_) != 0) fail(path_, "cannot be synced", "; look after the disk");
+  if (::fdatasync(descriptor_) != 0) refuse_file(path_, "cannot be synced", errno);
   if (watch != nullptr) watch->synced(path_);
 }
 
@@ -101,9 +126,7 @@ std::vector<std::byte> read_file(const std::string& path) {
 }
 
 void rename_file(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    fail(to, "cannot be written", "; free room in its file system");
-  }
+  if (std::rename(from.c_str(), to.c_str()) != 0) refuse_file(to, "cannot be written", errno);
   if (watch != nullptr) watch->renamed(from, to);
 }
 
@@ -113,11 +136,10 @@ void remove_file(const std::string& path) {
 
 void sync_folder(const std::string& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail(directory, "cannot be synced", "; choose another disk_directory");
-  const bool is_good = ::fsync(descriptor) == 0;
+  if (descriptor < 0) refuse_file(directory, "cannot be synced", errno);
+  const int reason = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
-  check(is_good, "disk_directory", directory,
-        "must be a folder that can be synced; choose another");
+  if (reason != 0) refuse_file(directory, "cannot be synced", reason);
   if (watch != nullptr) watch->folder_synced(directory);
 }
 

@@ -11,22 +11,29 @@
 
 namespace tengen::store {
 
-// Is told of all that happens to such files, in order, by any thread.
+// Is told of all that happens to such files, in order, by any thread. What it throws, the call
+// throws that it is told of.
 class DiskWatch {
  public:
   virtual ~DiskWatch() = default;
-  virtual void made(const std::string& path) = 0;
-  virtual void written(const std::string& path, uint64_t offset,
-                       std::span<const std::byte> bytes) = 0;
-  virtual void cut(const std::string& path, uint64_t num_bytes) = 0;
-  virtual void synced(const std::string& path) = 0;
-  virtual void renamed(const std::string& from, const std::string& to) = 0;
-  virtual void removed(const std::string& path) = 0;
-  virtual void folder_synced(const std::string& directory) = 0;
+  virtual void made(const std::string& /*path*/) {}
+  virtual void written(const std::string& /*path*/, uint64_t /*offset*/,
+                       std::span<const std::byte> /*bytes*/) {}
+  virtual void cut(const std::string& /*path*/, uint64_t /*num_bytes*/) {}
+  virtual void synced(const std::string& /*path*/) {}
+  virtual void renamed(const std::string& /*from*/, const std::string& /*to*/) {}
+  virtual void removed(const std::string& /*path*/) {}
+  virtual void folder_synced(const std::string& /*directory*/) {}
 };
 
 // Sets the hook, for tests; null: none. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
+
+// Whether this errno says that a disk, a quota or a limit leaves no room.
+bool is_for_room(int reason);
+// Throws the Error of a file or folder with which the system did not do what was asked of it, for
+// this errno: DiskFullError, ShortageError or another Error.
+[[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);
 
 // Such a file, open. A call that fails throws Error, which says why. Several threads may write,
 // where their ranges do not overlap.

@@ -40,16 +40,20 @@ std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind)
   return number;
 }
 
-// Calls `f` with each state or log of a folder, parts of them too, and its number.
+// Calls `f` with each state or log of a folder, parts of them too, and its number. A folder that is
+// not there has none. Throws Error where it cannot be read.
 template <class F>
 void for_each_file(const std::string& directory, F&& f) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
-    const fs::path path = entry.path();
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const fs::path path = at->path();
     const fs::path whole = path.extension() == ".part" ? fs::path(path).replace_extension() : path;
     for (const char* kind : {"state", "log"}) {
       if (const auto number = number_of(whole, kind)) f(path, std::string(kind), *number);
     }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    refuse_file(directory, "cannot be read", error.value());
   }
 }
 

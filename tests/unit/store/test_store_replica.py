@@ -242,4 +242,4 @@ def test_a_full_disk_is_told(tmp_path):
             line = process.stdout.readline()
             process.kill()
     assert line.startswith("tengen: folder (")
-    assert "free" in line
+    assert "raise ulimit -f" in line
