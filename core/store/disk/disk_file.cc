@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 
@@ -123,6 +124,22 @@ std::vector<std::byte> read_file(const std::string& path) {
   std::vector<std::byte> bytes(file.num_bytes());
   bytes.resize(file.read(0, bytes));
   return bytes;
+}
+
+std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synced,
+                                          const std::function<void(const DiskFile&)>& fill) {
+  const std::string part = path + ".part";
+  auto file = std::make_unique<DiskFile>(part, O_WRONLY | O_CREAT | O_TRUNC);
+  try {
+    fill(*file);
+    if (is_synced) file->sync();
+    rename_file(part, path);
+  } catch (...) {
+    remove_file(part);  // it takes room that the next attempt needs
+    throw;
+  }
+  if (is_synced) sync_folder(std::filesystem::path(path).parent_path());
+  return file;
 }
 
 void rename_file(const std::string& from, const std::string& to) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,6 +68,12 @@ class DiskFile {
 // The bytes of a file. Read and not mapped, as a mapping of bytes that the disk cannot read ends
 // the process that touches it. Throws Error.
 std::vector<std::byte> read_file(const std::string& path);
+
+// Makes a file that is whole under its name, or not there: `fill` writes it under another name.
+// With `is_synced` it survives the loss of the host, and so does its name. Returns the file; throws
+// Error.
+std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synced,
+                                          const std::function<void(const DiskFile&)>& fill);
 
 // Throws Error.
 void rename_file(const std::string& from, const std::string& to);

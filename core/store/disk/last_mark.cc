@@ -53,14 +53,14 @@ void LastMarkFile::put(const LastMark& mark) {
   const auto& [number, writer, offset] = mark.end;
   Record record{kStateVersion, number, writer, offset, mark.is_exact ? 1u : 0u, 0};
   record.checksum = checksum_of(record);
-  const std::string path = path_in(directory_);
-  const bool is_first = file_ == nullptr;
-  // Under its name the file is whole, or there is none.
-  if (is_first) file_ = std::make_unique<DiskFile>(path + ".part", O_WRONLY | O_CREAT | O_TRUNC);
-  file_->write(0, std::as_bytes(std::span(&record, 1)));
-  if (is_first || mark.is_exact) file_->sync();
-  if (is_first) rename_file(path + ".part", path);
-  if (is_first) sync_folder(directory_);
+  const auto bytes = std::as_bytes(std::span(&record, 1));
+  if (!file_) {
+    file_ = make_whole_file(path_in(directory_), /*is_synced=*/true,
+                            [&](const DiskFile& file) { file.write(0, bytes); });
+    return;
+  }
+  file_->write(0, bytes);
+  if (mark.is_exact) file_->sync();
 }
 
 }  // namespace tengen::store

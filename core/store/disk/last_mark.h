@@ -31,12 +31,13 @@ class LastMarkFile {
   ~LastMarkFile();  // syncs the file, if that is possible
 
   // Writes a mark. The first time, and an exact one, blocks until the file is on the disk.
-  // Precondition: the mark that it tells of is on the disk. Throws Error where there is no room.
+  // Precondition: the mark that it tells of is on the disk. Throws Error where there is no room;
+  // the next call is then as this one.
   void put(const LastMark& mark);
 
  private:
   const std::string directory_;
-  std::unique_ptr<DiskFile> file_;
+  std::unique_ptr<DiskFile> file_;  // once it is on the disk under its name
 };
 
 }  // namespace tengen::store

@@ -124,30 +124,26 @@ State read_state(const std::string& directory, uint64_t number) {
 
 uint64_t write_state(const std::string& directory, uint64_t number, const State& state,
                      bool is_synced) {
-  const std::string path = state_path(directory, number);
-  const std::string part = path + ".part";
-  const DiskFile file(part, O_WRONLY | O_CREAT | O_TRUNC);
   StateHeader header{kStateVersion, 0, 0};
-  uint32_t checksum = 0;
-  std::vector<std::byte> buffer;  // of what goes behind what is written
   uint64_t end = sizeof header;
-  const auto flush = [&] {
-    file.write(end, buffer);
-    end += buffer.size();
-    buffer.clear();
-  };
-  state.write([&](std::span<const std::byte> records) {
-    buffer.insert(buffer.end(), records.begin(), records.end());
-    checksum = crc32c({reinterpret_cast<const char*>(records.data()), records.size()}, checksum);
-    if (buffer.size() >= kStateWriteBytes) flush();
+  (void)make_whole_file(state_path(directory, number), is_synced, [&](const DiskFile& file) {
+    uint32_t checksum = 0;
+    std::vector<std::byte> buffer;  // of what goes behind what is written
+    const auto flush = [&] {
+      file.write(end, buffer);
+      end += buffer.size();
+      buffer.clear();
+    };
+    state.write([&](std::span<const std::byte> records) {
+      buffer.insert(buffer.end(), records.begin(), records.end());
+      checksum = crc32c({reinterpret_cast<const char*>(records.data()), records.size()}, checksum);
+      if (buffer.size() >= kStateWriteBytes) flush();
+    });
+    flush();
+    header.num_bytes = end - sizeof header;
+    header.checksum = checksum;
+    file.write(0, std::as_bytes(std::span(&header, 1)));
   });
-  flush();
-  header.num_bytes = end - sizeof header;
-  header.checksum = checksum;
-  file.write(0, std::as_bytes(std::span(&header, 1)));
-  if (is_synced) file.sync();
-  rename_file(part, path);
-  if (is_synced) sync_folder(directory);
   return end;
 }
 

@@ -1,0 +1,101 @@
+// Disks that fail or are slow, and files that are lost: what a durable log promises then.
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "store/disk/durable_log.h"
+#include "store/disk/watched_disk_testing.h"
+#include "store/service/service_testing.h"
+
+using namespace tengen;
+using namespace tengen::store::engine;
+using namespace tengen::store;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A log of one table, whose version is raised.
+struct Versions {
+  explicit Versions(const Folder& folder, uint64_t log_bytes = DurableLog::kLogBytes)
+      : log(folder.path, of_one_table(), log_bytes) {}
+  static State of_one_table() {
+    Log log;
+    log.add(event::TableAdded{0, 0});
+    State state;
+    state.apply(log.pending());
+    return state;
+  }
+  // Appends records that raise the version to this one, so many times.
+  DurableLog::Append append(uint32_t version, int times = 1) {
+    Log records;
+    for (int i = 0; i < times; ++i) records.add(event::VersionSet{0, version});
+    return log.append(records.pending());
+  }
+  bool mark() { return log.mark(log.position(), now_us(), {}); }
+
+  DurableLog log;
+};
+
+uint32_t version_of(const Folder& folder) {
+  const std::optional<State> state = DurableLog::load(folder.path);
+  return state ? state->tables.at(0).newest_version : 0;
+}
+
+// Throws once where a file with `part` in its name is written.
+std::function<void(const std::string&)> fail_once(const std::string& part) {
+  return [part, has_failed = false](const std::string& path) mutable {
+    if (path.find(part) == std::string::npos || std::exchange(has_failed, true)) return;
+    throw DiskFullError("file (" + path + ") has no room; free some");
+  };
+}
+
+// The file that says how far logs must be whole, once it could not be written, is written by the
+// next mark.
+void check_first_mark_fails() {
+  Folder folder("disk_faults");
+  {
+    const WatchedDisk disk(fail_once("state-mark"));
+    Versions versions(folder);
+    versions.append(1);
+    TENGEN_CHECK(!versions.mark() && versions.log.resume());
+    TENGEN_CHECK(!fs::exists(folder.path / "state-mark.part"));
+    for (const uint32_t version : {2u, 3u}) {
+      versions.append(version);
+      TENGEN_CHECK(versions.mark());
+    }
+  }
+  TENGEN_CHECK(fs::exists(folder.path / "state-mark") && version_of(folder) == 3);
+  const LogPlace end = DurableLog::find_last(folder.path)->end;
+  {
+    std::fstream log(log_path(folder.path, end.number),
+                     std::ios::in | std::ios::out | std::ios::binary);
+    log.seekp(static_cast<int64_t>(end.offset) - 1).put('\x55');
+  }
+  TENGEN_CHECK(throws([&] { DurableLog::load(folder.path); }));
+}
+
+// A state that could not be written leaves nothing on the disk.
+void check_no_part_stays() {
+  Folder folder("disk_faults");
+  const WatchedDisk disk(fail_once("state-7"));
+  const State state = Versions::of_one_table();
+  TENGEN_CHECK(throws([&] { write_state(folder.path, 7, state, /*is_synced=*/true); }));
+  TENGEN_CHECK(fs::is_empty(folder.path));
+  write_state(folder.path, 7, state, /*is_synced=*/true);
+  TENGEN_CHECK(state_numbers(folder.path) == std::vector<uint64_t>{7});
+}
+
+}  // namespace
+
+int main() {
+  check_first_mark_fails();
+  check_no_part_stays();
+  return 0;
+}
