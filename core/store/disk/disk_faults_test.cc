@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "store/disk/durable_log.h"
 #include "store/disk/watched_disk_testing.h"
 #include "store/service/service_testing.h"
@@ -92,10 +93,39 @@ void check_no_part_stays() {
   TENGEN_CHECK(state_numbers(folder.path) == std::vector<uint64_t>{7});
 }
 
+// A log that fails and cannot be read back is over: it collects no more records. One that cannot be
+// read for want of descriptors goes on.
+void check_lost_files() {
+  Folder folder("disk_faults");
+  for (const bool is_lost : {false, true}) {
+    folder.clear();
+    Versions versions(folder);
+    const WatchedDisk disk(fail_once("log-0"));
+    versions.append(1);
+    TENGEN_CHECK(!versions.mark());
+    if (is_lost) {
+      fs::remove(state_path(folder.path, 0));
+    } else {
+      // The sanitizer needs descriptors where it first meets a type.
+      (void)message_of(std::make_exception_ptr(ShortageError("")));
+      (void)state_numbers(folder.path / "none");
+      const NoDescriptors none;
+      TENGEN_CHECK(!versions.log.resume() && !versions.log.is_over());
+    }
+    TENGEN_CHECK(versions.log.resume() != is_lost && versions.log.is_over() == is_lost);
+    const uint64_t position = versions.log.position();
+    const DurableLog::Append appended = versions.append(2);
+    TENGEN_CHECK((appended == DurableLog::Append::kDone) != is_lost);
+    TENGEN_CHECK((versions.log.position() == position) == is_lost);
+    if (!is_lost) TENGEN_CHECK(versions.mark() && version_of(folder) == 2);
+  }
+}
+
 }  // namespace
 
 int main() {
   check_first_mark_fails();
   check_no_part_stays();
+  check_lost_files();
   return 0;
 }

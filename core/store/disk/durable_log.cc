@@ -214,13 +214,7 @@ bool DurableLog::resume() noexcept {
   // may lack records that the new state has.
   const uint64_t number = number_ + 2;
   const std::string error = error_of([&] {
-    if (!behind_) behind_ = read_written();
-    apply_rest();  // of an attempt that found no memory
-    {
-      const std::scoped_lock lock(mutex_);
-      rest_.swap(records_);
-    }
-    apply_rest();
+    take_in();
     const uint64_t state_bytes = write_state(directory_, number, *behind_, /*is_synced=*/true);
     const std::scoped_lock lock(mutex_);
     const uint64_t before = std::exchange(number_, number);
@@ -245,6 +239,29 @@ bool DurableLog::resume() noexcept {
   return false;
 }
 
+// Takes into behind_ all that has happened until now. Where that will never succeed, the log is
+// over: what is appended would stay in memory for ever.
+void DurableLog::take_in() {
+  try {
+    if (!behind_) behind_ = read_written();
+    apply_rest();  // of an attempt that found no memory
+    {
+      const std::scoped_lock lock(mutex_);
+      rest_.swap(records_);
+    }
+    apply_rest();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const ShortageError&) {
+    throw;
+  } catch (...) {
+    give_up(message_of(std::current_exception()));
+    behind_.reset();
+    rest_ = {};
+    throw;
+  }
+}
+
 void DurableLog::apply_rest() {
   size_t num_applied = 0;
   try {
@@ -252,9 +269,6 @@ void DurableLog::apply_rest() {
     rest_ = {};
   } catch (const std::bad_alloc&) {
     rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(num_applied));
-    throw;
-  } catch (...) {
-    give_up(message_of(std::current_exception()));
     throw;
   }
 }
@@ -278,6 +292,7 @@ State DurableLog::read_written() {
 void DurableLog::give_up(const std::string& reason) noexcept {
   const std::scoped_lock lock(mutex_);
   is_over_ = true;
+  records_ = {};
   fail(reason);
 }
 

@@ -82,6 +82,7 @@ class DurableLog {
   void write_frame(FrameKind kind, std::span<const std::byte> payload);
   void fail(const std::string& reason);
   void begin_compactor(uint64_t state_bytes);
+  void take_in();
   engine::State read_written();
   void apply_rest();
 
