@@ -1,7 +1,6 @@
 // A store with a disk between threads, through files.
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 #include "base/thread.h"
 #include "store/clients/writer.h"
 #include "store/disk/disk_tier.h"
-#include "store/disk/row_file.h"
+#include "store/disk/watched_disk_testing.h"
 #include "store/service/service_testing.h"
 
 using namespace tengen;
@@ -31,16 +30,18 @@ using engine::Schema;
 namespace {
 
 constexpr uint64_t kPage = engine::Disk::kAlignment;
+constexpr uint64_t kDiskBytes = 1 << 24;
 
 Schema schema() { return Schema({{"x", "u8", {400}, 0}}, 1); }
 
 // A store of few slots in a folder, with a server, or of this process alone.
 struct Fixture {
-  explicit Fixture(bool with_server, uint64_t num_slots, bool refuses_damage = false)
+  explicit Fixture(bool with_server, uint64_t num_slots, bool refuses_damage = false,
+                   uint64_t disk_bytes = kDiskBytes)
       : has_server(with_server) {
     std::filesystem::create_directory(folder.path / "disk");
     store = std::make_unique<Store>(has_server ? folder.path.string() : "", num_slots * kPage, 3,
-                                    DiskConfig{folder.path / "disk", 1 << 24, refuses_damage});
+                                    DiskConfig{folder.path / "disk", disk_bytes, refuses_damage});
     store->change([](Engine& engine) { engine.add_pool(schema()); });
     if (has_server) server = std::make_unique<Server>(store.get());
   }
@@ -90,51 +91,6 @@ struct Fixture {
   std::unique_ptr<Store> store;
   std::unique_ptr<Server> server;
 };
-
-void check_rows() {
-  const Folder own("rows");
-  const std::filesystem::path& folder = own.path;
-  alignas(kPage) static std::byte row[2 * kPage];
-  alignas(kPage) static std::byte read[2 * kPage];
-  const auto fill = [&](int with) { std::memset(row, with, sizeof row); };
-  {
-    RowFile file(folder / "rows", sizeof row, /*is_hidden=*/false);
-    for (int i = 0; i < 3; ++i) {
-      fill(i + 1);
-      file.write(static_cast<uint64_t>(2 - i), row);
-    }
-  }
-  RowFile file(folder / "rows", sizeof row, /*is_hidden=*/false);
-  for (int i = 0; i < 3; ++i) {
-    fill(3 - i);
-    file.read(static_cast<uint64_t>(i), read);
-    TENGEN_CHECK(std::memcmp(row, read, sizeof row) == 0);
-  }
-  std::filesystem::resize_file(folder / "rows", sizeof row + 100);
-  TENGEN_CHECK(file.try_read(0, read).has_value() && !file.try_read(2, read));
-  try {
-    file.read(2, read);
-    TENGEN_CHECK(false);
-  } catch (const Error& error) {
-    const std::string name = "row 2 of " + (folder / "rows").string();
-    TENGEN_CHECK(std::string(error.what()).find(name + " is cut short") != std::string::npos);
-  }
-  std::signal(SIGXFSZ, SIG_IGN);
-  {
-    // As on a full disk: there is no room until the limit is gone.
-    const SmallFiles small;
-    TENGEN_CHECK(!file.try_grow());
-    TENGEN_CHECK(throws([&] { file.write(100, row); }));
-  }
-  TENGEN_CHECK(file.try_grow());
-  RowFile hidden(folder / "hidden", sizeof row, /*is_hidden=*/true);
-  TENGEN_CHECK(!std::filesystem::exists(folder / "hidden"));
-  hidden.write(5, row);
-  hidden.read(5, read);
-  TENGEN_CHECK(std::memcmp(row, read, sizeof row) == 0);
-  std::filesystem::remove_all(folder);
-  TENGEN_CHECK(throws([&] { RowFile(folder / "rows", sizeof row, false); }));
-}
 
 // Writers and samplers at once: every item is used once, with its own steps, and in the order of
 // their leases.
@@ -220,24 +176,6 @@ void check_damage(bool with_server, bool refuses) {
                std::string::npos);
 }
 
-// While one lives, this process gets no more descriptors.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    TENGEN_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const int next = dup(0);
-    close(next);
-    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
-    TENGEN_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-  }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 template <class Holds>
 void wait_until(Holds&& holds) {
   const Deadline end = in_time();
@@ -245,6 +183,43 @@ void wait_until(Holds&& holds) {
     TENGEN_CHECK(std::chrono::steady_clock::now() < end);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+// A row that cannot be written costs its own room alone, and nothing that the store holds.
+void check_bad_row() {
+  std::atomic<int> num_rows = 0;
+  const WatchedDisk disk([&](const std::string& path) {
+    if (path.find("rows-0") != std::string::npos && ++num_rows == 10) throw Error("row is bad");
+  });
+  Fixture fixture(/*with_server=*/true, 24);
+  fixture.add_table("t", "uniform");
+  Writer writer = fixture.writer("w");
+  fixture.write(writer, 0, 300);
+  fixture.store->read([](const Engine& engine) { TENGEN_CHECK(engine.table(0).size() == 300); });
+  // Nor does the file take more than the disk's budget.
+  TENGEN_CHECK(std::filesystem::file_size(fixture.folder.path / "disk" / "rows-0") <= kDiskBytes);
+}
+
+// A disk of few rows that fails as a whole is used again, all of it but what failed first, once it
+// works.
+void check_dead_disk() {
+  constexpr uint64_t kRows = 40;
+  std::atomic<bool> is_dead = true;
+  const WatchedDisk disk([&](const std::string& path) {
+    if (is_dead && path.find("rows-0") != std::string::npos) throw Error("disk is dead");
+  });
+  Fixture fixture(/*with_server=*/false, 24, false, kRows * kPage);
+  fixture.add_table("t", "uniform");
+  Writer writer = fixture.writer("w");
+  uint64_t next = 0;
+  const auto write = [&](uint64_t count) {
+    fixture.write(writer, next, count);
+    next += count;
+    return fixture.store->read([](const Engine& engine) { return engine.table(0).size(); });
+  };
+  for (int i = 0; i < 10; ++i) TENGEN_CHECK(write(100) <= 24);
+  is_dead = false;
+  wait_until([&] { return write(1) >= 36; });
 }
 
 // Transfers that memory was reserved for are asked for and begin without any: nobody could be
@@ -342,7 +317,8 @@ void check_want_of_descriptors() {
 
 int main() {
   check_reserved_transfers();
-  check_rows();
+  check_bad_row();
+  check_dead_disk();
   check_want_of_descriptors();
   for (const bool with_server : {false, true}) {
     check_many(with_server);

@@ -27,6 +27,10 @@ constexpr std::chrono::milliseconds kLook{200};
 // often.
 constexpr std::chrono::milliseconds kMaxLook{3200};
 
+// After more failures of saves, with no success between them, it is the disk that fails and not its
+// rows.
+constexpr int kMaxBadRows = 3;
+
 uint32_t checksum_of(const engine::Transfer& transfer) {
   return crc32c({reinterpret_cast<const char*>(transfer.memory), transfer.num_bytes});
 }
@@ -105,8 +109,9 @@ void DiskTier::run() {
     own.splice(own.begin(), jobs_, jobs_.begin());
     Job& job = own.front();
     lock.unlock();
-    const engine::TransferResult result = perform(job);
+    engine::TransferResult result = perform(job);
     lock.lock();
+    if (!job.is_load) doubt_disk(&result);
     note(job, result);
     if (job.is_load && result.is_shortage) {
       // A row that cannot be read would count as lost.
@@ -121,6 +126,14 @@ void DiskTier::run() {
     // Again: a thread that found room meanwhile has said so before the store knew of this.
     if (result.is_shortage) note(job, result);
     own.clear();
+  }
+}
+
+void DiskTier::doubt_disk(engine::TransferResult* of_save) {
+  if (of_save->error.empty()) {
+    num_bad_rows_ = 0;
+  } else if (!of_save->is_shortage && ++num_bad_rows_ > kMaxBadRows) {
+    of_save->is_shortage = true;
   }
 }
 
@@ -216,7 +229,7 @@ engine::TransferResult DiskTier::transfer(const Job& job) {
   RowFile& file = file_of(transfer);
   if (!job.is_load) {
     const uint32_t checksum = checksum_of(transfer);
-    file.write(transfer.place, transfer.memory);
+    file.write(transfer.place, transfer.memory, transfer.room_bytes);
     return {"", checksum};
   }
   file.read(transfer.place, transfer.memory);

@@ -71,6 +71,9 @@ class DiskTier final : public engine::Tier {
   // end.
   bool wait_for_job(std::unique_lock<std::mutex>* lock);
   void look_for_room(std::unique_lock<std::mutex>* lock);
+  // Makes the failure of a save a shortage where the whole disk seems to fail, so that its rows are
+  // not given up one after another. For callers that have the lock.
+  void doubt_disk(engine::TransferResult* of_save);
   // Notes how a transfer ended. For callers that have the lock.
   void note(const Job& job, const engine::TransferResult& result);
   engine::TransferResult perform(const Job& job) noexcept;
@@ -89,6 +92,7 @@ class DiskTier final : public engine::Tier {
   Jobs put_off_;                                        // loads, until again_at_
   std::map<uint32_t, std::unique_ptr<RowFile>> files_;  // by pool
   std::string trouble_;
+  int num_bad_rows_ = 0;  // saves that failed since one succeeded, other than for a shortage
   Shortage of_saves_;
   Shortage of_loads_;
   engine::Transfer short_;  // the last save that found no room

@@ -4,8 +4,6 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -17,6 +15,9 @@ namespace {
 
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
+// The part of what is left of a disk's budget that a pool reserves ahead at most, as it may be
+// another pool that needs it.
+constexpr uint64_t kRoomsPerAhead = 8;
 // With less free space, nothing is reserved ahead: a reservation that fails takes all space first,
 // and the log cannot be written meanwhile.
 constexpr uint64_t kMinFreeBytes = 4 * kGrowBytes;
@@ -59,8 +60,8 @@ std::optional<uint32_t> RowFile::try_read(uint64_t row, std::byte* to) const {
   }
 }
 
-void RowFile::write(uint64_t row, const std::byte* from) {
-  grow_to((row + 1) * row_bytes_);
+void RowFile::write(uint64_t row, const std::byte* from, uint64_t room_bytes) {
+  grow_to((row + 1) * row_bytes_, std::min(kGrowBytes, room_bytes / kRoomsPerAhead));
   file_.write(row * row_bytes_, {from, row_bytes_});
 }
 
@@ -71,7 +72,7 @@ bool RowFile::try_grow() {
     num_bytes = num_bytes_ + row_bytes_;
   }
   try {
-    if (grow_to(num_bytes)) return true;
+    if (grow_to(num_bytes, 0)) return true;
   } catch (const std::exception&) {
     return false;  // nor has it where there is no memory for the error
   }
@@ -83,24 +84,22 @@ void RowFile::refuse(uint64_t row, const char* what) const {
               ") must be whole; look after the disk");
 }
 
-bool RowFile::grow_to(uint64_t num_bytes) {
+bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
   const std::scoped_lock lock(mutex_);
   if (num_bytes <= num_bytes_) return true;
 #if defined(__linux__)
   int reason = 0;
-  const uint64_t ahead = free_bytes(file_.descriptor()) < kMinFreeBytes ? 0 : kGrowBytes;
-  for (const uint64_t size : {std::max(num_bytes, num_bytes_ + ahead), num_bytes}) {
+  if (free_bytes(file_.descriptor()) < kMinFreeBytes) ahead_bytes = 0;
+  for (const uint64_t size : {num_bytes + ahead_bytes, num_bytes}) {
     reason = posix_fallocate(file_.descriptor(), static_cast<off_t>(num_bytes_),
                              static_cast<off_t>(size - num_bytes_));
     if (reason == 0) {
       num_bytes_ = size;
       return true;
     }
-    const bool is_full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-    if (!is_full) return false;  // a write will fail and tell why
+    if (!is_for_room(reason)) return false;  // a write will fail and tell why
   }
-  throw DiskFullError("file (" + file_.path() + ") has no room: " + std::strerror(reason) +
-                      "; free room in its file system");
+  refuse_file(file_.path(), "has no room", reason);
 #else
   return false;
 #endif

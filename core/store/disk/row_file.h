@@ -19,7 +19,7 @@ std::string rows_path(const std::string& directory, uint32_t pool);
 class RowFile {
  public:
   // Opens the file, or makes it. With `is_hidden` the file is made and its name removed, so that it
-  // vanishes with the process.
+  // vanishes with the process, whatever it forked.
   RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden);
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
@@ -28,7 +28,8 @@ class RowFile {
   void read(uint64_t row, std::byte* to) const;
   // Returns the CRC-32C of the row that was read; none where it cannot be read.
   std::optional<uint32_t> try_read(uint64_t row, std::byte* to) const;
-  void write(uint64_t row, const std::byte* from);
+  // Reserves no more than a part of `room_bytes` behind the row.
+  void write(uint64_t row, const std::byte* from, uint64_t room_bytes = UINT64_MAX);
   // Whether the file system has room for one row more.
   bool try_grow();
   // Blocks until rows that were written survive the loss of the host.
@@ -37,8 +38,9 @@ class RowFile {
   [[noreturn]] void refuse(uint64_t row, const char* what) const;
 
  private:
-  // Reserves room; false where the file system cannot reserve any. Throws DiskFullError.
-  bool grow_to(uint64_t num_bytes);
+  // Reserves room, `ahead_bytes` more than asked for where there is much; false where the file
+  // system cannot reserve any. Throws DiskFullError.
+  bool grow_to(uint64_t num_bytes, uint64_t ahead_bytes);
 
   const uint64_t row_bytes_;
   const DiskFile file_;

@@ -114,10 +114,13 @@ void Residence::end_save(uint32_t chunk, const TransferResult& result) {
   Cell& cell = cells_[chunk];
   const bool is_good = result.error.empty();
   if (!is_good) {
-    // Otherwise the place may be bad, so it is not used again.
-    if (result.is_shortage) short_places_.push_back(cell.place);
+    if (result.is_shortage) {
+      short_places_.push_back(cell.place);
+      disk_->give_back(slots_->slot_bytes());
+    } else {
+      disk_->give_up(slots_->slot_bytes());
+    }
     cell.place = kNowhere;
-    disk_->give_up(slots_->slot_bytes(), result.is_shortage);
   }
   if (cell.is_dead) {
     // A chunk that is being saved counts as not saved; no checkpoint names its place.
@@ -163,7 +166,13 @@ void Residence::end_load(uint32_t chunk, const TransferResult& result) {
 
 Transfer Residence::transfer_of(uint32_t chunk) const {
   const Cell& cell = cells_[chunk];
-  return {pool_, chunk, cell.place, cell.checksum, slots_->at(cell.slot), slots_->slot_bytes()};
+  return {pool_,
+          chunk,
+          cell.place,
+          cell.checksum,
+          slots_->at(cell.slot),
+          slots_->slot_bytes(),
+          disk_->room_bytes()};
 }
 
 void Residence::begin_restore(std::span<const SavedChunk> chunks, uint32_t num_places) {

@@ -1,6 +1,7 @@
 #pragma once
 // What a pool asks of the disk below its memory.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,14 +15,15 @@ struct Transfer {
   uint32_t place = 0;     // the row, in the file of the pool
   uint32_t checksum = 0;  // CRC-32C of a row that is read
   std::byte* memory = nullptr;
-  uint64_t num_bytes = 0;  // the size of every row of the pool
+  uint64_t num_bytes = 0;   // the size of every row of the pool
+  uint64_t room_bytes = 0;  // of a save: what the disk's budget leaves for other rows of all pools
 };
 
 // How a transfer ended.
 struct TransferResult {
   std::string error;         // empty: it succeeded
   uint32_t checksum = 0;     // of a row that was written
-  bool is_shortage = false;  // whether the same row can be written once there is room
+  bool is_shortage = false;  // whether it may succeed later, at the same row too
 };
 
 // Copies rows, any number at a time, but only after the log holds the changes that led to a
@@ -61,15 +63,22 @@ class Disk {
   bool has_checkpoints() const { return has_checkpoints_; }
   void give_up_checkpoints() { makes_checkpoints_ = false; }
   bool makes_checkpoints() const { return makes_checkpoints_; }
+  uint64_t room_bytes() const { return budget_bytes_ - std::min(used_bytes_, budget_bytes_); }
   // Whether there is room for one row more.
   bool has_room(uint64_t row_bytes) const { return used_bytes_ + row_bytes <= budget_bytes_; }
   void add(uint64_t num_bytes) { used_bytes_ += num_bytes; }
-  // Says that a row could not be written: it is given up, and the disk takes no more rows than it
-  // has now, until regain().
-  void give_up(uint64_t row_bytes, bool is_shortage) {
-    is_short_ = is_short_ || is_shortage;
+  // Says that a row could not be written for want of room: the disk takes no more rows than it has
+  // now, until regain().
+  void give_back(uint64_t row_bytes) {
+    is_short_ = true;
     used_bytes_ -= row_bytes;
     budget_bytes_ = used_bytes_;
+  }
+  // Says that a row is bad, and never used again.
+  void give_up(uint64_t row_bytes) {
+    used_bytes_ -= row_bytes;
+    all_bytes_ -= std::min(row_bytes, all_bytes_);
+    budget_bytes_ -= std::min(row_bytes, budget_bytes_);
   }
   // Says that there is room again.
   void regain() {
@@ -81,7 +90,7 @@ class Disk {
 
  private:
   Tier* const tier_;
-  const uint64_t all_bytes_;  // the budget where the file system has so much
+  uint64_t all_bytes_;  // the budget where the file system has so much
   uint64_t budget_bytes_;
   const bool refuses_damage_;
   const bool has_checkpoints_;
