@@ -121,11 +121,31 @@ void check_lost_files() {
   }
 }
 
+// Who appends waits for no disk, not even where a log is closed.
+void check_appends_do_not_wait() {
+  Folder folder("disk_faults");
+  Versions versions(folder, 1 << 12);
+  bool is_marking = false;
+  int num_syncs = 0;
+  const WatchedDisk disk(nullptr, [&](const std::string& path) {
+    ++num_syncs;
+    if (is_marking && path.find("state-") == std::string::npos) versions.append(2, 20'000);
+  });
+  for (int i = 0; i < 5; ++i) versions.append(1, 20'000);
+  TENGEN_CHECK(num_syncs == 0 && folder.count("log-") == 1);
+  is_marking = true;
+  TENGEN_CHECK(versions.mark() && num_syncs > 0);
+  is_marking = false;
+  TENGEN_CHECK(folder.count("log-") == 2);
+  TENGEN_CHECK(versions.mark() && version_of(folder) == 2);
+}
+
 }  // namespace
 
 int main() {
   check_first_mark_fails();
   check_no_part_stays();
   check_lost_files();
+  check_appends_do_not_wait();
   return 0;
 }

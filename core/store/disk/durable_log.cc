@@ -102,7 +102,8 @@ DurableLog::DurableLog(std::string directory, const State& state, uint64_t log_b
       number_(first_),
       last_mark_(directory_) {
   const uint64_t state_bytes = write_state(directory_, first_, state, /*is_synced=*/true);
-  begin_log();
+  file_ = make_log(first_, 0);
+  num_bytes_ = sizeof(LogHeader);
   begin_compactor(state_bytes);
 }
 
@@ -118,13 +119,15 @@ void DurableLog::begin_compactor(uint64_t state_bytes) {
       });
 }
 
-void DurableLog::begin_log() {
-  file_ = std::make_shared<DiskFile>(log_path(directory_, number_), O_WRONLY | O_CREAT | O_TRUNC);
-  LogHeader header{kStateVersion, writer_, position_ - records_.size(), 0};
+// Begins a log whose first record has this position.
+std::shared_ptr<DiskFile> DurableLog::make_log(uint64_t number, uint64_t position) const {
+  auto file =
+      std::make_shared<DiskFile>(log_path(directory_, number), O_WRONLY | O_CREAT | O_TRUNC);
+  LogHeader header{kStateVersion, writer_, position, 0};
   header.checksum = checksum_of(header);
-  file_->write(0, std::as_bytes(std::span(&header, 1)));
-  num_bytes_ = sizeof header;
+  file->write(0, std::as_bytes(std::span(&header, 1)));
   sync_folder(directory_);
+  return file;
 }
 
 DurableLog::Append DurableLog::append(std::span<const std::byte> records) noexcept {
@@ -136,7 +139,7 @@ DurableLog::Append DurableLog::append(std::span<const std::byte> records) noexce
     return Append::kNoMemory;
   }
   position_ += records.size();
-  if (trouble_.empty() && records_.size() >= kWriteBytes) {
+  if (trouble_.empty() && file_ && records_.size() >= kWriteBytes) {
     const std::string error = error_of([&] { write_records(); });
     if (!error.empty()) fail(error);
   }
@@ -152,12 +155,36 @@ void DurableLog::write_records() {
   if (records_.empty()) return;
   write_frame(FrameKind::kRecords, records_);
   records_.clear();
-  if (num_bytes_ < log_bytes_) return;
-  // A log that is closed is on the disk before the next one has any record.
-  file_->sync();
-  closed_.push_back({position_, number_, num_bytes_});
-  ++number_;
-  begin_log();
+}
+
+// Begins the next log where this one is long. Waits for the disk without the lock.
+void DurableLog::close_long_log() {
+  std::shared_ptr<DiskFile> closed;
+  uint64_t end = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!trouble_.empty()) throw Error(trouble_);
+    if (num_bytes_ + records_.size() < log_bytes_) return;
+    closed = file_;
+  }
+  // Most of it, while others write to it. What they append later stays in memory until there is the
+  // next log.
+  closed->sync();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!trouble_.empty()) throw Error(trouble_);
+    write_records();
+    end = position_;
+    closed_.push_back({end, number_, num_bytes_});
+    file_.reset();
+    ++number_;
+  }
+  // It is on the disk before the next one has any record.
+  closed->sync();
+  std::shared_ptr<DiskFile> next = make_log(number_, end);
+  const std::scoped_lock lock(mutex_);
+  file_.swap(next);
+  num_bytes_ = sizeof(LogHeader);
 }
 
 void DurableLog::write_frame(FrameKind kind, std::span<const std::byte> payload) {
@@ -175,6 +202,7 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
     std::vector<std::byte> payload(sizeof head);
     std::memcpy(payload.data(), &head, sizeof head);
     payload.insert(payload.end(), records.begin(), records.end());
+    close_long_log();
     std::shared_ptr<DiskFile> file;
     LastMark last{{}, is_exact_};
     {
@@ -189,8 +217,8 @@ bool DurableLog::mark(uint64_t position, int64_t begun_us,
     file->sync();
     // The first time this blocks, so that the file is on the disk before older files are removed.
     last_mark_.put(last);
-    const std::scoped_lock lock(mutex_);
     if (!std::exchange(has_mark_, true)) remove_files(directory_, 0, first_);
+    const std::scoped_lock lock(mutex_);
     const auto is_held = [&](const Closed& log) { return log.end <= position; };
     const auto held = std::find_if_not(closed_.begin(), closed_.end(), is_held);
     for (auto log = closed_.begin(); log != held; ++log) {
@@ -216,13 +244,16 @@ bool DurableLog::resume() noexcept {
   const std::string error = error_of([&] {
     take_in();
     const uint64_t state_bytes = write_state(directory_, number, *behind_, /*is_synced=*/true);
-    const std::scoped_lock lock(mutex_);
-    const uint64_t before = std::exchange(number_, number);
-    const std::string unbegun = error_of([&] { begin_log(); });
-    if (!unbegun.empty()) {
-      number_ = before;
-      throw Error(unbegun);
+    uint64_t end = 0;  // of what the state holds
+    {
+      const std::scoped_lock lock(mutex_);
+      end = position_ - records_.size();
     }
+    std::shared_ptr<DiskFile> next = make_log(number, end);
+    const std::scoped_lock lock(mutex_);
+    file_.swap(next);
+    num_bytes_ = sizeof(LogHeader);
+    number_ = number;
     first_ = number;
     closed_.clear();
     has_mark_ = false;

@@ -41,9 +41,9 @@ class DurableLog {
   static std::optional<Last> find_last(const std::string& directory);
 
   // Begins with `state`. A checkpoint that the folder has stays its last one until the next is
-  // made. Logs are files of about `log_bytes`; that many bytes of logs are replaced by a state.
-  // `is_exact`: nobody is told of a checkpoint before the folder's LastMark, on the disk, tells of
-  // it. Throws Error where there is no room.
+  // made. A log of `log_bytes` is closed by the next mark; that many bytes of logs are replaced by
+  // a state. `is_exact`: nobody is told of a checkpoint before the folder's LastMark, on the disk,
+  // tells of it. Throws Error where there is no room.
   DurableLog(std::string directory, const engine::State& state, uint64_t log_bytes = kLogBytes,
              bool is_exact = false);
   static constexpr uint64_t kLogBytes = uint64_t{64} << 20;
@@ -77,7 +77,8 @@ class DurableLog {
   const std::string& directory() const { return directory_; }
 
  private:
-  void begin_log();
+  std::shared_ptr<DiskFile> make_log(uint64_t number, uint64_t position) const;
+  void close_long_log();
   void write_records();
   void write_frame(FrameKind kind, std::span<const std::byte> payload);
   void fail(const std::string& reason);
@@ -93,7 +94,7 @@ class DurableLog {
   std::mutex mutex_;
   uint64_t first_;                  // number of the first file since the last error
   uint64_t number_;                 // number of the log that is being written
-  std::shared_ptr<DiskFile> file_;  // it
+  std::shared_ptr<DiskFile> file_;  // it; null while the log before it is closed
   uint64_t num_bytes_ = 0;          // of it
   std::vector<std::byte> records_;  // not written to the file yet
   uint64_t position_ = 0;

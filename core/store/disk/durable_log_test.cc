@@ -213,9 +213,9 @@ void check_compaction() {
       kept.append(log.pending());
       if (i <= 40) TENGEN_CHECK(kept.mark(kept.position(), {}, {}));
     }
-    // Those behind the last checkpoint stay logs.
-    while (folder.count("log-") > 11) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    TENGEN_CHECK(state_numbers(folder.path).size() == 1 && folder.count("log-") == 11);
+    // The one with the last checkpoint stays a log, with what is behind it.
+    while (folder.count("log-") > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    TENGEN_CHECK(state_numbers(folder.path).size() == 1 && folder.count("log-") == 1);
     TENGEN_CHECK(kept.trouble().empty());
   }
   const std::optional<State> last = DurableLog::load(folder.path);
@@ -286,13 +286,13 @@ void check_room_again() {
       return found && found->sessions.at(0).description.size() == last;
     };
     for (int again = 0; again < 3; ++again) {
-      for (int i = 0; i < 5; ++i) TENGEN_CHECK(append());
+      // By a record, or by the mark, where the log is too long for another and not closed.
+      const bool is_by_mark = again == 1;
+      for (int i = 0; i < (is_by_mark ? 2 : 5); ++i) TENGEN_CHECK(append());
       TENGEN_CHECK(kept.mark(kept.position(), 1, {}) && kept_last());
       const uint32_t marked = last;
       {
         const SmallFiles small;
-        // By a record, or by the mark.
-        const bool is_by_mark = again == 1;
         for (int i = 0; i < (is_by_mark ? 0 : 9); ++i) append();
         TENGEN_CHECK(!kept.mark(kept.position(), 2, {}) && !kept.trouble().empty());
         for (int i = 0; i < 3; ++i) {
