@@ -10,18 +10,20 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/owned.h"
 
 namespace tengen::store {
 namespace {
 
 DiskWatch* watch = nullptr;
 
+// Owned: a process that this one forks would hold the room of a file after its name is gone.
 int open_file(const char* path, int flags, bool is_past_cache) {
 #if defined(O_DIRECT)
-  const int direct = is_past_cache ? ::open(path, flags | O_DIRECT, 0600) : -1;
+  const int direct = is_past_cache ? open_owned(path, flags | O_DIRECT, 0600) : -1;
   if (direct >= 0 || (is_past_cache && errno != EINVAL)) return direct;
 #endif
-  const int descriptor = ::open(path, flags, 0600);
+  const int descriptor = open_owned(path, flags, 0600);
 #if defined(F_NOCACHE)
   if (descriptor >= 0 && is_past_cache) fcntl(descriptor, F_NOCACHE, 1);
 #endif
@@ -75,14 +77,14 @@ void set_disk_watch(DiskWatch* whose) { watch = whose; }
 
 DiskFile::DiskFile(std::string path, int flags, bool is_past_cache) : path_(std::move(path)) {
   const bool is_new = watch != nullptr && ::access(path_.c_str(), F_OK) != 0;
-  descriptor_ = open_file(path_.c_str(), flags | O_CLOEXEC, is_past_cache);
+  descriptor_ = open_file(path_.c_str(), flags, is_past_cache);
   if (descriptor_ < 0) refuse_file(path_, "cannot be opened", errno);
   if (watch == nullptr) return;
   if (is_new) watch->made(path_);
   if ((flags & O_TRUNC) != 0) watch->cut(path_, 0);
 }
 
-DiskFile::~DiskFile() { ::close(descriptor_); }
+DiskFile::~DiskFile() { close_owned(descriptor_); }
 
 uint64_t DiskFile::num_bytes() const {
   struct stat status;

@@ -38,7 +38,7 @@ bool is_for_room(int reason);
 [[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);
 
 // Such a file, open. A call that fails throws Error, which says why. Several threads may write,
-// where their ranges do not overlap.
+// where their ranges do not overlap. A forked process has no part in it.
 class DiskFile {
  public:
   // `flags` are those of open(). With `is_past_cache` reads and writes go past the system's cache,

@@ -2,6 +2,9 @@
 
 #include "store/disk/row_file.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -74,10 +77,33 @@ void check_budget() {
   }
 }
 
+#if defined(__linux__)
+// A process that is forked does not keep the room of a file that has no name.
+void check_forked() {
+  const Folder folder("rows");
+  const RowFile file(folder.path / "hidden", kPage, /*is_hidden=*/true);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int descriptor = 0; descriptor < 256; ++descriptor) {
+      char path[4096];
+      const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+      const ssize_t size = readlink(link.c_str(), path, sizeof path);
+      if (size > 0 && std::string(path, size).find("/hidden") != std::string::npos) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+#endif
+
 }  // namespace
 
 int main() {
   check_rows();
   check_budget();
+#if defined(__linux__)
+  check_forked();
+#endif
   return 0;
 }
