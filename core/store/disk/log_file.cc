@@ -41,9 +41,10 @@ int LogReader::num_marks_behind() const {
   std::vector<std::byte> rest(end - offset_);
   std::vector<std::byte> payload;
   read(offset_, rest);
-  // What heads claim that begin no whole mark: a log of heads alone would be read for ever.
+  // What heads claim that begin no whole mark: a log of heads alone would be read for ever, and so
+  // would one of marks in marks.
   uint64_t claims_left = kMaxClaims * rest.size();
-  for (size_t i = 0; i + sizeof(FrameHead) <= rest.size(); ++i) {
+  for (size_t i = 0; num_marks < 2 && i + sizeof(FrameHead) <= rest.size(); ++i) {
     FrameHead head;
     std::memcpy(&head, rest.data() + i, sizeof head);
     if (head.kind != FrameKind::kMark || head.num_bytes > rest.size()) continue;

@@ -72,7 +72,7 @@ class LogReader {
   uint64_t offset() const { return offset_; }
   // Whether the file ends at offset().
   bool is_at_end() const { return offset_ >= file_.num_bytes(); }
-  // How many whole marks lie behind the next frame, which is not whole.
+  // How many whole marks lie behind the next frame, which is not whole. Stops at two.
   int num_marks_behind() const;
 
  private:
