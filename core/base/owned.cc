@@ -23,8 +23,9 @@ std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> is_owned{};
 std::atomic<int> num_words = 0;  // behind the last that was ever set
 int nothing = -1;                // of /dev/null
 // Held by who forks, and by who makes or closes a descriptor that is owned. Whoever has it makes
-// system calls and takes no other lock.
+// system calls that do not wait, and takes no other lock.
 std::mutex forking;
+uint64_t num_forks = 0;  // guarded by it
 
 // A number that was closed might become another file's, which its destructor would then close.
 void let_go_in_child() {
@@ -44,11 +45,16 @@ void let_go_in_child() {
 
 void begin() {
   nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  pthread_atfork([] { forking.lock(); }, [] { forking.unlock(); },
-                 [] {
-                   let_go_in_child();
-                   forking.unlock();
-                 });
+  pthread_atfork(
+      [] {
+        forking.lock();
+        ++num_forks;
+      },
+      [] { forking.unlock(); },
+      [] {
+        let_go_in_child();
+        forking.unlock();
+      });
 }
 
 std::unique_lock<std::mutex> lock_forks() {
@@ -108,10 +114,23 @@ int dup_owned(int descriptor) {
 }
 
 int open_owned(const char* path, int flags, int mode) {
-  const auto lock = lock_forks();
-  const int descriptor = ::open(path, flags | O_CLOEXEC, mode);
-  set_owned(descriptor);
-  return descriptor;
+  auto lock = lock_forks();
+  // A filesystem of a network may wait, and no fork should wait for that.
+  for (;;) {
+    const uint64_t before = num_forks;
+    lock.unlock();
+    const int descriptor = ::open(path, flags | O_CLOEXEC, mode);
+    if (descriptor < 0) return -1;
+    lock.lock();
+    if (num_forks == before) {
+      set_owned(descriptor);
+      return descriptor;
+    }
+    // A process that was forked meanwhile may have it.
+    lock.unlock();
+    ::close(descriptor);
+    lock.lock();
+  }
 }
 
 }  // namespace tengen

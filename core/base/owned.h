@@ -12,14 +12,16 @@ void own_descriptor(int descriptor);
 // Says that the descriptor is somebody else's from here on. Does nothing for one that is not owned.
 void disown_descriptor(int descriptor);
 
-// Each of these makes a system call and owns or disowns its descriptor in one step: no process is
-// forked in between. A fork waits for the system call, and for nothing else.
+// Each of these owns or disowns its descriptor in one step with the system call: no process that is
+// forked meanwhile has it. A fork waits for close() and accept(), which do not wait for sockets and
+// pipes; for a file of a network close() may.
 void close_owned(int descriptor);  // does nothing below 0
 // Accepts a connection. Returns -1 and sets errno where it fails, to EAGAIN where none waits.
 int accept_owned(int listener);
 // A copy that is owned too, and CLOEXEC. Returns -1 and sets errno where it fails.
 int dup_owned(int descriptor);
-// As open(); the file is CLOEXEC.
+// As open(); the file is CLOEXEC. Opens it again where a process was forked meanwhile, which may
+// keep the first: open() may wait for a network, and a fork does not wait for open().
 int open_owned(const char* path, int flags, int mode);
 
 }  // namespace tengen

@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 
 #include <cerrno>
+#include <string>
 
 #include "base/error.h"
 #include "base/owned.h"
@@ -18,19 +19,25 @@ void bind_base(nb::module_& m) {
   nb::exception<Error>(m, "CoreError", PyExc_ValueError);
   nb::exception<DiskFullError>(m, "DiskFullError", m.attr("CoreError").ptr());
 
-  m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), "See base/owned.h.");
-  m.def("close_owned", &close_owned, nb::arg("descriptor"));
+  // Python's fork waits for these with the interpreter's lock, so they must not need it.
+  const nb::call_guard<nb::gil_scoped_release> unlocked;
+  m.def("own_descriptor", &own_descriptor, nb::arg("descriptor"), unlocked, "See base/owned.h.");
+  m.def("disown_descriptor", &disown_descriptor, nb::arg("descriptor"));
+  m.def("close_owned", &close_owned, nb::arg("descriptor"), unlocked);
   const auto or_errno = [](int descriptor) { return descriptor >= 0 ? descriptor : -errno; };
   m.def(
       "accept_owned", [=](int listener) { return or_errno(accept_owned(listener)); },
-      nb::arg("listener"), "Returns the connection, or -errno.");
+      nb::arg("listener"), unlocked, "Returns the connection, or -errno.");
   m.def(
       "dup_owned", [=](int descriptor) { return or_errno(dup_owned(descriptor)); },
-      nb::arg("descriptor"), "Returns the copy, or -errno.");
+      nb::arg("descriptor"), unlocked, "Returns the copy, or -errno.");
   m.def(
       "open_owned",
-      [=](const char* path, int flags, int mode) {
-        return or_errno(open_owned(path, flags, mode));
+      // Bytes: a path need not be UTF-8.
+      [=](const nb::bytes& bytes, int flags, int mode) {
+        const std::string path(bytes.c_str(), bytes.size());
+        const nb::gil_scoped_release here;
+        return or_errno(open_owned(path.c_str(), flags, mode));
       },
       nb::arg("path"), nb::arg("flags"), nb::arg("mode"), "Returns the descriptor, or -errno.");
 

@@ -9,6 +9,7 @@ NFS 4, Lustre with ``-o flock`` and CephFS do; ``check_held`` detects if they do
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -49,7 +50,7 @@ class WriterLock:
 
             # A process forked in between would have the file, and with it the lock.
             self._descriptor = _core.open_owned(
-                os.fspath(path), os.O_RDWR | os.O_CREAT, 0o644
+                os.fsencode(path), os.O_RDWR | os.O_CREAT, 0o644
             )
             if self._descriptor < 0:
                 raise OSError(-self._descriptor, os.strerror(-self._descriptor))
@@ -100,7 +101,12 @@ class WriterLock:
         if self._descriptor >= 0:
             from tengen import _core
 
-            _core.close_owned(self._descriptor)
+            # A process forked before the close then has the file, but no lock. To close
+            # a file of a network may take long, and forks would wait for _core to.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            _core.disown_descriptor(self._descriptor)
+            os.close(self._descriptor)
             self._descriptor = -1
 
     def __enter__(self) -> WriterLock:

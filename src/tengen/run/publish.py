@@ -213,14 +213,20 @@ def check_writable(path: Path) -> None:
     """Makes sure that this process may write or make a folder; changes nothing.
 
     Raises:
-        UsageError: It may not, or the disk is mounted read-only.
+        UsageError: It may not, or the disk is mounted read-only; or the path is not
+            UTF-8, as safetensors and OpenVINO need it.
     """
     try:
         folder = path.absolute()
+        str(folder).encode()
         while not folder.exists():
             folder = folder.parent
         # A file without a name, where the filesystem supports it.
         tempfile.TemporaryFile(dir=folder).close()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"path ({folder}) must be UTF-8; rename its folder or choose another one"
+        ) from None
     except OSError as error:
         refused = first_error(path, error)
         if isinstance(refused, UsageError):

@@ -105,3 +105,13 @@ def test_a_folder_that_may_be_written_has_nothing_left_in_it(tmp_path: Path) -> 
     check_writable(tmp_path / "a" / "b")
     check_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_named_in_utf_8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / os.fsdecode(b"p\xff")
+    assert cli.main([*WORDS, str(out)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "p\\udcff) must be UTF-8" in line
+    assert not out.exists()

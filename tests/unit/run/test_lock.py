@@ -8,6 +8,8 @@ import fcntl
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,6 +105,39 @@ def test_a_lock_does_not_live_on_in_what_its_holder_forked(
         WriterLock(tmp_path / "a", tmp_path).release()
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"p\xff") / "a"
+    with WriterLock(path, tmp_path):
+        assert lock_holder(path) is not None
+    assert lock_holder(path) is None
+
+
+# A file that nobody opens, as on a host that went away, until a fork has come back.
+OPENS = """
+import os, sys, threading
+from tengen import _core
+os.mkfifo(sys.argv[1])
+path = os.fsencode(sys.argv[1])
+opened = []
+thread = threading.Thread(
+    target=lambda: opened.append(_core.open_owned(path, os.O_RDONLY, 0))
+)
+thread.start()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+other_end = os.open(path, os.O_RDWR)
+thread.join()
+assert os.read(opened[0], 0) == b""
+"""
+
+
+def test_neither_threads_nor_forks_wait_for_a_slow_disk(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", OPENS, str(tmp_path / "pipe")]
+    assert subprocess.run(words, timeout=900).returncode == 0
 
 
 def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(
