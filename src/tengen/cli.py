@@ -33,7 +33,7 @@ from tengen.errors import (
     did_you_mean,
     refusal,
 )
-from tengen.own_process import own_process
+from tengen.own_process import mark_own_process
 
 __all__ = [
     "COMMANDS",
@@ -224,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; errors are one line on stderr."""
     _prepare_streams()
     if argv is None:
-        own_process()
+        mark_own_process()
     try:
         # If C code crashes, as an environment's may, stderr shows the Python line that
         # called it.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["is_own_process", "own_process"]
+__all__ = ["is_own_process", "mark_own_process"]
 
 _is_own = False
 
 
-def own_process() -> None:
+def mark_own_process() -> None:
     """Says that this process runs a command of tengen, or roles, and nothing else."""
     global _is_own
     _is_own = True

@@ -33,7 +33,7 @@ from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.mirror import Mirror
 from tengen.observe.cpu_time import CpuClock, kill_descendants
-from tengen.own_process import own_process
+from tengen.own_process import mark_own_process
 from tengen.roles import (
     Connect,
     Report,
@@ -56,7 +56,7 @@ write that is under way is let finish."""
 def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
     args = arguments(argv)
-    own_process()
+    mark_own_process()
     # It ends the process even while foreign code keeps the interpreter's lock.
     lifeline = _core.Lifeline(0, _ALONE_S)
     # Signals reach the whole process group, but only the runner decides what they mean.

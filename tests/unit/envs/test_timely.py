@@ -89,8 +89,8 @@ def test_a_call_that_cannot_be_interrupted_ends_a_process_of_tengens_own() -> No
     text = """
 import numpy as np
 from tengen import envs
-from tengen.own_process import own_process
-own_process()
+from tengen.own_process import mark_own_process
+mark_own_process()
 from tests.environments import HangingForGood
 make = lambda: envs.make_own(HangingForGood, "my:Env", 1, 0)
 env = envs.TimelyEnv(make, 900, "my:Env")
