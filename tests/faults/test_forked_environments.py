@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 FORKS = """
-import os, signal
+import ctypes, os, signal
 from pathlib import Path
 
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -30,17 +30,16 @@ from gymnasium.envs.classic_control import CartPoleEnv
 class Forks(CartPoleEnv):
     def __init__(self):
         super().__init__()
-        child = os.fork()
-        if child:
-            with Path(__file__).with_name("children").open("a") as file:
-                file.write(f"{child}\\n")
-            return
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):
-            os.dup2(nothing, number)
-        os.setsid()
-        while True:
-            signal.pause()
+        children = []
+        for fork in (os.fork, ctypes.PyDLL(None).fork):
+            child = fork()
+            if child == 0:
+                os.setsid()
+                while True:
+                    signal.pause()
+            children.append(child)
+        with Path(__file__).with_name("children").open("a") as file:
+            file.writelines(f"{child}\\n" for child in children)
 """
 
 
@@ -48,23 +47,24 @@ def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) 
     (tmp_path / "forks.py").write_text(FORKS)
     out = tmp_path / "run"
     words = ["train", "forks:Forks", "--agent", "ppo", "--frames", "6000"]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    printed = tmp_path / "printed"
+    with printed.open("w") as file:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "tengen", *words, "--threads=1", f"--out={out}"],
+            cwd=tmp_path,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
     children: set[int] = set()
     try:
         wait_for(lambda: len(turns(out, "learn")) >= 2)
         role = process_of(out, "learn")
         assert role is not None
         os.kill(role, signal.SIGKILL)
-        _, errors = run.communicate(timeout=900)
+        run.wait(900)
         children = {int(line) for line in (tmp_path / "children").read_text().split()}
-        assert run.returncode == 0, errors
+        assert run.returncode == 0, printed.read_text()
         assert [death["how"] for death in events(out, "death")] == ["signal 9"]
         # They were there all the time.
         for child in children:
@@ -74,7 +74,7 @@ def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) 
             os.kill(child, signal.SIGKILL)
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
-            run.communicate()
+            run.wait()
 
 
 def test_a_port_does_not_live_on_in_what_its_server_forked() -> None:

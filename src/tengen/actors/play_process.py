@@ -30,6 +30,7 @@ from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.config import from_dict
 from tengen.errors import RunError, refusal
 from tengen.inference import Backend, InferenceConfig, open_backend, search_outputs
+from tengen.run import own_files
 
 __all__ = ["main"]
 
@@ -42,9 +43,13 @@ def main(argv: list[str]) -> int:
     # Signals reach the whole process group, but only the parent acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # It ends the process even while the game's own code keeps the interpreter's lock.
-    _core.Lifeline(int(argv[0]), _ALONE_S)
     parent = Connection(int(argv[0]))
+    # A process that the game forks or starts has no part in it: the parent has to
+    # notice the end of this process.
+    own_files(parent)
+    os.set_inheritable(parent.fileno(), False)
+    # It ends the process even while the game's own code keeps the interpreter's lock.
+    _core.Lifeline(parent.fileno(), _ALONE_S)
     try:
         _serve(parent)
     except (EOFError, ConnectionError):

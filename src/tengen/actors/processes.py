@@ -27,6 +27,7 @@ from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.games import check_allowed
 from tengen.inference import InferenceConfig
+from tengen.run import close_owned, own_files
 
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
@@ -166,7 +167,7 @@ class SelfplayProcesses:
     def close(self) -> None:
         """Ends the processes. A second call does nothing."""
         for child in self._children:
-            child.connection.close()
+            close_owned(child.connection)
         for child in self._children:
             try:
                 child.process.wait(_CLOSE_TIMEOUT_S)
@@ -198,7 +199,7 @@ class SelfplayProcesses:
     def _replace(self, child: _Child, games: GamesOfGeneration) -> None:
         """Starts another process in place of one that died."""
         code = child.process.wait()
-        child.connection.close()
+        close_owned(child.connection)
         if self._stopping:
             child.report = GenerationReport()
             self._children.remove(child)
@@ -225,6 +226,7 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
         pass_fds=[descriptor],
     )
     theirs.close()
+    own_files(ours)
     return process, ours
 
 

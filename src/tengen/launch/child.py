@@ -41,7 +41,7 @@ from tengen.roles import (
     RoleHost,
     mirrored,
 )
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, own_files
 from tengen.transport import NoAnswer
 
 __all__ = ["arguments", "main"]
@@ -57,14 +57,12 @@ def main(argv: list[str]) -> int:
     """Serves turns until stdin closes or ``stop`` arrives."""
     args = arguments(argv)
     mark_own_process()
+    stream, to_runner = _take_pipes()
     # It ends the process even while foreign code keeps the interpreter's lock.
-    lifeline = _core.Lifeline(0, _ALONE_S)
+    lifeline = _core.Lifeline(stream.fileno(), _ALONE_S)
     # Signals reach the whole process group, but only the runner decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    to_runner = os.fdopen(os.dup(1), "wb")
-    # Unbuffered: a buffer could not be released while the thread waits in it.
-    stream = io.FileIO(0, closefd=False)
     commands = _Commands()
     threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
     connect = None
@@ -90,9 +88,6 @@ def main(argv: list[str]) -> int:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
                 return 0  # it waited for the run's host: nothing to save
             return _tell(to_runner, error, args.roles[0])
-        # Workers that an environment forks must not keep the pipes open: the runner has
-        # to notice the end of this process.
-        os.register_at_fork(after_in_child=lambda: _close((0, to_runner.fileno())))
         return _Child(run, args, to_runner, commands, lifeline, connect, mirror).serve()
 
 
@@ -114,10 +109,22 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _close(descriptors: tuple[int, ...]) -> None:
-    for descriptor in descriptors:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+def _take_pipes() -> tuple[io.FileIO, IO[bytes]]:
+    """Returns the pipes from and to the runner, which no other process shares.
+
+    A process that an environment forks or starts would keep them open: the runner has
+    to notice the end of this process.
+    """
+    # Unbuffered: a buffer could not be released while the thread waits in it.
+    stream = io.FileIO(os.dup(0))
+    to_runner = os.fdopen(os.dup(1), "wb")
+    own_files(stream, to_runner)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    # Until there is a log, what is printed is for the runner's user.
+    os.dup2(2, 1)
+    return stream, to_runner
 
 
 def _redirect(run: RunDirectory, name: str) -> None:

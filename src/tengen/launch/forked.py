@@ -25,7 +25,8 @@ from tengen.launch.process import (
 )
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.roles import RoleResources
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, close_owned, own_files
+from tengen.transport import OwnedSocket
 
 __all__ = ["ForkServer", "ForkingLauncher", "can_fork"]
 
@@ -94,7 +95,7 @@ class ForkServer:
                 pass_fds=(theirs.fileno(),),
                 env=environment,
             )
-        self._control: socket.socket | None = mine
+        self._control: socket.socket | None = OwnedSocket.of(mine)
 
     def start(self, words: list[str]) -> Child:
         """Starts a process like ``python`` with these arguments.
@@ -177,6 +178,7 @@ class _Forked:
         self._status = status
         self._stdin = os.fdopen(to_child, "wb")
         self._stdout = os.fdopen(from_child, "rb")
+        own_files(self._stdin, self._stdout)
         # A closed descriptor may belong to another process by now.
         self._lock = threading.Lock()
         self._is_ended = False
@@ -198,7 +200,7 @@ class _Forked:
     def end(self, timeout_s: float) -> str:
         # The process may not have read all, or another thread is sending.
         with contextlib.suppress(BrokenPipeError, ValueError):
-            self._stdin.close()
+            close_owned(self._stdin)
         waiter = select.poll()
         waiter.register(self._process, select.POLLIN)
         if not waiter.poll(1000 * timeout_s):
@@ -210,7 +212,7 @@ class _Forked:
             self._is_ended = True
             os.close(self._process)
         os.close(self._status)
-        self._stdout.close()
+        close_owned(self._stdout)
         if not told:
             return "an end that nobody saw, as its fork server is gone"
         (code,) = STATUS.unpack(told)

@@ -15,7 +15,7 @@ from tengen.launch.launcher import OnDeath, OnProgress
 from tengen.launch.protocol import log_name, read_message, write_message
 from tengen.launch.silence import Silence
 from tengen.roles import Connect, RoleResources
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, close_owned, own_files
 
 __all__ = [
     "Child",
@@ -331,13 +331,14 @@ def ended(process: subprocess.Popen[bytes], timeout_s: float | None) -> str:
     Blocks.
 
     Args:
-        process: A process that ends by itself once its input is closed.
+        process: A process that ends by itself once its input, which is owned, is
+            closed.
         timeout_s: Seconds after which the process is killed; None: it never is.
     """
     assert process.stdin is not None
     # What a dead one did not read, or another thread is sending.
     with contextlib.suppress(BrokenPipeError, ValueError):
-        process.stdin.close()
+        close_owned(process.stdin)
     try:
         code = process.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -363,6 +364,9 @@ class _Subprocess:
             start_new_session=own_session,
             env=environment,
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        own_files(self._process.stdin, self._process.stdout)
 
     def send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -380,7 +384,7 @@ class _Subprocess:
     def end(self, timeout_s: float) -> str:
         assert self._process.stdout is not None
         how = ended(self._process, timeout_s)
-        self._process.stdout.close()
+        close_owned(self._process.stdout)
         return how
 
 

@@ -46,6 +46,7 @@ from tengen.run.mirrors import (
     read_mirrors,
     write_mirror,
 )
+from tengen.run.owned_files import close_owned, own_files
 from tengen.run.publish import (
     check_writable,
     move_directory,
@@ -74,6 +75,7 @@ __all__ = [
     "change_mirror",
     "check_no_mirror",
     "check_writable",
+    "close_owned",
     "evict_mirrors",
     "file_sha256",
     "find_files",
@@ -86,6 +88,7 @@ __all__ = [
     "memory_root",
     "move_directory",
     "newer_schema",
+    "own_files",
     "publish_directory",
     "publish_file",
     "publish_json",

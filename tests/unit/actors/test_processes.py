@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +31,7 @@ from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
 from tengen.models import ModelExporter
 from tengen.nets import ResNetConfig
+from tengen.run import close_owned
 from tengen.tensors import BoardSpec
 
 OWN_GAMES = Path(__file__).parents[1] / "games"
@@ -38,7 +41,7 @@ NUM_GAMES = CONFIG.games_per_generation
 
 # Tic-tac-toe that does as files beside it say.
 OBEYING = """
-import os, signal, threading, time
+import ctypes, os, signal, threading, time
 from pathlib import Path
 from own_games import TicTacToe
 
@@ -60,10 +63,21 @@ class Obeying(TicTacToe):
                 os.kill(os.getpid(), signal.SIGKILL)
             try:
                 (HERE / "die once").unlink()
+                for fork in (os.fork, ctypes.PyDLL(None).fork):
+                    self.leave_behind(fork)
                 os.kill(os.getpid(), signal.SIGKILL)
             except FileNotFoundError:
                 pass
         return super().apply(state, action)
+
+    def leave_behind(self, fork):
+        # As a simulator does: the child outlives this process.
+        child = fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+        with (HERE / "children").open("a") as file:
+            file.write(f"{child}\\n")
 
     def is_held(self):
         # The file says after how many moves of this process its games stand still.
@@ -208,13 +222,19 @@ def test_they_resign_where_they_may(
     assert resigned != played
 
 
-def test_a_process_that_is_killed_is_replaced(
+def test_a_process_that_is_killed_is_replaced_beside_what_its_game_forked(
     processes: SelfplayProcesses, model: Path, folder: Path
 ) -> None:
     (folder / "die once").touch()
-    frames, _ = play(processes, generation(model))
-    assert not (folder / "die once").exists()
-    assert frames == expected(model)
+    try:
+        frames, _ = play(processes, generation(model))
+        assert not (folder / "die once").exists()
+        assert frames == expected(model)
+    finally:
+        children = [int(line) for line in (folder / "children").read_text().split()]
+        for child in children:
+            os.kill(child, signal.SIGKILL)  # it was there all the time
+    assert len(children) == 2
 
 
 def test_one_that_dies_again_and_again_ends_the_turn(
@@ -330,7 +350,7 @@ def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
     _give(child, generation(model))
     while not connection.recv()["games"]:
         pass  # the games that end before the hold
-    connection.close()
+    close_owned(connection)
     assert process.wait(900) == 0
 
 
@@ -376,6 +396,6 @@ def test_a_process_imports_no_module_of_the_working_directory(
     mark = "from pathlib import Path\nPath(__file__).with_name('marker').touch()\n"
     (tmp_path / "numpy.py").write_text(mark)
     process, connection = _start()
-    connection.close()
+    close_owned(connection)
     assert process.wait(900) == 0
     assert not (tmp_path / "marker").exists()

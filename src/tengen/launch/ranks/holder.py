@@ -41,7 +41,7 @@ from tengen.errors import refusal
 from tengen.launch.process import ended
 from tengen.launch.ranks.devices import environment_with
 from tengen.observe import read_hosts
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, close_owned, own_files
 
 __all__ = ["Holder"]
 
@@ -142,6 +142,9 @@ class _Held:
             start_new_session=True,
             env=environment_with(devices),
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        own_files(self._process.stdin, self._process.stdout)
         threading.Thread(target=self._read, daemon=True).start()
 
     def write(self, line: str) -> None:
@@ -165,6 +168,7 @@ class _Held:
         for line in self._process.stdout:
             if line.endswith(b"\n"):
                 self._send({"line": self._number, "text": line.decode()})
+        close_owned(self._process.stdout)
         self._send({"closed": self._number})
 
     def _end(self, timeout_s: float | None) -> None:
