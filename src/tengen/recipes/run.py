@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -72,6 +73,7 @@ from tengen.roles import (
     learned_steps,
     move_run,
     note_call,
+    possible_inference,
     read_config,
     with_asked_generations,
     write_config,
@@ -211,7 +213,11 @@ def train_task(
         if is_here:
             check_devices(config)
         check_wandb(config.observe)
-        check_machine(config.inference)
+        if sets(settings, "inference"):
+            check_machine(config.inference)
+        else:
+            possible = possible_inference(run, config.inference)
+            config = dataclasses.replace(config, inference=possible)
         config.agent.check_task(config)
         launch = launch or launch_for(config, has_actors=actors is not None)
         if known is not None and launch == "ray" and not only_makes:

@@ -24,7 +24,13 @@ from tengen.roles.config import (
     write_config,
 )
 from tengen.roles.config.launch import LaunchConfig, RoleResources
-from tengen.roles.devices import check_devices, gpus_named, move_run, with_devices
+from tengen.roles.devices import (
+    check_devices,
+    gpus_named,
+    move_run,
+    possible_inference,
+    with_devices,
+)
 from tengen.roles.doors import TOKEN_VARIABLE, Connect, check_doors, connect_to
 from tengen.roles.doors.connecting import mirrored
 from tengen.roles.experience import check_room
@@ -73,6 +79,7 @@ __all__ = [
     "mirrored",
     "move_run",
     "note_call",
+    "possible_inference",
     "read_config",
     "read_spent",
     "record_generation",

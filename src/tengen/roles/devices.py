@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from tengen.config import check
+from tengen.config import check, from_dict, to_dict
+from tengen.errors import UsageError
 from tengen.inference import (
     InferenceConfig,
     check_device_words,
+    check_machine,
     check_num_gpus,
     default_devices,
     parse_devices,
@@ -21,6 +23,7 @@ __all__ = [
     "gpus_named",
     "learner_device",
     "move_run",
+    "possible_inference",
     "with_devices",
 ]
 
@@ -73,6 +76,39 @@ def move_run(
         devices=moved.inference.devices, batch_rows=moved.inference.batch_rows
     )
     return dataclasses.replace(moved, inference=open_again)
+
+
+def possible_inference(
+    run: RunDirectory, inference: InferenceConfig
+) -> InferenceConfig:
+    """Returns settings that this machine can compute, as another may have chosen them.
+
+    If this machine lacks the precision or the backend that was measured to be the best,
+    the settings are those that were left open, to be measured again.
+
+    Args:
+        run: The run.
+        inference: The run's settings, which the user does not set in this call.
+
+    Raises:
+        UsageError: The user set what this machine lacks.
+    """
+    try:
+        check_machine(inference)
+    except UsageError:
+        content = {} if run.is_new else run.read_run()
+        record = content.get("measured", {}).get("inference", {})
+        now = to_dict(inference)
+        if "asked" not in record or any(
+            record[name] != now[name] for name in record.keys() & now.keys()
+        ):
+            raise
+        where = str(run.path / "run.json")
+        asked = from_dict(InferenceConfig, record["asked"], where)
+        asked = dataclasses.replace(asked, devices=inference.devices)
+        check_machine(asked)
+        return asked
+    return inference
 
 
 def check_devices(config: RunConfig) -> None:

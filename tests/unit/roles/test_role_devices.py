@@ -12,12 +12,14 @@ from tengen.inference import Choice, InferenceConfig
 from tengen.learners import LearnerConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
+from tengen.recipes.run import train_task
 from tengen.roles import (
     RoleContext,
     RunConfig,
     check_devices,
     make_role,
     move_run,
+    possible_inference,
     with_devices,
     write_config,
 )
@@ -173,3 +175,46 @@ def test_a_role_refuses_an_absent_gpu(
     command = ["selfplay", str(run.path), "--once", "--devices", "cuda:9"]
     assert main(command) == 2
     assert "devices (cuda:9) is not here" in capsys.readouterr().err
+
+
+def chosen_run(path: Path, asked: InferenceConfig) -> RunDirectory:
+    """A run on a CPU with bf16, whose settings were open as ``asked``."""
+    run = RunDirectory.create_or_resume(path)
+    config = config_with(inference=asked)
+    write_config(run, config)
+    choice = Choice(CHOSEN, "1", True, {"fp32": 1.0, "bf16": 2.0})
+    record_inference(run, choice, asked, config.net)
+    return run
+
+
+def test_a_measured_precision_is_measured_again_where_the_cpu_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = InferenceConfig(devices="auto", batch_rows=CHOSEN.batch_rows)
+    run = chosen_run(tmp_path / "run", asked)
+    for module in ("choice", "openvino_backend"):
+        there = f"tengen.inference.{module}.supported_precisions"
+        monkeypatch.setattr(there, lambda: ("fp32", "bf16"))
+    assert possible_inference(run, CHOSEN) == CHOSEN
+    for module in ("choice", "openvino_backend"):
+        there = f"tengen.inference.{module}.supported_precisions"
+        monkeypatch.setattr(there, lambda: ("fp32",))
+    again = dataclasses.replace(asked, devices="cpu")
+    assert possible_inference(run, CHOSEN) == again
+    train_task("tictactoe", out=run.path, games=0)
+    assert read_config(run).inference == again
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_precision_that_somebody_set_is_refused_where_the_cpu_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """In the first call, or in this one."""
+    asked = CHOSEN if is_asked else InferenceConfig(devices="cpu")
+    run = chosen_run(tmp_path / "run", asked)
+    there = "tengen.inference.openvino_backend.supported_precisions"
+    monkeypatch.setattr(there, lambda: ("fp32",))
+    settings = [] if is_asked else ["inference.precision=bf16"]
+    with pytest.raises(UsageError, match=r"^inference.precision \(bf16\) is not comp"):
+        train_task("tictactoe", out=run.path, games=0, settings=settings)
+    assert read_config(run).inference == CHOSEN
