@@ -27,9 +27,9 @@ from tengen.inference.determinism import probe
 from tengen.inference.devices import default_devices
 from tengen.inference.fixed import FixedBackend
 from tengen.inference.openvino_backend import (
-    INT8_FILE,
     ONNX_FILE,
     OpenVinoBackend,
+    has_int8_graph,
     is_installed,
     require_precision,
     supported_precisions,
@@ -314,7 +314,7 @@ def _trial(
 
 def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ...]:
     if config.backend == "openvino":
-        has_int8 = (directory / INT8_FILE).exists()
+        has_int8 = has_int8_graph(directory)
         return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
     # torch computes bf16 on every CPU, on some slowly, which the trial shows.
     return ("fp32", "bf16")

@@ -28,10 +28,12 @@ from tengen.tensors import Signature
 
 __all__ = [
     "INT8_FILE",
+    "INT8_RULE",
     "ONNX_FILE",
     "OpenVinoBackend",
     "compile_graph",
     "float_precision",
+    "has_int8_graph",
     "is_installed",
     "read_graph",
     "require_precision",
@@ -44,6 +46,9 @@ ONNX_FILE = "model.onnx"
 
 INT8_FILE = "model_int8.onnx"
 """The file of the int8 graph; a model that lost too much by int8 has none."""
+
+INT8_RULE = "tengen.int8.pairs"
+"""Names in the graph how its weights are scaled; see ``tengen.models.int8_graph``."""
 
 # Number of batch sizes of one runner; see OpenVinoRunner.
 _NUM_SIZES = 4
@@ -113,6 +118,18 @@ def float_precision() -> Precision:
         UsageError: OpenVINO is not installed.
     """
     return "bf16" if "bf16" in supported_precisions() else "fp32"
+
+
+def has_int8_graph(directory: Path) -> bool:
+    """Returns whether a model has an int8 graph that every processor computes alike.
+
+    Graphs of earlier versions do not say how they are scaled. A processor without VNNI
+    computes some of them wrongly, so they count as absent.
+    """
+    try:
+        return INT8_RULE.encode() in (directory / INT8_FILE).read_bytes()
+    except OSError:
+        return False
 
 
 def run_graph(graph: bytes, planes: FloatArray) -> dict[str, FloatArray]:
@@ -228,7 +245,7 @@ class OpenVinoBackend:
 
         Args:
             directory: A model directory.
-            precision: Arithmetic of the trunk.
+            precision: Arithmetic of the trunk; see ``has_int8_graph``.
             num_threads: Threads that will call runners at the same time.
             outputs: As for ``tengen.inference.open_backend``.
 
@@ -238,7 +255,7 @@ class OpenVinoBackend:
             RunError: OpenVINO refuses the model.
         """
         require_precision(precision)
-        if precision == "int8" and not (directory / INT8_FILE).exists():
+        if precision == "int8" and not has_int8_graph(directory):
             precision = float_precision()
         core = _core()
         signature = read_architecture(directory).signature

@@ -8,7 +8,7 @@ the first convolution, whose planes are few, and the heads, which cost little.
 x86 processors without VNNI add two products of uint8 and int8 in 16 bits, and saturate
 beyond 32,767. Two of 255 * 127 would. So the scale of an output channel is such that no
 two weights that a processor may add first exceed 128 levels together. The same graph
-then gives the same integers with VNNI and without.
+then gives the same integers with VNNI and without. ``INT8_RULE`` in the graph says so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import onnx
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
+from tengen.inference.openvino_backend import INT8_RULE
 
 __all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
 
@@ -95,6 +96,7 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
     proto.graph.initializer.extend(tensors)
     proto.opset_import[0].version = _OPSET
     proto.ir_version = _IR_VERSION
+    onnx.helper.set_model_props(proto, {INT8_RULE: "1"})
     return bytes(proto.SerializeToString())
 
 

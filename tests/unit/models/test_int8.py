@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, open_backend
+from tengen.inference.openvino_backend import float_precision, has_int8_graph
 from tengen.models import (
     INT8_FILE,
     Int8Check,
@@ -305,6 +307,21 @@ def test_a_model_without_an_int8_graph_plays_in_floats(
     model = publish()
     assert INT8_FILE not in model.meta.sha256
     assert open_backend(model.path, INT8, 1).precision in ("bf16", "fp32")
+
+
+def test_an_int8_graph_of_an_earlier_version_is_not_computed(
+    publish: Callable[..., ModelDir],
+    random_planes: Callable[..., Any],
+    features: BoardSpec,
+) -> None:
+    """It does not say that no sum of its products saturates without VNNI."""
+    planes = random_planes(features, 30)
+    path = publish(1, check=lambda path: quantise(path, planes)).path
+    graph = onnx.load(str(path / INT8_FILE))
+    del graph.metadata_props[:]
+    (path / INT8_FILE).write_bytes(graph.SerializeToString())
+    assert not has_int8_graph(path)
+    assert open_backend(path, INT8, 1).precision == float_precision()
 
 
 def test_scores_that_nobody_reads_may_err_but_be_numbers() -> None:
