@@ -143,3 +143,52 @@ def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.communicate()
+
+
+# Its second SIGINT comes once the first has been told to the roles.
+LIBRARY = """
+import os, signal, sys, threading, time
+from pathlib import Path
+import tengen
+from tengen.roles import StopListener
+
+class Told(StopListener):
+    def tell(self, on_stop):
+        super().tell(on_stop)
+        threading.Thread(target=self.interrupt, daemon=True).start()
+
+    def interrupt(self):
+        out = Path(sys.argv[1])
+        while not list(out.glob("models/0*")):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        while not self._was_told:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+from tengen.recipes import run
+run.StopListener = Told
+try:
+    tengen.train(
+        "my_envs:Hanging", agent="ppo", out=sys.argv[1], frames=2000,
+        settings=["agent.actor.step_timeout_s=86400"],
+    )
+except KeyboardInterrupt:
+    print("interrupted", file=sys.stderr)
+finally:
+    print("cleaned up", file=sys.stderr)
+"""
+
+
+def test_a_second_interrupt_is_raised_in_a_program_that_trains(tmp_path: Path) -> None:
+    """The program goes on; the role that hung is gone."""
+    environments = Path(__file__).parents[1] / "environments.py"
+    (tmp_path / "my_envs.py").write_text(environments.read_text())
+    out = tmp_path / "run"
+    command = [sys.executable, "-c", LIBRARY, str(out)]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=900
+    )
+    assert done.stderr == "interrupted\ncleaned up\n"
+    assert done.returncode == 0
+    assert RunDirectory.open(out).lock_holder("learn") is None

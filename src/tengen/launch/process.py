@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
@@ -23,6 +24,7 @@ __all__ = [
     "RoleProcess",
     "child_arguments",
     "ended",
+    "kill_stopping",
     "start_process",
 ]
 
@@ -43,6 +45,16 @@ nothing to save, and sends what it has from a mirror."""
 _LEAVE_S = 5.0
 """Seconds for a process to end once it has saved: what it still does, such as closing
 an environment, may hang and loses nothing."""
+
+
+_processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
+
+
+def kill_stopping() -> None:
+    """Kills the processes of this program's runs that were told to stop. Any thread."""
+    for process in list(_processes):
+        if process.is_stopping:
+            process.kill()
 
 
 class Child(Protocol):
@@ -101,6 +113,7 @@ class RoleProcess:
         # Whether all that the child learned is on the disk, and how the last one ended.
         self._is_saved = True
         self._how = ""
+        _processes.add(self)
         # The living child's start, and the end of its last finished turn.
         self._started_s = 0.0
         self._finished_s: float | None = None
@@ -143,6 +156,11 @@ class RoleProcess:
                 on_death(role, how)
                 self._is_stopping.wait(_FIRST_BACKOFF_S * 2 ** (self._deaths - 1))
         return {"stopped": True}
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._is_stopping.is_set()
 
     def stop(self) -> None:
         """See ``Handle.stop``."""

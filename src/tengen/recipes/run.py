@@ -12,7 +12,7 @@ from threading import Timer
 from typing import Any
 
 from tengen.config import check, to_dict
-from tengen.errors import UsageError
+from tengen.errors import TengenError, UsageError
 from tengen.games import allow, is_game, task_words
 from tengen.inference import check_machine
 from tengen.launch import (
@@ -36,6 +36,7 @@ from tengen.observe import (
 )
 from tengen.observe.curves.wandb_run import check_wandb
 from tengen.observe.roles import needed_roles
+from tengen.own_process import is_own_process
 from tengen.recipes.finale import (
     farewell,
     final_match,
@@ -113,7 +114,8 @@ def train_task(
     """Trains a task and returns the result; resumes the run that ``out`` holds.
 
     Blocks until the budget is spent; Ctrl-C, SIGTERM and ``tengen stop`` end it
-    early with everything saved. A second Ctrl-C ends the process at once.
+    early with everything saved. A second Ctrl-C kills the roles, saved or not, and
+    raises KeyboardInterrupt; it ends the process of ``tengen train`` at once.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
@@ -148,6 +150,7 @@ def train_task(
     Raises:
         UsageError: An argument, the config or the directory is refused.
         RunError: A role failed for good, or the disk refuses.
+        KeyboardInterrupt: A second Ctrl-C.
     """
     only_makes = games == 0 or frames == 0
     if launch is not None:
@@ -340,8 +343,14 @@ def _train(
             if match is not None:
                 events.write("match", **match.to_json())
             reason = stop.reason or "budget"
+    except TengenError as error:
+        if stop.is_urgent:
+            raise KeyboardInterrupt from error  # it tells of a role that was killed
+        raise
     finally:
         events.close()
+    if stop.is_urgent:
+        raise KeyboardInterrupt
     # A live view draws its panel once more as it closes; print these lines below it.
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating))
@@ -365,8 +374,14 @@ def _train(
 def _leave() -> None:
     """Ends this process at once, for a role that hangs before it has saved.
 
-    The roles notice that: each saves what it can, and ends within seconds.
+    The roles notice that: each saves what it can, and ends within seconds. The process
+    of somebody's program is not ended, so there the roles are killed.
     """
+    if not is_own_process():
+        from tengen.launch.process import kill_stopping  # it runs them, so it is here
+
+        kill_stopping()
+        return
     if sys.stdout.isatty():
         os.write(sys.stdout.fileno(), _SHOW_CURSOR)
     os.write(2, b"tengen: interrupted again; roles that hang are ended unsaved\n")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
+from tengen.own_process import is_own_process
 from tengen.run import RunDirectory
 
 __all__ = ["StopListener"]
@@ -21,28 +22,32 @@ class StopListener:
 
     Signals are heard where ``with`` is on the main thread. A signal that is ignored
     stays ignored: ``nohup`` has SIGHUP ignored, and a shell has SIGINT ignored in what
-    a script starts with ``&``. After SIGHUP, which the system sends when the terminal
-    is closed, what is printed goes nowhere.
+    a script starts with ``&``.
+
+    Where tengen is a library of somebody's program, the third Ctrl-C raises
+    KeyboardInterrupt, and SIGHUP is the program's. Else SIGHUP, which the system sends
+    when the terminal is closed, is heard too, and what is printed goes nowhere then.
 
     Attributes:
         event: Set once a run is to end, and never cleared.
         reason: ``interrupted`` by a signal, ``stopped`` by the file; None until then.
+        is_urgent: Whether there was a further Ctrl-C once the first one had been told.
 
     Args:
         run: The run.
         event: The event; None makes one.
-        on_second: Called by the main thread at a further Ctrl-C, once the first one has
-            been told; None ignores it.
+        on_second: Called by another thread once ``is_urgent`` is set.
     """
 
     def __init__(
         self,
         run: RunDirectory,
         event: threading.Event | None = None,
-        on_second: Callable[[], None] | None = None,
+        on_second: Callable[[], None] = lambda: None,
     ) -> None:
         self.event = event or threading.Event()
         self.reason: Literal["interrupted", "stopped"] | None = None
+        self.is_urgent = False
         self._run = run
         self._is_over = threading.Event()
         self._lock = threading.Lock()
@@ -65,8 +70,11 @@ class StopListener:
 
     def __enter__(self) -> StopListener:
         if threading.current_thread() is threading.main_thread():
-            self._terminals = [number for number in (0, 1, 2) if os.isatty(number)]
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            numbers = [signal.SIGINT, signal.SIGTERM]
+            if is_own_process():
+                self._terminals = [number for number in (0, 1, 2) if os.isatty(number)]
+                numbers.append(signal.SIGHUP)
+            for number in numbers:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._on_signal)
         self._look()
@@ -95,8 +103,10 @@ class StopListener:
             self._terminals = []
         if number == signal.SIGINT:
             # Some programs send the first one twice, to the process and to its group.
-            if self._was_interrupted and self._was_told and self._on_second:
-                self._on_second()
+            if self._was_interrupted and self._was_told:
+                if self.is_urgent and not is_own_process():
+                    raise KeyboardInterrupt
+                self.is_urgent = True
             self._was_interrupted = True
         self._set("interrupted")
 
@@ -111,8 +121,12 @@ class StopListener:
             self._set("stopped")
 
     def _listen(self) -> None:
+        was_urgent = False
         while not self._is_over.wait(_POLL_S):
             self._look()
+            if self.is_urgent and not was_urgent:
+                was_urgent = True
+                self._on_second()
             if self.event.is_set():
                 with self._lock:
                     on_stop, is_new = self._on_stop, not self._was_told

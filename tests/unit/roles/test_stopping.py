@@ -88,13 +88,29 @@ def test_the_first_reason_stays(run):
 
 def test_a_second_interrupt_is_told_apart_once_the_first_is_told(run):
     """Of two at once, as timeout(1) sends them, the second is not another wish."""
-    told, seconds = threading.Event(), []
-    with StopListener(run, on_second=lambda: seconds.append(1)) as listener:
+    told, second = threading.Event(), threading.Event()
+    with StopListener(run, on_second=second.set) as listener:
         listener.tell(told.set)
         run.request_stop()
         assert told.wait(LONG_S)
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-        assert seconds == []
+        assert not listener.is_urgent
         os.kill(os.getpid(), signal.SIGINT)
-        assert seconds == [1]
+        assert listener.is_urgent
+        assert second.wait(LONG_S)
+        # Whatever hangs here is the program's own.
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_hangup_is_the_program_s_where_tengen_is_a_library(run, monkeypatch):
+    """Only a command of tengen may point the terminal's descriptors elsewhere."""
+    before = signal.getsignal(signal.SIGHUP)
+    with StopListener(run):
+        assert signal.getsignal(signal.SIGHUP) is before
+    monkeypatch.setattr("tengen.roles.stopping.is_own_process", lambda: True)
+    with StopListener(run) as listener:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert listener.event.wait(LONG_S)
+    assert signal.getsignal(signal.SIGHUP) is before
