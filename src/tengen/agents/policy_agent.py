@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -189,6 +190,8 @@ def _is_scaled(actions: ActionSpec) -> list[bool]:
     ]
 
 
+# Asked for at every step.
+@functools.cache
 def _scale(actions: ActionSpec) -> Scale:
     is_scaled = np.array(_is_scaled(actions))
     middle, half = map(np.array, actions.scale)

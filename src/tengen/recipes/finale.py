@@ -159,12 +159,23 @@ def final_match(
     return report
 
 
-def match_line(report: MatchReport, rating: LadderConfig) -> str:
-    """Returns the result as one line of text."""
+def match_line(
+    report: MatchReport, rating: LadderConfig, minutes: float | None = None
+) -> str:
+    """Returns the result as one line of text.
+
+    Args:
+        report: The match.
+        rating: The run's.
+        minutes: The call's budget, as for ``final_match``.
+    """
     tally = report.tally
     fewer = ""
-    if tally.num_games < rating.final_games:
-        fewer = f"; {rating.final_games} games would take too much of the minutes"
+    if minutes is not None and tally.num_games < rating.final_games:
+        fewer = (
+            f"; {rating.final_games} games would take more than "
+            f"{60 * minutes * _MATCH_SHARE:.0f} s of {60 * minutes:.0f} s"
+        )
     return (
         f"rating match at {rating.num_simulations} simulations against "
         f"{rating.final_opponent}: "

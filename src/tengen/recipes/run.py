@@ -353,7 +353,7 @@ def _train(
         raise KeyboardInterrupt
     # A live view draws its panel once more as it closes; print these lines below it.
     if match is not None and config.agent.rating is not None:
-        view.message(match_line(match, config.agent.rating))
+        view.message(match_line(match, config.agent.rating, budget.minutes))
     # As saved: the report of the last turn may not have come.
     is_trained = (
         budget.models is not None and (run.models.latest() or 0) >= budget.models

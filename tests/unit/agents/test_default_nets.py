@@ -99,6 +99,7 @@ def test_actions_with_bounds_are_scaled_in_new_runs(kind: type[Ppo]) -> None:
     robot = dataclasses.replace(spec(9, dtype="float32"), actions=bounded)
     wide = ActionSpec(shape=(2,), low=(0.0, -1.0), high=(1000.0, 1.0))
     assert kind(scales_actions=True).scale_of(wide) == ((500.0, 0.0), (250.0, 1.0))
+    assert kind().scale_of(wide) is kind().scale_of(dataclasses.replace(wide))
     agent = kind().for_environment(robot)
     assert agent.scales_actions
     assert agent.outputs_of(bounded) == {

@@ -170,9 +170,14 @@ def test_rows_that_are_seen_again_are_not_counted() -> None:
     net = MlpConfig(standardizes=True).build(WANTED).train()
     net.answer({"observation": rows(1)}, {})
     with uncounted(net):
-        net.answer({"observation": rows(2)}, {})
+        with uncounted(net):
+            net.answer({"observation": rows(2)}, {})
+        net.answer({"observation": rows(3)}, {})
     counts = [one.num_rows.item() for one in net.modules() if isinstance(one, Standard)]
     assert counts == [400]
+    net.answer({"observation": rows(4)}, {})
+    counts = [one.num_rows.item() for one in net.modules() if isinstance(one, Standard)]
+    assert counts == [800]
 
 
 @pytest.mark.parametrize("lstm_units", [0, 8])

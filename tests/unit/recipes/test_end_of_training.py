@@ -147,8 +147,10 @@ def test_the_closing_match_has_as_many_games_as_fit(
         clock=matches.clock,
     )
     assert matches.lengths == lengths
-    line = finale.match_line(report, CONFIG.agent.rating)
-    assert ("40 games would take too much" in line) == (lengths[-1] < 40)
+    line = finale.match_line(report, CONFIG.agent.rating, minutes)
+    least, of = 12 * (minutes or 0), 60 * (minutes or 0)
+    told = f"; 40 games would take more than {least:.0f} s of {of:.0f} s"
+    assert line.endswith(told) == (lengths[-1] < 40)
 
 
 def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ class StepClient:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority of late, as it was at most a second ago."""
+        """The greatest recent priority, as it was at most a second ago."""
         now_s = time.monotonic()
         if now_s - self._asked_s >= _PRIORITY_S:
             self._asked_s = now_s

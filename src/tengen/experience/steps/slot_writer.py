@@ -22,7 +22,7 @@ TABLE = "steps"
 
 
 def greatest_priority(config: ReplayConfig, table: Table) -> float:
-    """Returns the greatest priority of late, at least 1, for new items.
+    """Returns the greatest recent priority, at least 1, for new items.
 
     Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
 
@@ -46,7 +46,7 @@ class StepSink(Protocol):
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority of late, for new items of unknown priority."""
+        """The greatest recent priority, for new items of unknown priority."""
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Adds to the counts of frames and of ends of episodes."""

@@ -307,7 +307,7 @@ class StepTable:
 
     @property
     def max_priority(self) -> float:
-        """The greatest priority of late, for new items of unknown priority."""
+        """The greatest recent priority, for new items of unknown priority."""
         return greatest_priority(self.config, self._table)
 
     def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:

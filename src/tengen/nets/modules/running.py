@@ -66,13 +66,13 @@ def _running(net: nn.Module) -> list[RunningSums]:
 def uncounted(net: nn.Module) -> Iterator[None]:
     """Context in which the rows that a network sees enter no statistics.
 
-    For rows that are seen again, since each row is to count once.
+    For rows that are seen again, since each row is to count once. May be nested.
     """
-    modules = _running(net)
-    for module in modules:
+    counted = [module for module in _running(net) if module.counts]
+    for module in counted:
         module.counts = False
     try:
         yield
     finally:
-        for module in modules:
+        for module in counted:
             module.counts = True
