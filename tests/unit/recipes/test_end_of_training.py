@@ -82,7 +82,7 @@ def test_the_last_lines_stand_below_the_panel(matches, tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     made_run(tmp_path)
     learning(monkeypatch, 12)
-    report = training.train_task("tictactoe", out=tmp_path, minutes=1)
+    report = training.train_task("tictactoe", out=tmp_path, minutes=1000)
     assert report["exit_code"] == 0
     *_, result, farewell = stream.getvalue().strip().splitlines()
     assert "rating match at 64 simulations against mcts:1000: 40 won" in result

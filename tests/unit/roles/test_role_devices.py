@@ -93,7 +93,7 @@ def test_roles_of_one_machine_are_given_the_gpus_that_it_has(
             "launch.roles.learn.num_gpus=0, or use --launch ray where a cluster has "
             "them\n"
         )
-        assert capsys.readouterr() == ("", line)
+        assert capsys.readouterr().err == line
     assert not (tmp_path / "run").exists()
 
 
