@@ -34,7 +34,8 @@ uint32_t Engine::add_pool(Schema schema) {
   const uint32_t number = num_pools();
   check(number < State::kMaxPools, "pools", number + 1,
         "must be at most 1024 kinds of steps; give tables the same columns, or use several stores");
-  pools_.push_back(std::make_unique<Pool>(std::move(schema), memory_, number, log_, disk_));
+  pools_.push_back(
+      std::make_unique<Pool>(std::move(schema), memory_, number, log_, disk_, &num_touched_));
   check_memory();
   return number;
 }

@@ -100,6 +100,7 @@ class Engine {
   // recorded. `disk` holds the chunks that memory cannot hold; null: there is no disk.
   Engine(Memory* memory, uint64_t seed, Log* log = nullptr, Disk* disk = nullptr)
       : memory_(memory), seed_(seed), log_(log), disk_(disk) {}
+  Engine(const Engine&) = delete;  // pools count into it
 
   // Adds a pool. Throws Error where a budget is too small for its chunks.
   uint32_t add_pool(Schema schema);
@@ -218,11 +219,7 @@ class Engine {
   bool may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) const;
   // What calls have cost: the items that they inserted, drew, acknowledged and gave back, and the
   // chunks that these and removed items held.
-  uint64_t num_touched() const {
-    uint64_t num_chunks = 0;
-    for (const auto& pool : pools_) num_chunks += pool->streams().num_touched();
-    return num_touched_ + num_chunks;
-  }
+  uint64_t num_touched() const { return num_touched_; }
   // How many of the session's loans are neither acknowledged nor given back. Scans them.
   uint64_t num_loans(SessionId session) const;
   // Says that the session reads the samples' steps where they lie: the steps stay after the lease

@@ -19,10 +19,11 @@ namespace tengen::store::engine {
 // `staging` knows where the chunk is.
 class Pool {
  public:
-  // `memory` and `disk` outlive the pool, which is number `number` in both; `log` as for Streams;
-  // without `disk` chunks are in memory alone. Throws Error where a budget cannot hold even one
-  // chunk.
-  Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr);
+  // `memory` and `disk` outlive the pool, which is number `number` in both; `log` and
+  // `num_touched` as for Streams; without `disk` chunks are in memory alone. Throws Error where a
+  // budget cannot hold even one chunk.
+  Pool(Schema schema, Memory* memory, uint32_t number, Log* log = nullptr, Disk* disk = nullptr,
+       uint64_t* num_touched = nullptr);
 
   const Schema& schema() const { return schema_; }
   Streams& streams() { return streams_; }

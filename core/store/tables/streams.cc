@@ -56,7 +56,7 @@ void Streams::hold(const StepRange& steps) {
   Stream& s = streams_[steps.stream];
   const uint64_t first = first_chunk_of(steps);
   const uint64_t last = last_chunk_of(steps);
-  num_touched_ += last - first + 1;
+  *num_touched_ += last - first + 1;
   for (uint64_t chunk = first; chunk <= last; ++chunk) {
     ++s.chunks[chunk - s.first_chunk].num_holders;
   }
@@ -66,7 +66,7 @@ void Streams::let_go(const StepRange& steps) {
   Stream& s = streams_[steps.stream];
   const uint64_t first = first_chunk_of(steps);
   const uint64_t last = last_chunk_of(steps);
-  num_touched_ += last - first + 1;
+  *num_touched_ += last - first + 1;
   for (uint64_t chunk = first; chunk <= last; ++chunk) drop(s, chunk);
   drop_tail(steps.stream);
 }

@@ -30,10 +30,16 @@ struct Piece {
 class Streams final : public StepHolder {
  public:
   // `log` outlives the streams and records changes to them, as streams of pool `pool`; null: none
-  // is recorded.
+  // is recorded. `num_touched` outlives them too and is what they add their cost to, beside others;
+  // null: they count alone.
   explicit Streams(uint32_t steps_per_chunk, uint32_t num_context = 0, Log* log = nullptr,
-                   uint32_t pool = 0)
-      : steps_per_chunk_(steps_per_chunk), num_context_(num_context), log_(log), pool_(pool) {}
+                   uint32_t pool = 0, uint64_t* num_touched = nullptr)
+      : steps_per_chunk_(steps_per_chunk),
+        num_context_(num_context),
+        log_(log),
+        pool_(pool),
+        num_touched_(num_touched != nullptr ? num_touched : &own_touched_) {}
+  Streams(const Streams&) = delete;
 
   uint32_t steps_per_chunk() const { return steps_per_chunk_; }
   // How many chunks live.
@@ -50,7 +56,7 @@ class Streams final : public StepHolder {
 
   // Whether each of these steps, and of their context, lies in a chunk that lives.
   bool contains(const StepRange& steps) const;
-  uint64_t num_touched() const override { return num_touched_; }
+  uint64_t num_touched() const override { return *num_touched_; }
   // Keeps the steps until let_go(). Precondition: contains(steps).
   void hold(const StepRange& steps) override;
   void let_go(const StepRange& steps) override;
@@ -124,7 +130,8 @@ class Streams final : public StepHolder {
   Log* const log_;
   const uint32_t pool_;
   uint64_t num_chunks_ = 0;
-  uint64_t num_touched_ = 0;
+  uint64_t own_touched_ = 0;
+  uint64_t* const num_touched_;
   std::vector<Stream> streams_;
   std::vector<uint32_t> free_streams_;
   // Both have room for all chunks, so that one that dies needs no memory.
