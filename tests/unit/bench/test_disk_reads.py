@@ -126,7 +126,7 @@ def test_a_read_counts_by_its_time_within_the_measurement(read_s, rate, monkeypa
     monkeypatch.setattr(os, "preadv", preadv)
     monkeypatch.setattr(disk_reads, "time", SimpleNamespace(monotonic=lambda: now))
     task = DiskReads("", ROW_BYTES, 1, warm_s=2.5, seconds=4.0)
-    found = disk_reads._read(0, task, [0], begin=2.5)
+    found = disk_reads._read(0, task, [0])
     assert found == pytest.approx(rate * ROW_BYTES)
 
 
