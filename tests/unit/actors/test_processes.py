@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -111,14 +111,22 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def left_behind(folder: Path) -> list[int]:
+    """Returns the processes that games have left behind."""
+    file = folder / "children"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the game, where these processes and this one look for it."""
     (tmp_path / "obeying.py").write_text(OBEYING)
     monkeypatch.syspath_prepend(str(OWN_GAMES))
     games.allow("obeying:Obeying")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{OWN_GAMES}:{':'.join(sys.path)}")
-    return tmp_path
+    yield tmp_path
+    for child in left_behind(tmp_path):
+        os.kill(child, signal.SIGKILL)  # it was there all the time
 
 
 @pytest.fixture
@@ -226,15 +234,10 @@ def test_a_process_that_is_killed_is_replaced_beside_what_its_game_forked(
     processes: SelfplayProcesses, model: Path, folder: Path
 ) -> None:
     (folder / "die once").touch()
-    try:
-        frames, _ = play(processes, generation(model))
-        assert not (folder / "die once").exists()
-        assert frames == expected(model)
-    finally:
-        children = [int(line) for line in (folder / "children").read_text().split()]
-        for child in children:
-            os.kill(child, signal.SIGKILL)  # it was there all the time
-    assert len(children) == 2
+    frames, _ = play(processes, generation(model))
+    assert not (folder / "die once").exists()
+    assert frames == expected(model)
+    assert len(left_behind(folder)) == 2
 
 
 def test_one_that_dies_again_and_again_ends_the_turn(
