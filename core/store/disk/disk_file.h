@@ -13,8 +13,8 @@
 
 namespace tengen::store {
 
-// Is told of all that happens to such files, in order, by any thread. What it throws, the call
-// throws that it is told of.
+// Is told of all that happens to such files, in order, by any thread. A call on a file throws what
+// its watch throws.
 class DiskWatch {
  public:
   virtual ~DiskWatch() = default;

@@ -213,7 +213,7 @@ void check_compaction() {
       kept.append(log.pending());
       if (i <= 40) TENGEN_CHECK(kept.mark(kept.position(), {}, {}));
     }
-    // The one with the last checkpoint stays a log, with what is behind it.
+    // The log with the last checkpoint, and with the records behind it, is not compacted.
     while (folder.count("log-") > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     TENGEN_CHECK(state_numbers(folder.path).size() == 1 && folder.count("log-") == 1);
     TENGEN_CHECK(kept.trouble().empty());

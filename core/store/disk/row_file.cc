@@ -15,8 +15,8 @@ namespace {
 
 // Reserved at once, so that the file system finds long runs and rows do not wait for its journal.
 constexpr uint64_t kGrowBytes = uint64_t{64} << 20;
-// The part of what is left of a disk's budget that a pool reserves ahead at most, as it may be
-// another pool that needs it.
+// A pool reserves ahead at most this fraction (1/8) of what is left of the disk's budget, because
+// other pools share the budget.
 constexpr uint64_t kRoomsPerAhead = 8;
 // With less free space, nothing is reserved ahead: a reservation that fails takes all space first,
 // and the log cannot be written meanwhile.

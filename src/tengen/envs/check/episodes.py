@@ -41,9 +41,9 @@ class EpisodeFacts:
     longest: int = 0
     """Steps of the longest that ended; 0 where none did."""
     least_reward: float = math.inf
-    """The least finite reward of a step; infinite where there is none."""
+    """The least finite reward of all steps; +inf if no reward was finite."""
     greatest_reward: float = -math.inf
-    """The greatest finite reward of a step; -infinite where there is none."""
+    """The greatest finite reward of all steps; -inf if no reward was finite."""
 
     def take(self, moved: Moved) -> None:
         """Counts a step."""
