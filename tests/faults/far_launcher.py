@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 from tengen.launch.at_once import run_at_once
-from tengen.launch.process import ProcessLauncher, child_arguments
+from tengen.launch.local import LocalLauncher
+from tengen.launch.process import Processes
+from tengen.launch.wire import Hub
 from tengen.mirror import MIRROR_ROLES
-from tengen.roles import TOKEN_VARIABLE, connect_to
-from tengen.run import run_token
+from tengen.roles import connect_to
 
 FAR = "TENGEN_TEST_FAR"
 """The folder of the other host."""
 
 
-class FarLauncher(ProcessLauncher):
+class FarLauncher(LocalLauncher):
     """Processes of this machine, some of them on mirrors."""
 
-    def __init__(self, config, run):
-        super().__init__(run, config.task, at_once=True)
-        self._config = config
+    def __init__(self, run):
+        super().__init__()
+        self._path = str(run.path.absolute())
 
-    def command(self, roles, num_threads, index=0):
-        if roles[0] not in MIRROR_ROLES:
-            return super().command(roles, num_threads, index)
-        folder = (
-            Path(os.environ.get(FAR, tempfile.gettempdir())) / f"{roles[0]}-{index}"
-        )
-        words = child_arguments(
-            self._run,
-            roles,
-            num_threads,
-            self._task,
-            index,
-            at_once=True,
-            connect=connect_to(self._config.launch),
-            folder=str(folder),
-        )
-        return [sys.executable, *words]
+    def start(self, command, placed):
+        role = placed.worker.roles[0]
+        if role in MIRROR_ROLES:
+            far = Path(os.environ.get(FAR, tempfile.gettempdir()))
+            folder = str(far / f"{role}-{placed.worker.index}")
+            words = [folder if one == self._path else one for one in command.words]
+            words = [one for one in words if not one.startswith("--identity=")]
+            command = dataclasses.replace(command, words=words)
+        return super().start(command, placed)
 
 
 def run_far(config, run, budget, journal, stop, *, num_threads):
     """Trains by them; see ``run_at_once``."""
-    os.environ[TOKEN_VARIABLE] = run_token(run)
-    launcher = FarLauncher(config, run)
-    run_at_once(launcher, config, run, budget, journal, stop, num_threads=num_threads)
+    launcher = FarLauncher(run)
+    with contextlib.closing(Hub.on_this_host(run)) as hub:
+        processes = Processes(
+            launcher, hub, run, config.task, connect=connect_to(config.launch)
+        )
+        run_at_once(
+            processes, config, run, budget, journal, stop, num_threads=num_threads
+        )

@@ -13,7 +13,6 @@ import pytest
 
 from tengen.launch import LAUNCHERS
 from tengen.recipes import train
-from tengen.roles import TOKEN_VARIABLE
 from tengen.run import RunDirectory, find_files, read_actor_counts, read_mirrors
 from tests.faults.far_launcher import FAR
 from tests.faults.role_processes import (
@@ -32,8 +31,6 @@ def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "far"
     folder.mkdir()
     monkeypatch.setenv(FAR, str(folder))
-    # The launcher sets it in this process; at the end it is as it was.
-    monkeypatch.setenv(TOKEN_VARIABLE, "")
     monkeypatch.setitem(LAUNCHERS, "far", "tests.faults.far_launcher:run_far")
     root = str(Path(__file__).resolve().parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, *sys.path]))

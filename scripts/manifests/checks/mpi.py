@@ -21,7 +21,8 @@ from scripts.manifests.finding import Finding
 from scripts.manifests.overlay import Overlay, Pod, pods_of
 
 from tengen.errors import UsageError
-from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.launch.launcher import Placed
+from tengen.launch.ranks.table import RankInfo, filled, place
 from tengen.roles import RunConfig
 
 __all__ = [

@@ -1,14 +1,17 @@
 """A role process: hosts roles of one run and takes turns when the runner says so.
 
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
-        [--connect HOST:PORT [--fingerprint F]] RUN NUM_THREADS ROLE [ROLE ...]
+        [--connect HOST:PORT [--fingerprint F] [--identity RUN_ID]]
+        RUN NUM_THREADS ROLE [ROLE ...]
 
-TASK is the task that the user typed to the runner; no other program is imported. I is
-the index of this process among those with these roles. ``--at-once`` says that the
-run's other roles work at the same time. With ``--connect`` the run is on another host,
-and RUN is a folder for a mirror of it (``tengen.mirror``). What roles print goes to
-RUN/logs/<first role>.log, to <first role>-<I>.log if I is not 0, or to the file of
-``Mirror.log_name``; stdout belongs to the protocol.
+The process connects back to its runner by the ticket in its environment
+(``launch.wire``). TASK is the task that the user typed to the runner; no other program
+is imported. I is the index of this process among those with these roles. ``--at-once``
+says that the run's other roles work at the same time. With ``--connect`` the run may be
+on another host: if RUN is not the run of that identity, the process works on a mirror
+of it (``tengen.mirror``), in a folder for temporary files; without ``--identity`` in
+RUN. What roles print goes to RUN/logs/<first role>.log, to <first role>-<I>.log if I is
+not 0, or to the file of ``Mirror.log_name``.
 """
 
 from __future__ import annotations
@@ -16,21 +19,33 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
-import io
 import os
+import platform
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from tengen import _core
 from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
-from tengen.launch.protocol import log_name, read_message, write_message
+from tengen.launch.launcher import log_name
+from tengen.launch.messages import (
+    Alive,
+    Begun,
+    Dying,
+    Failed,
+    Progress,
+    Saved,
+    Turn,
+)
+from tengen.launch.messages import Report as TurnReport
+from tengen.launch.wire import Stream, join
 from tengen.mirror import Mirror
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
@@ -41,10 +56,13 @@ from tengen.roles import (
     RoleHost,
     mirrored,
 )
-from tengen.run import RunDirectory, own_files
+from tengen.run import RunDirectory
 from tengen.transport import NoAnswer
 
-__all__ = ["arguments", "main"]
+__all__ = ["PLACE_VARIABLE", "arguments", "main"]
+
+PLACE_VARIABLE = "TENGEN_PLACE"
+"""The environment variable with a cluster's words for where a process is."""
 
 _PROGRESS_INTERVAL_S = 0.2
 _LOOK_S = 1.0
@@ -54,25 +72,30 @@ write that is under way is let finish."""
 
 
 def main(argv: list[str]) -> int:
-    """Serves turns until stdin closes or ``stop`` arrives."""
+    """Serves turns until the runner closes the connection or says ``Stop``."""
     args = arguments(argv)
     mark_own_process()
-    stream, to_runner = _take_pipes()
-    # It ends the process even while foreign code keeps the interpreter's lock.
-    lifeline = _core.Lifeline(stream.fileno(), _ALONE_S)
     # Signals reach the whole process group, but only the runner decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # Until there is a log, what is printed is for the runner's user.
+    os.dup2(2, 1)
+    place = os.environ.pop(PLACE_VARIABLE, "")
+    try:
+        stream = join(os.environ, Begun(os.getpid(), platform.node(), place))
+    except TengenError as error:
+        _say(str(error))
+        return error.exit_code
+    # It ends the process even while foreign code keeps the interpreter's lock.
+    lifeline = _core.Lifeline(stream.fileno(), _ALONE_S)
     commands = _Commands()
     threading.Thread(target=commands.listen, args=(stream,), daemon=True).start()
-    connect = None
-    if args.connect is not None:
-        connect = Connect(address=args.connect, fingerprint=args.fingerprint)
     with contextlib.ExitStack() as ending:
         try:
+            path, connect = _where(args)
             mirror = ending.enter_context(
                 mirrored(
-                    Path(args.run),
+                    path,
                     connect,
                     args.roles[0],
                     args.index,
@@ -81,14 +104,17 @@ def main(argv: list[str]) -> int:
                     is_vouched=True,
                 )
             )
-            run = RunDirectory.open(args.run)
+            run = RunDirectory.open(path)
             name = log_name(tuple(args.roles), args.index)
             _redirect(run, name if mirror is None else mirror.log_name)
+        except _NoRun as error:
+            stream.send(Dying(str(error)))
+            return 1
         except Exception as error:
             if isinstance(error, NoAnswer) and commands.stop.is_set():
                 return 0  # it waited for the run's host: nothing to save
-            return _tell(to_runner, error, args.roles[0])
-        return _Child(run, args, to_runner, commands, lifeline, connect, mirror).serve()
+            return _tell(stream, error, args.roles[0])
+        return _Child(run, args, stream, commands, lifeline, connect, mirror).serve()
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -101,6 +127,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--connect")
     parser.add_argument("--fingerprint")
+    parser.add_argument("--identity")
     add_task_argument(parser)
     return parser.parse_args(argv)
 
@@ -109,22 +136,33 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _take_pipes() -> tuple[io.FileIO, IO[bytes]]:
-    """Returns the pipes from and to the runner, which no other process shares.
+class _NoRun(Exception):
+    """This host has not the run: another one may."""
 
-    A process that an environment forks or starts would keep them open: the runner has
-    to notice the end of this process.
-    """
-    # Unbuffered: a buffer could not be released while the thread waits in it.
-    stream = io.FileIO(os.dup(0))
-    to_runner = os.fdopen(os.dup(1), "wb")
-    own_files(stream, to_runner)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    # Until there is a log, what is printed is for the runner's user.
-    os.dup2(2, 1)
-    return stream, to_runner
+
+def _where(args: argparse.Namespace) -> tuple[Path, Connect | None]:
+    """Returns the folder to work in, and where the run is if that is a mirror."""
+    path = Path(args.run)
+    if args.connect is None:
+        if args.identity is not None and not _is_run(path, args.identity):
+            raise _NoRun(f"host ({platform.node()}) has not the run")
+        return path, None
+    connect = Connect(address=args.connect, fingerprint=args.fingerprint)
+    if args.identity is None:
+        return path, connect
+    if _is_run(path, args.identity):
+        return path, None
+    name = f"tengen-{os.getuid()}-{args.identity}-{args.roles[0]}-{args.index}"
+    return Path(tempfile.gettempdir()) / name, connect
+
+
+def _is_run(path: Path, identity: str) -> bool:
+    """Returns whether a folder is the run of an identity, and no copy of it."""
+    try:
+        found = [one.read_text().strip() for one in path.glob("endpoints/id-*")]
+    except OSError:
+        return False
+    return identity in found
 
 
 def _redirect(run: RunDirectory, name: str) -> None:
@@ -147,10 +185,10 @@ class _Commands:
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.on_stop: Callable[[], None] = lambda: None
-        self._turns: list[dict[str, Any]] = []
+        self._turns: list[Turn] = []
         self._arrived = threading.Condition()
 
-    def next_turn(self) -> dict[str, Any] | None:
+    def next_turn(self) -> Turn | None:
         """Waits for the next turn; returns None if the process is to end."""
         with self._arrived:
             # A failing mirror also sets the event, without notifying this condition.
@@ -158,15 +196,16 @@ class _Commands:
                 self._arrived.wait(_LOOK_S)
             return None if self.stop.is_set() else self._turns.pop(0)
 
-    def listen(self, stream: io.RawIOBase) -> None:
+    def listen(self, stream: Stream) -> None:
         """Reads commands, in a thread of its own."""
-        while (message := read_message(stream)) is not None:
-            with self._arrived:
-                if "turn" in message:
-                    self._turns.append(message)
-                    self._arrived.notify()
-            if "turn" not in message:
-                self._end()
+        with contextlib.suppress(RunError):  # somebody else speaks: as a closed one
+            while (message := stream.receive()) is not None:
+                if isinstance(message, Turn):
+                    with self._arrived:
+                        self._turns.append(message)
+                        self._arrived.notify()
+                else:
+                    self._end()
         self._end()
 
     def _end(self) -> None:
@@ -181,7 +220,7 @@ class _Child:
         self,
         run: RunDirectory,
         args: argparse.Namespace,
-        to_runner: IO[bytes],
+        to_runner: Stream,
         commands: _Commands,
         lifeline: _core.Lifeline,
         connect: Connect | None = None,
@@ -246,23 +285,18 @@ class _Child:
     def _say_saved(self, is_saved: bool) -> None:
         """Says that nothing more will be saved, which the runner waits for."""
         with contextlib.suppress(OSError):  # the runner is gone
-            write_message(self._to_runner, {"saved": is_saved})
+            self._to_runner.send(Saved(is_saved))
 
     def _take_turns(self) -> int:
         try:
             while (command := self._commands.next_turn()) is not None:
-                self._name = command["turn"]
-                report = self._host.turn(self._name, command)
+                self._name = command.role
+                report = self._host.turn(self._name, command.details)
                 self._check_mirror()
-                write_message(
-                    self._to_runner,
-                    {
-                        "report": None if report is None else self._with_cpu(report),
-                        "saved": self._host.is_saved,
-                    },
-                )
+                told = None if report is None else self._with_cpu(report)
+                self._to_runner.send(TurnReport(told, self._host.is_saved))
             self._check_mirror()
-        except BrokenPipeError:
+        except ConnectionError:
             return 1
         except Exception as error:
             at_once = self._context.at_once
@@ -288,8 +322,8 @@ class _Child:
     @contextlib.contextmanager
     def _start(self, what: str) -> Iterator[None]:
         """See ``RoleContext.starting``."""
-        with contextlib.suppress(BrokenPipeError):
-            write_message(self._to_runner, {"progress": {"starting": what}})
+        with contextlib.suppress(ConnectionError):
+            self._to_runner.send(Progress({"starting": what}))
         with self._starting:
             self._num_starting += 1
         if self._commands.stop.is_set():
@@ -312,7 +346,7 @@ class _Child:
         now_s = time.monotonic()
         if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
-            write_message(self._to_runner, {"progress": self._with_cpu(report)})
+            self._to_runner.send(Progress(self._with_cpu(report)))
 
     def _with_cpu(self, report: Report) -> dict[str, Any]:
         """Returns a report with the CPU time since the one before."""
@@ -321,21 +355,18 @@ class _Child:
     def _alive(self, within_s: float, otherwise: str) -> None:
         # The runner's end may be closed, which the role's own thread will notice.
         with contextlib.suppress(OSError):
-            write_message(
-                self._to_runner,
-                {"alive": {"within_s": within_s, "otherwise": otherwise}},
-            )
+            self._to_runner.send(Alive(within_s, otherwise))
 
     def _die(self, reason: str) -> NoReturn:
         print(reason, file=sys.stderr, flush=True)
         with contextlib.suppress(OSError):
-            write_message(self._to_runner, {"dying": reason})
+            self._to_runner.send(Dying(reason))
         kill_descendants()  # of an environment that hangs
         os._exit(1)
 
 
 def _tell(
-    to_runner: IO[bytes], error: Exception, role: str, *, at_once: bool = False
+    to_runner: Stream, error: Exception, role: str, *, at_once: bool = False
 ) -> int:
     """Tells the runner why this process ends; returns the exit code.
 
@@ -343,13 +374,13 @@ def _tell(
     its own. In the learner's process a new start would lose what was learned.
     """
     if at_once and isinstance(error, EnvError):
-        write_message(to_runner, {"dying": str(error)})
+        to_runner.send(Dying(str(error)))
         return error.exit_code
     known: TengenError = refusal(error) or RunError(
         f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
         f"report it with the traceback in the run's logs"
     )
-    write_message(to_runner, {"error": str(known), "exit_code": known.exit_code})
+    to_runner.send(Failed(str(known), known.exit_code))
     return known.exit_code
 
 

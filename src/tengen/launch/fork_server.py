@@ -13,10 +13,10 @@ OpenBLAS to start none. If it has more threads it ends at once, and the runner s
 actors as ordinary processes.
 
 DESCRIPTOR is a socket to the runner. A request is the words of ``tengen.launch.child``
-as JSON with three descriptors: its standard input, its standard output, and a pipe that
-gets its exit status. The answer is the process's number with a descriptor of the
-process, by which the runner can kill it though it is not the runner's child; or
-``{"error": WHY}`` if the system allows no further process.
+and what to add to its environment, as JSON, with the descriptor of a pipe that gets its
+exit status. The answer is the process's number with a descriptor of the process, by
+which the runner can kill it though it is not the runner's child; or ``{"error": WHY}``
+if the system allows no further process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ _PRELOADED = (
     "numpy.random",
     "gymnasium.vector",
 )
-_NUM_DESCRIPTORS = 3
 # The length that Linux gives a process's name.
 _MOST_NAME = 15
 
@@ -95,30 +94,27 @@ def _serve(control: socket.socket) -> list[str] | None:
                 waiter.unregister(ready)
                 _bury(ready, *living.pop(ready))
                 continue
-            request, passed, _, _ = socket.recv_fds(
-                control, MOST_BYTES, _NUM_DESCRIPTORS
-            )
+            request, passed, _, _ = socket.recv_fds(control, MOST_BYTES, 1)
             if not request:
                 return None
-            stdin, stdout, status = passed
+            (status,) = passed
             try:
                 number = os.fork()
             except OSError as error:
                 _answer(control, {"error": error.strerror})
-                for descriptor in passed:
-                    os.close(descriptor)
+                os.close(status)
                 continue
-            words: list[str] = json.loads(request)
+            words: list[str]
+            words, environment = json.loads(request)
             if number == 0:
                 control.close()
                 for process, (_, others) in living.items():
                     os.close(process)
                     os.close(others)
                 os.close(status)
-                _become(words, stdin, stdout)
+                os.environ.update(environment)
+                _become(words)
                 return words
-            os.close(stdin)
-            os.close(stdout)
             process = os.pidfd_open(number)
             living[process] = number, status
             waiter.register(process, select.POLLIN)
@@ -141,11 +137,8 @@ def _bury(process: int, number: int, status: int) -> None:
     os.close(status)
 
 
-def _become(words: list[str], stdin: int, stdout: int) -> None:
+def _become(words: list[str]) -> None:
     """Makes a fork equal to a process that was started anew."""
-    for passed, own in ((stdin, 0), (stdout, 1)):
-        os.dup2(passed, own)
-        os.close(passed)
     # An environment may draw from numpy's global stream, so each process needs its own
     # seed. Python does this for ``random`` by itself.
     np.random.seed()

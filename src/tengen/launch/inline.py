@@ -29,12 +29,14 @@ from tengen.agents import Schedule
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
-from tengen.launch.launcher import Handle, close_all
-from tengen.launch.process import ProcessLauncher
+from tengen.launch.launcher import close_all
+from tengen.launch.local import LocalLauncher
+from tengen.launch.process import Processes, RoleProcess
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.wire import Hub
+from tengen.launch.workers import Worker
 from tengen.roles import (
     TRAIN_WRITER,
-    RoleResources,
     RunConfig,
     StopListener,
     read_spent,
@@ -79,9 +81,10 @@ def run_inline(
     # Roles that worked at once may have left experience in memory when they were
     # killed. It is older than what roles in turns write now.
     remove_services(run)
-    launcher = ProcessLauncher(run, config.task)
+    hub = Hub.on_this_host(run)
+    started = Processes(LocalLauncher(), hub, run, config.task, at_once=False)
     processes = [
-        launcher.start(roles, num_threads, RoleResources())
+        started.start(Worker(name=roles[0], roles=roles, num_threads=num_threads))
         for roles in _groups(config.agent.schedule(config))
     ]
     handles = {role: process for process in processes for role in process.roles}
@@ -101,7 +104,10 @@ def run_inline(
             record_spent(run, spending.core_minutes)
     finally:
         end()
-        close_all(processes)
+        try:
+            close_all(processes)
+        finally:
+            hub.close()
 
 
 def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
@@ -136,7 +142,7 @@ class Turns:
         run: RunDirectory,
         spending: Spending,
         journal: RunJournal,
-        handles: Mapping[str, Handle],
+        handles: Mapping[str, RoleProcess],
         stop: StopListener,
     ) -> None:
         self._config = config

@@ -1,83 +1,113 @@
-"""The interface of a launcher, which starts role processes somewhere.
+"""The interface of a launcher, which starts commands somewhere and knows nothing else.
 
-``inline`` and ``local`` start processes of this machine, ``ray`` actors of a Ray
-cluster, ``mpi`` processes beside ranks. A launcher is one file, and only it knows its
-cluster. When each role works is decided by a schedule.
+``local`` starts processes of this machine, ``ray`` actors of a Ray cluster that hold
+processes, ``mpi`` processes beside ranks. A command is a role process
+(``launch.child``), which connects back to the runner by its ticket (``launch.wire``).
+When each role works is decided by the schedule, where it is by the placement.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from tengen.errors import TengenError
-from tengen.roles import RoleResources
+from tengen.launch.workers import Worker
+from tengen.roles import Connect
+from tengen.run import RunDirectory, run_identity
 
 __all__ = [
+    "Closed",
+    "Command",
     "Handle",
     "Launcher",
-    "OnDeath",
-    "OnProgress",
+    "Placed",
+    "Poll",
     "close_all",
+    "log_name",
+    "role_command",
 ]
 
-OnProgress = Callable[[dict[str, Any]], None]
-"""Called with a role's progress report during a turn."""
-OnDeath = Callable[[str, str], None]
-"""Called with a role, and how its process died, before it is started again."""
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A process of the run, what it gets, and where it is."""
+
+    worker: Worker
+    """The process, with its threads on that host."""
+    num_cpus: float = 0.0
+    """Cores that a cluster reserves, possibly a fraction."""
+    num_gpus: float = 0.0
+    """GPUs that a cluster reserves."""
+    is_given: bool = False
+    """Whether the user gave these numbers; else they are a share of the host."""
+    node: str = ""
+    """Ray's id of the host whose share it has; empty: any host will do."""
+    is_bound: bool = False
+    """Whether no other host will do."""
+    rank: int = 0
+    """The rank of ``mpirun`` that holds it."""
+    host: str = ""
+    """The rank's host."""
+    devices: tuple[str, ...] | None = None
+    """The only GPUs that it is to see; None: all that its launcher's host shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What a launcher starts: ``python`` with some arguments."""
+
+    words: list[str]
+    """The arguments of Python."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What to add to the environment, which may be secret."""
+
+
+class Poll(NamedTuple):
+    """What is known of a process."""
+
+    has_room: bool = True
+    """False while a cluster has not begun it."""
+    end: str = ""
+    """How it ended, in words: ``signal 9``, ``exit code 3``; empty while it has not."""
 
 
 class Handle(Protocol):
-    """A process with some roles, which is started again when it dies."""
+    """A process that a launcher started."""
 
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The roles of the process."""
-
-    def turn(
-        self,
-        role: str,
-        on_progress: OnProgress,
-        on_death: OnDeath,
-        details: Mapping[str, Any],
-    ) -> dict[str, Any] | None:
-        """Runs one turn to its end and returns its report; None: nothing to do. Blocks.
-
-        Used by one thread. A process that dies is started again with growing pauses and
-        its turn is redone, which a role makes safe.
-
-        Args:
-            role: One of ``roles``.
-            on_progress: Called with the role's progress.
-            on_death: Called for each death of the process.
-            details: As for ``RoleHost.turn``; the same when the turn is redone.
-
-        Raises:
-            RunError: The role failed, or died again and again.
-            UsageError: The role refused its config or its files.
-        """
-
-    def stop(self) -> None:
-        """Asks the process to end its turn and leave. Does not block; any thread.
-
-        A turn that goes on, or that begins later, returns ``{"stopped": True}`` unless
-        it has another report.
-        """
+    def poll(self) -> Poll:
+        """Returns what is known of the process now. Cheap; one thread at a time."""
 
     def kill(self) -> None:
-        """Kills the process at once, if there is one. Does not block; any thread."""
+        """Kills the process at once, or never begins it. Does not block; any thread."""
 
-    def close(self) -> None:
-        """Stops the process, waits until it has saved, and kills it if it lingers.
+
+class Launcher(Protocol):
+    """Starts processes."""
+
+    def start(self, command: Command, placed: Placed) -> Handle:
+        """Starts a command. Returns soon, perhaps before the process has begun.
+
+        Args:
+            command: The command.
+            placed: Where, and with what.
 
         Raises:
-            RunError: A role could not save, or its process ended before it had.
+            TengenError: It cannot be started.
         """
 
 
-def close_all(handles: Iterable[Handle]) -> None:
-    """Closes every handle, whatever one of them raises.
+class Closed(Protocol):
+    """Something that ``close_all`` closes."""
+
+    def close(self) -> None:
+        """Closes it; may raise a TengenError."""
+
+
+def close_all(handles: Iterable[Closed]) -> None:
+    """Closes every one, whatever one of them raises.
 
     Raises:
         RunError: The first error, unless the caller is already raising one.
@@ -93,24 +123,43 @@ def close_all(handles: Iterable[Handle]) -> None:
         raise errors[0]
 
 
-class Launcher(Protocol):
-    """Starts processes of one run."""
+def log_name(roles: tuple[str, ...], index: int) -> str:
+    """Returns the name of the file in ``RUN/logs`` that a process prints to.
 
-    def start(
-        self,
-        roles: tuple[str, ...],
-        num_threads: int,
-        resources: RoleResources,
-        index: int = 0,
-    ) -> Handle:
-        """Returns the handle of a new process, which may begin with its first turn.
+    Args:
+        roles: What it hosts.
+        index: Which of several with these roles, from 0.
+    """
+    return f"{roles[0]}-{index}.log" if index else f"{roles[0]}.log"
 
-        Args:
-            roles: The roles that it hosts.
-            num_threads: Threads that each of its roles may use, at least 1.
-            resources: What a cluster reserves for it.
-            index: Which of several with these roles, from 0.
 
-        Raises:
-            TengenError: There is no room for another process.
-        """
+def role_command(
+    run: RunDirectory,
+    worker: Worker,
+    task: str | None,
+    *,
+    at_once: bool = False,
+    connect: Connect | None = None,
+) -> Command:
+    """Returns the command of a role process, without a ticket.
+
+    Args:
+        run: The run.
+        worker: What it hosts.
+        task: The run's task, if the user typed it; else None.
+        at_once: Whether the run's other roles work at the same time.
+        connect: Where a process on a host without the run directory reaches it.
+    """
+    # -P: modules of the working directory are imported only for a typed task.
+    words = ["-P", "-m", "tengen.launch.child", f"--index={worker.index}"]
+    words.append(f"--identity={run_identity(run)}")
+    if at_once:
+        words.append("--at-once")
+    if task is not None:
+        words.append(f"--task={task}")
+    if connect is not None:
+        words.append(f"--connect={connect.address}")
+        if connect.fingerprint is not None:
+            words.append(f"--fingerprint={connect.fingerprint}")
+    where = str(run.path.absolute())
+    return Command(words=[*words, "--", where, str(worker.num_threads), *worker.roles])

@@ -1,23 +1,44 @@
-"""The local launcher: every role at once, each in a process of this machine.
+"""Processes of this machine: how they start, and the schedules that use them.
 
-It is for machines where roles do not compete for the same hardware: a GPU evaluates for
-self-play while CPU cores learn, or the other way round. On CPU cores alone ``inline``
-also keeps all cores busy, and gives the same run for a seed.
+``inline`` has roles take turns. ``local`` has every role work at once: it is for
+machines where roles do not compete for the same hardware, such as a GPU that evaluates
+for self-play while CPU cores learn. On CPU cores alone ``inline`` also keeps all cores
+busy, and gives the same run for a seed.
+
+Several actors are forks of one process, which begin within milliseconds and share
+memory (``launch.fork_server``). Other roles import torch, which starts threads, so they
+are ordinary processes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
 
+from tengen.errors import RunError, TengenWarning
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
-from tengen.launch.forked import ForkingLauncher, can_fork
-from tengen.launch.process import ProcessLauncher
+from tengen.launch.fork_server import MOST_BYTES, STATUS
+from tengen.launch.launcher import Command, Handle, Placed, Poll
+from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.wire import Hub
 from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory
+from tengen.transport import OwnedSocket
 
-__all__ = ["run_local"]
+__all__ = ["ForkServer", "LocalLauncher", "ended_by", "run_local"]
+
+_FORKED_ROLES = ("actor",)
+_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def run_local(
@@ -30,15 +51,194 @@ def run_local(
     num_threads: int,
 ) -> None:
     """Trains by processes of this machine; see ``run_at_once``."""
-
-    def train(launcher: ProcessLauncher) -> None:
+    has_actors = bool(config.agent.schedule(config).serving)
+    forks = has_actors and config.launch.of("actor").count > 1
+    with (
+        contextlib.closing(Hub.on_this_host(run)) as hub,
+        contextlib.closing(LocalLauncher(run if forks else None)) as launcher,
+    ):
+        processes = Processes(launcher, hub, run, config.task)
         run_at_once(
-            launcher, config, run, budget, journal, stop, num_threads=num_threads
+            processes, config, run, budget, journal, stop, num_threads=num_threads
         )
 
-    has_actors = bool(config.agent.schedule(config).serving)
-    if can_fork() and has_actors and config.launch.of("actor").count > 1:
-        with contextlib.closing(ForkingLauncher(run, config.task)) as launcher:
-            train(launcher)
-    else:
-        train(ProcessLauncher(run, config.task, at_once=True))
+
+class LocalLauncher:
+    """Starts processes of this machine; see ``Launcher``.
+
+    Args:
+        forks_for: The run whose actors are forked; None: each is started anew.
+        own_session: Whether a process is in a process group of its own, so that it can
+            still save if this process's group is killed.
+    """
+
+    def __init__(
+        self, forks_for: RunDirectory | None = None, *, own_session: bool = False
+    ) -> None:
+        self._own_session = own_session
+        self._server: ForkServer | None = None
+        # Where the system has descriptors of processes, as Linux has.
+        if forks_for is not None and hasattr(os, "pidfd_open"):
+            self._server = ForkServer(forks_for)
+
+    def start(self, command: Command, placed: Placed) -> Handle:
+        """See ``Launcher.start``."""
+        if self._server is not None and placed.worker.roles == _FORKED_ROLES:
+            forked = self._server.start(command)
+            if forked is not None:
+                return forked
+        environment = {**os.environ, **command.environment}
+        if placed.devices is not None:
+            environment[_DEVICES] = ",".join(placed.devices)
+        return _Started(
+            subprocess.Popen(
+                [sys.executable, *command.words],
+                stdin=subprocess.DEVNULL,
+                start_new_session=self._own_session,
+                env=environment,
+            )
+        )
+
+    def close(self) -> None:
+        """Ends the process that forks; its forks end with their own connections."""
+        if self._server is not None:
+            self._server.close()
+
+
+def ended_by(code: int) -> str:
+    """Returns how a process ended, in words, from its return code."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+class _Started:
+    """A ``Handle`` of a child of this process."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def poll(self) -> Poll:
+        code = self._process.poll()
+        return Poll() if code is None else Poll(end=ended_by(code))
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+class ForkServer:
+    """The process that forks. It begins at once; any thread may call.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._lock = threading.Lock()
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = ["-P", "-m", "tengen.launch.fork_server", str(run.path.absolute())]
+        # A fork would not have OpenBLAS's threads; an actor needs only one.
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, *words, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+            )
+        self._control: socket.socket | None = OwnedSocket.of(mine)
+
+    def start(self, command: Command) -> Handle | None:
+        """Forks a process; None if the server has ended, which a warning says once.
+
+        Blocks until the server has done its imports, under a second of a core.
+
+        Raises:
+            RunError: The system allows no further process.
+        """
+        with self._lock:
+            if self._control is None:
+                return None
+            try:
+                return _fork(self._control, command)
+            except OSError as error:
+                self._control.close()
+                self._control = None
+                warnings.warn(
+                    f"fork server ({self._process.pid}) ended ({error}); actors begin "
+                    f"as processes of their own, which takes more memory",
+                    TengenWarning,
+                    stacklevel=2,
+                )
+                return None
+
+    def close(self) -> None:
+        """Ends the server. A second call does nothing."""
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+        self._process.wait()
+
+
+def _fork(control: socket.socket, command: Command) -> _Forked:
+    words = command.words[3:]  # of the module itself
+    our_status, their_status = os.pipe()
+    try:
+        request = json.dumps([words, command.environment]).encode()
+        socket.send_fds(control, [request], [their_status])
+        answer, passed, _, _ = socket.recv_fds(control, MOST_BYTES, 1)
+        if not answer:
+            raise ConnectionResetError("it closed its socket")
+        told = json.loads(answer)
+        if "error" in told:
+            raise RunError(
+                f"process ({' '.join(words)}) cannot begin, {told['error']}; end other "
+                f"processes, or raise the limits of this user or container"
+            )
+    except BaseException:
+        os.close(our_status)
+        raise
+    finally:
+        os.close(their_status)
+    return _Forked(passed[0], our_status)
+
+
+class _Forked:
+    """A ``Handle`` of a process that the fork server forked.
+
+    Args:
+        process: The process's descriptor.
+        status: The pipe that gets its exit status.
+    """
+
+    def __init__(self, process: int, status: int) -> None:
+        self._process = process
+        self._status = status
+        # A closed descriptor may belong to another process by now.
+        self._lock = threading.Lock()
+        self._end = ""
+
+    def poll(self) -> Poll:
+        with self._lock:
+            if self._end:
+                return Poll(end=self._end)
+            waiter = select.poll()
+            waiter.register(self._process, select.POLLIN)
+            if not waiter.poll(0):
+                return Poll()
+            # Nothing arrives if the server was killed too.
+            told = os.read(self._status, STATUS.size)
+            os.close(self._process)
+            os.close(self._status)
+            self._end = (
+                ended_by(*STATUS.unpack(told))
+                if told
+                else "an end that nobody saw, as its fork server is gone"
+            )
+            return Poll(end=self._end)
+
+    def kill(self) -> None:
+        with self._lock:
+            if not self._end:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._process, signal.SIGKILL)

@@ -6,54 +6,52 @@
 
 All ranks make the same call. The first rank is the runner, and holds the roles that
 learn and judge. Each of the other ranks holds one acting process, by the table of
-``launch.ranks``. Once training has ended, each rank has a process of the closing role.
+``launch.ranks``. All processes join the runner over the hosts' network.
 A host needs tengen, and the run directory under the same path. If a rank dies,
 ``mpirun`` ends the call, and the same command resumes the run. A silent rank, for
 example on a host that is cut off, also ends the call.
 
-MPI carries messages of some hundred bytes, a few for each turn of a role: see
-``launch.ranks.post``.
+MPI only brings the ranks together: see ``launch.ranks.meeting``.
 
-Source: MPI 3.1, sections 3.7 (non-blocking communication), 3.8 (probe) and 12.4
-(threads); Open MPI 4, ``mpirun(1)``, "Process Termination / Signal Handling".
+Source: MPI 3.1, sections 3.7 (non-blocking communication) and 3.8 (probe); Open MPI 4,
+``mpirun(1)``, "Process Termination / Signal Handling".
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import dataclasses
 import os
 import platform
 import signal
 import socket
 import sys
 import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from tengen import __version__
-from tengen.errors import RunError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
-from tengen.launch.process import (
-    Child,
-    RoleProcess,
-    child_arguments,
-    start_process,
-)
-from tengen.launch.protocol import log_name
-from tengen.launch.ranks.closing import closing
-from tengen.launch.ranks.devices import environment_with, visible_devices
+from tengen.launch.launcher import Command, Handle, Placed
+from tengen.launch.local import LocalLauncher
+from tengen.launch.messages import Begun
+from tengen.launch.process import Processes
+from tengen.launch.ranks.devices import visible_devices
 from tengen.launch.ranks.holder import Holder
-from tengen.launch.ranks.mpi_wire import MpiWire, load_mpi
+from tengen.launch.ranks.meeting import Meeting, load_mpi
 from tengen.launch.ranks.named_gpus import check_named_gpus
-from tengen.launch.ranks.post import SILENCE_S, Post
 from tengen.launch.ranks.runner import Runner
-from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.wire import Hub, join
+from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
-    RoleResources,
     RunConfig,
     StopListener,
     writer_directory,
@@ -74,8 +72,13 @@ _LEFT_S = 600.0
 """Seconds for processes of an earlier call to end, after their ranks were killed. They
 end within seconds of their own CPU time, and may get few on a busy host."""
 _LOOK_S = 0.05
+_HELLO_S = 600.0
+"""Seconds for all ranks to begin: they start together, on hosts that may be slow. If
+one dies, ``mpirun`` ends the call."""
+_SAY_S = 10.0
+"""Seconds after which it is said which ranks are waited for."""
 
-_runner: Runner | None = None
+_met: tuple[Runner, Hub] | None = None
 
 
 def join_ranks(threads: int | None) -> None:
@@ -92,8 +95,8 @@ def join_ranks(threads: int | None) -> None:
             the ranks run different versions.
         RunError: A rank does not begin.
     """
-    global _runner
-    if _runner is not None:
+    global _met
+    if _met is not None:
         return
     if not any(name in os.environ for name in _STARTED):
         raise UsageError(
@@ -101,13 +104,49 @@ def join_ranks(threads: int | None) -> None:
             "--launch mpi"
         )
     mpi = load_mpi()
-    wire = MpiWire(mpi)
-    info = _describe(wire.rank, threads)
-    if wire.rank > 0:
-        _hold(mpi, wire, info)
-    _runner = Runner(wire, info)
-    atexit.register(_leave, mpi, _runner)
-    _runner.begin()
+    meeting = Meeting(mpi)
+    info = _describe(meeting.rank, threads)
+    if meeting.rank > 0:
+        _hold(mpi, meeting, info)
+    atexit.register(_abort, mpi)
+    ranks = met(meeting, info)
+    hub = Hub.on_network(_addresses(ranks))
+    tickets = {one.rank: hub.ticket() for one in ranks[1:]}
+    for rank, ticket in tickets.items():
+        meeting.send(rank, ticket.environment)
+    meeting.flush()
+    runner = Runner(ranks, tickets)
+    atexit.unregister(_abort)
+    atexit.register(_leave, mpi, runner, hub)
+    _met = runner, hub
+    runner.begin()
+    check_alike(ranks)
+
+
+def met(meeting: Meeting, info: RankInfo) -> list[RankInfo]:
+    """Returns the info of all ranks, in order, once each has told it.
+
+    Raises:
+        RunError: A rank does not begin.
+    """
+    known = {0: info}
+    names = {field.name for field in dataclasses.fields(RankInfo)}
+    until = time.monotonic() + _HELLO_S
+    while len(known) < meeting.size:
+        found = meeting.receive(min(_SAY_S, max(0.0, until - time.monotonic())))
+        if found is not None:
+            # A rank of another version may tell more; the version check refuses it.
+            told = {name: one for name, one in found[1].items() if name in names}
+            known[found[0]] = RankInfo(**told)
+            continue
+        missing = ", ".join(str(k) for k in range(meeting.size) if k not in known)
+        if time.monotonic() >= until:
+            raise RunError(
+                f"ranks ({missing}) did not begin within {_HELLO_S:g} s; see what "
+                f"their hosts say, and give mpirun hosts that run tengen"
+            )
+        print(f"waiting for ranks {missing} to begin", flush=True)
+    return [known[rank] for rank in range(meeting.size)]
 
 
 def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
@@ -122,7 +161,7 @@ def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
         UsageError: The roles need more ranks or fewer, or no rank has what a role asks
             for or a GPU that the config names.
     """
-    ranks = _joined().ranks
+    ranks = _joined()[0].ranks
     config = config if keeps_count else filled(config, ranks)
     check_named_gpus(config, ranks, place(config, ranks))
     return config
@@ -134,7 +173,7 @@ def has_learner_here(config: RunConfig) -> bool:
     Args:
         config: The run's, as ``fit_ranks`` returned it.
     """
-    ranks = _joined().ranks
+    ranks = _joined()[0].ranks
     (learner,) = (one for one in place(config, ranks) if "learn" in one.worker.roles)
     return learner.host == ranks[0].host
 
@@ -149,7 +188,7 @@ def run_mpi(
     num_threads: int,
 ) -> None:
     """Trains by processes beside the ranks of ``mpirun``; see ``run_at_once``."""
-    runner = _joined()
+    runner, hub = _joined()
     table = place(config, runner.ranks)
     runner.know(table)
     call = uuid.uuid4().hex
@@ -164,17 +203,16 @@ def run_mpi(
         if had_earlier:
             journal.progress({"starting": "waiting for processes of an earlier call"})
             _await_earlier(run, table, stop)
-        evaluating = closing(config, runner.ranks, table)
-        launcher = MpiLauncher(run, config.task, runner, [*table, *evaluating])
-        run_at_once(
-            launcher,
-            config,
+        processes = Processes(
+            MpiLauncher(runner),
+            hub,
             run,
-            budget,
-            journal,
-            stop,
-            num_threads=num_threads,
-            closing=lambda before: [one.worker for one in evaluating],
+            config.task,
+            placed=_places(table),
+            logs=" and what mpirun prints",
+        )
+        run_at_once(
+            processes, config, run, budget, journal, stop, num_threads=num_threads
         )
         if runner.losses:
             raise RunError(runner.losses[0])
@@ -187,53 +225,17 @@ class MpiLauncher:
     """Starts processes beside the ranks; see ``Launcher``.
 
     Args:
-        run: The run, in a folder that the host of every rank has.
-        task: The run's, as the user typed it.
         runner: Speaks with the other ranks.
-        table: Which process is where.
     """
 
-    def __init__(
-        self, run: RunDirectory, task: str, runner: Runner, table: Sequence[Placed]
-    ) -> None:
-        self._run = run
-        self._task = task
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._table = {(one.worker.roles, one.worker.index): one for one in table}
+        self._here = LocalLauncher(own_session=True)
 
-    def start(
-        self,
-        roles: tuple[str, ...],
-        num_threads: int,
-        resources: RoleResources,
-        index: int = 0,
-    ) -> RoleProcess:
-        """See ``Launcher.start``; the table says how many threads a process has."""
-        placed = self._table.get((roles, index))
-        if placed is None:
-            raise UsageError(
-                f"launch (mpi) has no rank for {roles[0]}-{index}; end this call and "
-                f"start mpirun with more ranks"
-            )
-        threads = placed.worker.num_threads
-        words = child_arguments(
-            self._run, roles, threads, self._task, index, at_once=True
-        )
-        logs = str(self._run.logs / log_name(roles, index))
-
-        def start_here() -> Child:
-            return start_process(
-                [sys.executable, *words],
-                own_session=True,
-                environment=environment_with(placed.devices),
-            )
-
-        def start_beside() -> Child:
-            return self._runner.start(placed.rank, words, placed.devices)
-
-        if placed.rank == 0:
-            return RoleProcess(roles, start_here, logs)
-        return RoleProcess(roles, start_beside, f"{logs} and what mpirun prints")
+    def start(self, command: Command, placed: Placed) -> Handle:
+        """See ``Launcher.start``."""
+        where = self._here if placed.rank == 0 else self._runner
+        return where.start(command, placed)
 
 
 class _Watching:
@@ -261,9 +263,7 @@ class _Watching:
         is_over = False
         while not is_over:
             is_over = self._is_over.wait(_LOOK_S)
-            if self._stop.reason == "interrupted" and not was_asked:
-                was_asked = True
-                self._runner.find_dead()
+            was_asked = was_asked or self._stop.reason == "interrupted"
             for line in self._runner.losses:
                 if line not in told:
                     told.add(line)
@@ -272,9 +272,45 @@ class _Watching:
                         print("tengen:", line, file=sys.stderr, flush=True)
 
 
-def _joined() -> Runner:
-    assert _runner is not None, "join_ranks comes first"
-    return _runner
+def _joined() -> tuple[Runner, Hub]:
+    assert _met is not None, "join_ranks comes first"
+    return _met
+
+
+def _places(table: Sequence[Placed]) -> Callable[[Worker], Placed]:
+    known = {(one.worker.roles, one.worker.index): one for one in table}
+
+    def placed(worker: Worker) -> Placed:
+        found = known.get((worker.roles, worker.index))
+        if found is None:
+            raise UsageError(
+                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; end "
+                f"this call and start mpirun with more ranks"
+            )
+        return found
+
+    return placed
+
+
+def _addresses(ranks: Sequence[RankInfo]) -> list[str]:
+    """Returns the numbers by which the hosts of the ranks may reach this one."""
+    others = {one.host for one in ranks} - {ranks[0].host}
+    if not others:
+        return ["127.0.0.1"]
+    found: dict[str, None] = {}
+    # By the way that packets to each of them take; no packet is sent.
+    for host in sorted(others):
+        with contextlib.suppress(OSError):
+            family, kind, _, _, where = socket.getaddrinfo(
+                host, 9, type=socket.SOCK_DGRAM
+            )[0]
+            with socket.socket(family, kind) as way:
+                way.connect(where)
+                found[str(way.getsockname()[0])] = None
+    with contextlib.suppress(OSError):
+        for *_, where in socket.getaddrinfo(ranks[0].host, 9):
+            found[str(where[0])] = None
+    return list(found) or [ranks[0].host]
 
 
 def _describe(rank: int, threads: int | None) -> RankInfo:
@@ -293,39 +329,42 @@ def _describe(rank: int, threads: int | None) -> RankInfo:
     )
 
 
-def _hold(mpi: Any, wire: MpiWire, info: RankInfo) -> NoReturn:
+def _hold(mpi: Any, meeting: Meeting, info: RankInfo) -> NoReturn:
     """Holds roles until the runner ends; does not return."""
     # mpirun sends signals to all ranks; only the runner decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    lost = f"rank (0) said nothing for {SILENCE_S:g} s; see the host of the runner"
-    holder = Holder(lambda message: post.send(0, message))
-    post = Post(
-        wire,
-        [0],
-        lambda rank, message: holder.take(message),
-        lambda rank: holder.lose(lost),
-    )
-    post.start()
-    post.send(0, {"hello": vars(info)})
-    why = holder.wait()
+    meeting.send(0, vars(info))
+    while (found := meeting.receive(_SAY_S)) is None:
+        pass  # mpirun ends this process with the first one
+    why = ""
+    try:
+        stream = join(found[1], Begun(os.getpid(), info.host))
+        if not Holder(stream).run():
+            why = "rank (0) is gone; see the host of the runner"
+    except TengenError as error:
+        why = str(error)
     if why:
         print("tengen:", why, file=sys.stderr, flush=True)
-    if why or not post.close():
-        mpi.COMM_WORLD.Abort(1)
+        _abort(mpi)
     mpi.Finalize()
     sys.exit(0)
 
 
-def _leave(mpi: Any, runner: Runner) -> None:
+def _leave(mpi: Any, runner: Runner, hub: Hub) -> None:
     """Ends the other ranks when the first one ends."""
+    hub.close()
     if runner.end():
         mpi.Finalize()
     else:
-        # MPI would wait for lost ranks.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        mpi.COMM_WORLD.Abort(1)
+        _abort(mpi)
+
+
+def _abort(mpi: Any) -> None:
+    """Ends all ranks at once: MPI would wait for lost ones."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    mpi.COMM_WORLD.Abort(1)
 
 
 def _place(one: Placed) -> Place:

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
+import dataclasses
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.launcher import OnDeath, OnProgress
-from tengen.launch.protocol import log_name, read_message, write_message
+from tengen.launch.launcher import Handle, Launcher, Placed, log_name, role_command
+from tengen.launch.messages import (
+    Alive,
+    Begun,
+    Dying,
+    Failed,
+    Message,
+    Progress,
+    Report,
+    Saved,
+    Stop,
+    Turn,
+)
 from tengen.launch.silence import Silence
-from tengen.roles import Connect, RoleResources
-from tengen.run import RunDirectory, close_owned, own_files
+from tengen.launch.wire import Hub, Stream, Ticket
+from tengen.launch.workers import Worker
+from tengen.mirror import MIRROR_ROLES
+from tengen.roles import TOKEN_VARIABLE, Connect
+from tengen.run import RunDirectory, run_token
 
 __all__ = [
     "Child",
-    "ProcessLauncher",
+    "OnDeath",
+    "OnProgress",
+    "Processes",
     "RoleProcess",
-    "child_arguments",
-    "ended",
     "kill_stopping",
-    "start_process",
 ]
+
+OnProgress = Callable[[dict[str, Any]], None]
+"""Called with a role's progress report during a turn."""
+OnDeath = Callable[[str, str], None]
+"""Called with a role, and how its process died, before it is started again."""
 
 _MAX_DEATHS = 5
 """Deaths in a row that end the run; see ``RoleProcess``."""
@@ -34,8 +51,8 @@ _HEALTHY_S = 60.0
 """Seconds after which a process that finished a turn ends the row; longer than any
 pause."""
 _KILLED = ("signal 9", "its actor's ")
-"""The beginning of ``Child.end``'s words if the process was ended from outside: by
-SIGKILL, or with its actor on a cluster, for example because the host was lost."""
+"""The beginning of ``Poll.end`` if the process was ended from outside: by SIGKILL, or
+with its actor on a cluster, for example because the host was lost."""
 _EXITED = "exit code"
 """The beginning of those words if the process ended by itself."""
 _FIRST_BACKOFF_S = 0.5
@@ -45,7 +62,13 @@ nothing to save, and sends what it has from a mirror."""
 _LEAVE_S = 5.0
 """Seconds for a process to end once it has saved: what it still does, such as closing
 an environment, may hang and loses nothing."""
-
+_JOINING_S = 0.1
+_BEGUN_S = 60.0
+_LOOK_S = 1.0
+"""Seconds between two looks at a process that says nothing."""
+_FIRST_LOOK_S = 0.002
+_WAITING_S = 10.0
+"""Seconds after which the view says that a cluster has no room for a process."""
 
 _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 
@@ -57,17 +80,73 @@ def kill_stopping() -> None:
             process.kill()
 
 
-class Child(Protocol):
-    """One process with some roles, and the pipe to it; see ``launch.protocol``."""
+class Child:
+    """One process with some roles, and the connection to it.
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Sends a message; does nothing if the process is gone. Any thread."""
+    Args:
+        ticket: That the process has.
+        handle: Of the process.
+        on_begun: Called once with what the process says of itself.
+    """
 
-    def receive(self) -> dict[str, Any] | None:
-        """Returns the next message, or None when the process is gone. Blocks."""
+    def __init__(
+        self,
+        ticket: Ticket,
+        handle: Handle,
+        on_begun: Callable[[Begun], None] = lambda begun: None,
+    ) -> None:
+        self._ticket = ticket
+        self._handle = handle
+        self._on_begun = on_begun
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._unsent: list[Message] = []
+        self._start_s = time.monotonic()
+        self._told_s = self._start_s
+        self._has_waited = False
+
+    def send(self, message: Message) -> None:
+        """Sends a message; does nothing if the process is gone. Any thread.
+
+        A process that has not joined when it is told to stop is killed: it has nothing
+        to save.
+        """
+        with self._lock:
+            stream = self._stream
+            if stream is None:
+                self._unsent.append(message)
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.send(message)
+        elif isinstance(message, Stop):
+            self._handle.kill()
+
+    def receive(self) -> Message | None:
+        """Returns the next message, or None when the process is gone. Blocks.
+
+        While a cluster has no room for the process it returns progress that says so.
+        """
+        if self._stream is None:
+            found = self._join()
+            if not isinstance(found, Begun):
+                return found
+            self._on_begun(found)
+            if self._has_waited:
+                return Progress({"stage": ""})
+        assert self._stream is not None
+        while True:
+            try:
+                return self._stream.receive(_LOOK_S)
+            except TimeoutError:
+                # What held the process may be gone, as a cluster's actor, and not it.
+                if self._handle.poll().end:
+                    return None
+            except RunError:
+                return None
 
     def kill(self) -> None:
         """Kills the process at once. Does not block; any thread."""
+        self._handle.kill()
 
     def end(self, timeout_s: float) -> str:
         """Waits for the end of the process, and says how it ended, in words. Blocks.
@@ -75,10 +154,52 @@ class Child(Protocol):
         Args:
             timeout_s: Seconds after which the process is killed.
         """
+        self._ticket.close()
+        if self._stream is not None:
+            self._stream.close()
+        until = time.monotonic() + timeout_s
+        pause_s = _FIRST_LOOK_S
+        was_killed = False
+        while not (how := self._handle.poll().end):
+            if not was_killed and time.monotonic() >= until:
+                was_killed = True
+                self._handle.kill()
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _JOINING_S)
+        # It may have joined at the last moment.
+        if self._stream is None and (late := self._ticket.wait(0.0)) is not None:
+            late.close()
+        return how
+
+    def _join(self) -> Message | None:
+        """Waits until the process has joined; returns its first message."""
+        while (stream := self._ticket.wait(_JOINING_S)) is None:
+            found = self._handle.poll()
+            if found.end:
+                return None
+            now_s = time.monotonic()
+            if not found.has_room and now_s - self._told_s >= _WAITING_S:
+                self._told_s = now_s
+                self._has_waited = True
+                stage = "waiting for room in the cluster"
+                waiting_s = now_s - self._start_s
+                return Progress({"stage": stage, "waiting_s": waiting_s})
+        try:
+            # Before this message the process waits for an answer of the hub.
+            begun = stream.receive(_BEGUN_S)
+        except (TimeoutError, RunError):
+            begun = None
+        with self._lock:
+            self._stream = stream
+            unsent, self._unsent = self._unsent, []
+        if begun is not None:
+            for message in unsent:
+                self.send(message)
+        return begun
 
 
 class RoleProcess:
-    """A process with some roles, a ``Handle``.
+    """A process with some roles, which is started again when it dies.
 
     A child that dies is started again with growing pauses and its turn is redone, which
     is safe for a role. After five deaths in a row the run ends and names the role. Two
@@ -86,8 +207,8 @@ class RoleProcess:
     more after its start, and that of a process that had finished a turn and was then
     ended from outside, by SIGKILL or with its host. So a process that fails by itself
     soon after each start ends the run, even if it finishes turns in between. A role may
-    ask to be watched (``alive`` of ``launch.protocol``): if it is then silent for too
-    long it is killed, and the reason that the role gave is reported.
+    ask to be watched (``messages.Alive``): if it is then silent for too long it is
+    killed, and the reason that the role gave is reported.
 
     A process that ends is waited for until it says that it has saved, however slow the
     machine is, and then for some seconds. How it ends after that is no error.
@@ -125,32 +246,45 @@ class RoleProcess:
         on_death: OnDeath,
         details: Mapping[str, Any],
     ) -> dict[str, Any] | None:
-        """See ``Handle.turn``."""
+        """Runs one turn to its end and returns its report; None: nothing to do. Blocks.
+
+        Used by one thread.
+
+        Args:
+            role: One of ``roles``.
+            on_progress: Called with the role's progress.
+            on_death: Called for each death of the process.
+            details: As for ``RoleHost.turn``; the same when the turn is redone.
+
+        Raises:
+            RunError: The role failed, or died again and again.
+            UsageError: The role refused its config or its files.
+        """
         if self._child is None:
             on_progress({"starting": f"process {role}"})
         while (child := self._living()) is not None:
             # A role that does not learn has nothing to lose.
             self._is_saved = self._is_saved and role != "learn"
-            child.send({"turn": role, **details})
+            child.send(Turn(role, details))
             silence = Silence(self.kill)
             try:
                 message = _last_message(child, on_progress, silence)
             finally:
                 why = silence.end()
-            if "report" in message:
+            if isinstance(message, Report):
                 self._finished_s = time.monotonic()
-                self._is_saved = bool(message.get("saved", True))
-                report: dict[str, Any] | None = message["report"]
-                return report
+                self._is_saved = message.is_saved
+                return message.report
             with self._lock:
                 self._child = None
-            if "error" in message:
+            if isinstance(message, Failed):
                 self._last_words(child)  # it still saves what it can
-            self._is_saved = self._is_saved or bool(message.get("saved"))
-            self._how = child.end(_LEAVE_S if "error" in message else _FAIL_S)
-            if "error" in message:
+                self._how = child.end(_LEAVE_S)
                 _raise(message)
-            how = message.get("dying") or why or self._how
+            if isinstance(message, Saved):
+                self._is_saved = self._is_saved or message.is_saved
+            self._how = child.end(_FAIL_S)
+            how = message.reason if isinstance(message, Dying) else why or self._how
             if not self._is_stopping.is_set():
                 self._count_death(role, how)
                 on_death(role, how)
@@ -163,32 +297,40 @@ class RoleProcess:
         return self._is_stopping.is_set()
 
     def stop(self) -> None:
-        """See ``Handle.stop``."""
+        """Asks the process to end its turn and leave. Does not block; any thread.
+
+        A turn that goes on, or that begins later, returns ``{"stopped": True}`` unless
+        it has another report.
+        """
         with self._lock:
             self._is_stopping.set()
             child = self._child
         if child is not None:
-            child.send({"stop": True})
+            child.send(Stop())
 
     def kill(self) -> None:
-        """See ``Handle.kill``."""
+        """Kills the process at once, if there is one. Does not block; any thread."""
         with self._lock:
             child = self._child
         if child is not None:
             child.kill()
 
     def close(self) -> None:
-        """See ``Handle.close``."""
+        """Stops the process, waits until it has saved, and kills it if it lingers.
+
+        Raises:
+            RunError: A role could not save, or its process ended before it had.
+        """
         self.stop()
         with self._lock:
             child, self._child = self._child, None
         if child is None:
             self._check_saved()
             return
-        message = self._last_words(child)
+        error = self._last_words(child)
         self._how = child.end(_LEAVE_S)
-        if message:
-            _raise(message)
+        if error is not None:
+            _raise(error)
         self._check_saved()
 
     def _check_saved(self) -> None:
@@ -199,17 +341,17 @@ class RoleProcess:
                 f"learned since its last checkpoint is lost, see {self._logs}"
             )
 
-    def _last_words(self, child: Child) -> dict[str, Any]:
-        """Waits until a process has saved or cannot; returns its error, {} if none.
+    def _last_words(self, child: Child) -> Failed | None:
+        """Waits until a process has saved or cannot; returns its first error.
 
         Blocks without a deadline: a slow disk or a busy machine loses nothing.
         """
-        error: dict[str, Any] = {}
+        error: Failed | None = None
         while (message := child.receive()) is not None:
-            if "error" in message:
+            if isinstance(message, Failed):
                 error = error or message
-            elif "saved" in message and "report" not in message:
-                self._is_saved = self._is_saved or bool(message["saved"])
+            elif isinstance(message, Saved):
+                self._is_saved = self._is_saved or message.is_saved
                 break
         return error
 
@@ -243,185 +385,90 @@ class RoleProcess:
             )
 
 
-class ProcessLauncher:
-    """Starts processes of this machine; see ``Launcher``.
+class Processes:
+    """The supervised processes of a run, started by a launcher.
 
     Args:
+        launcher: Starts commands.
+        hub: Where the processes join.
         run: The run.
         task: The run's task, if the user typed it; None refuses a game in Python.
         at_once: Whether the roles of different processes work at the same time.
+        placed: Returns where a process is; raises a TengenError if it has no place.
+        connect: Where processes on hosts without the run directory reach it.
+        logs: Text that says where else to read why one died.
+        on_begun: Called with a process and what it says of itself. Any thread.
     """
 
     def __init__(
         self,
+        launcher: Launcher,
+        hub: Hub,
         run: RunDirectory,
         task: str | None,
         *,
-        at_once: bool = False,
+        at_once: bool = True,
+        placed: Callable[[Worker], Placed] = lambda worker: Placed(worker=worker),
+        connect: Connect | None = None,
+        logs: str = "",
+        on_begun: Callable[[Worker, Begun], None] = lambda worker, begun: None,
     ) -> None:
+        self._launcher = launcher
+        self._hub = hub
         self._run = run
         self._task = task
         self._at_once = at_once
+        self._placed = placed
+        self._connect = connect
+        self._logs = logs
+        self._on_begun = on_begun
 
-    def start(
-        self,
-        roles: tuple[str, ...],
-        num_threads: int,
-        resources: RoleResources,
-        index: int = 0,
-    ) -> RoleProcess:
-        """See ``Launcher.start``; the process begins with its first turn."""
-        command = self.command(roles, num_threads, index)
-        log = self._run.logs / log_name(roles, index)
+    def start(self, worker: Worker) -> RoleProcess:
+        """Returns a new process, which begins with its first turn.
+
+        Args:
+            worker: Its roles; its threads are those of its place.
+
+        Raises:
+            TengenError: There is no place for it.
+        """
+        placed = self._placed(worker)
+        there = placed.worker
+        connect = self._connect if there.roles[0] in MIRROR_ROLES else None
+        command = role_command(
+            self._run, there, self._task, at_once=self._at_once, connect=connect
+        )
+        environment = dict(command.environment)
+        if connect is not None:
+            environment[TOKEN_VARIABLE] = run_token(self._run)
 
         def start() -> Child:
-            return start_process(command)
+            ticket = self._hub.ticket()
+            known = dataclasses.replace(
+                command, environment=environment | ticket.environment
+            )
+            handle = self._launcher.start(known, placed)
+            return Child(ticket, handle, lambda begun: self._on_begun(there, begun))
 
-        return RoleProcess(roles, start, str(log))
-
-    def command(
-        self, roles: tuple[str, ...], num_threads: int, index: int = 0
-    ) -> list[str]:
-        """Returns the command line of a process with some roles."""
-        arguments = child_arguments(
-            self._run, roles, num_threads, self._task, index, at_once=self._at_once
-        )
-        return [sys.executable, *arguments]
-
-
-def child_arguments(
-    run: RunDirectory,
-    roles: tuple[str, ...],
-    num_threads: int,
-    task: str | None,
-    index: int = 0,
-    *,
-    at_once: bool = False,
-    connect: Connect | None = None,
-    folder: str | None = None,
-) -> list[str]:
-    """Returns Python's arguments for a process with some roles.
-
-    Args:
-        run: The run.
-        roles: What it hosts.
-        num_threads: Threads that each of its roles may use.
-        task: The run's task, if the user typed it; else None.
-        index: Which of several with these roles, from 0.
-        at_once: Whether the run's other roles work at the same time.
-        connect: Where the run is, for a process on a host without its directory.
-        folder: The folder that such a process works in.
-    """
-    # -P: modules of the working directory are imported only for a typed task.
-    words = ["-P", "-m", "tengen.launch.child", f"--index={index}"]
-    if at_once:
-        words.append("--at-once")
-    if task is not None:
-        words.append(f"--task={task}")
-    if connect is not None:
-        words.append(f"--connect={connect.address}")
-        if connect.fingerprint is not None:
-            words.append(f"--fingerprint={connect.fingerprint}")
-    where = folder or str(run.path.absolute())
-    return [*words, "--", where, str(num_threads), *roles]
-
-
-def start_process(
-    command: list[str],
-    *,
-    own_session: bool = False,
-    environment: Mapping[str, str] | None = None,
-) -> Child:
-    """Starts a process of this machine.
-
-    Args:
-        command: Its command line, as ``ProcessLauncher.command`` makes it.
-        own_session: Whether it is in a process group of its own, so that it can still
-            save if this process's group is killed.
-        environment: None for this process's own.
-    """
-    return _Subprocess(command, own_session=own_session, environment=environment)
-
-
-def ended(process: subprocess.Popen[bytes], timeout_s: float | None) -> str:
-    """Closes a process's input and waits for its end; says how it ended, in words.
-
-    Blocks.
-
-    Args:
-        process: A process that ends by itself once its input, which is owned, is
-            closed.
-        timeout_s: Seconds after which the process is killed; None: it never is.
-    """
-    assert process.stdin is not None
-    # What a dead one did not read, or another thread is sending.
-    with contextlib.suppress(BrokenPipeError, ValueError):
-        close_owned(process.stdin)
-    try:
-        code = process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        code = process.wait()
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-class _Subprocess:
-    """A ``Child`` of this process."""
-
-    def __init__(
-        self,
-        command: list[str],
-        *,
-        own_session: bool,
-        environment: Mapping[str, str] | None,
-    ) -> None:
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=own_session,
-            env=environment,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        own_files(self._process.stdin, self._process.stdout)
-
-    def send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        # Gone already, or its pipe closed by another thread.
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            write_message(self._process.stdin, message)
-
-    def receive(self) -> dict[str, Any] | None:
-        assert self._process.stdout is not None
-        return read_message(self._process.stdout)
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def end(self, timeout_s: float) -> str:
-        assert self._process.stdout is not None
-        how = ended(self._process, timeout_s)
-        close_owned(self._process.stdout)
-        return how
+        logs = f"{self._run.logs / log_name(there.roles, there.index)}{self._logs}"
+        return RoleProcess(worker.roles, start, logs)
 
 
 def _last_message(
     child: Child, on_progress: OnProgress, silence: Silence
-) -> dict[str, Any]:
-    """Returns the message that ends a turn; {} if the process is gone without one."""
+) -> Message | None:
+    """Returns the message that ends a turn; None if the process is gone without one."""
     while (message := child.receive()) is not None:
-        if "alive" in message:
-            silence.heard(**message["alive"])
-        elif "progress" in message:
-            on_progress(message["progress"])
+        if isinstance(message, Alive):
+            silence.heard(message.within_s, message.otherwise)
+        elif isinstance(message, Progress):
+            on_progress(message.report)
         else:
-            # Return at "dying": a worker that the process forked may keep the pipe
-            # open.
+            # Return at ``Dying``: nothing else comes.
             return message
-    return {}
+    return None
 
 
-def _raise(message: dict[str, Any]) -> NoReturn:
-    kind: type[TengenError] = UsageError if message["exit_code"] == 2 else RunError
-    raise kind(message["error"])
+def _raise(message: Failed) -> NoReturn:
+    kind: type[TengenError] = UsageError if message.exit_code == 2 else RunError
+    raise kind(message.error)

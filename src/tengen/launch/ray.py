@@ -1,17 +1,15 @@
-"""The Ray launcher: every role at once, each beside an actor of a Ray cluster.
+"""The Ray launcher: every role at once, each held by an actor of a Ray cluster.
 
-An actor holds one role process, started as by the local launcher, and passes messages
-to and from it. So roles have their own process environment, log into the run, and end
-with the actor. A host needs tengen, installed or at the same path. A host with the run
-directory under the same path works in it. Another host plays or steps environments on a
-mirror of the run (``tengen.mirror``), which needs ``launch.listen``.
+An actor starts one role process, which joins the runner as on this machine, and waits
+for it. So roles have their own process environment and log into the run. A host needs
+tengen, installed or at the same path. A host with the run directory under the same path
+works in it. Another host plays or steps environments on a mirror of the run
+(``tengen.mirror``), which needs ``launch.listen``.
 
 Ray places the processes. Roles that learn, serve and judge ask for one placement group,
 so that either all of them have room or none begins. Acting processes ask one by one:
 self-play for the host whose share it has, actors for any host. When a host is lost, its
-processes are started again elsewhere. The closing role begins once all others have
-ended, and has what they had; if only one host has the run directory, it is on that
-host.
+processes are started again elsewhere.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
 "Resources", "Scheduling" and "Placement Groups" of its documentation.
@@ -28,6 +26,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ray
+from ray.util import get_node_ip_address
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import (
     NodeAffinitySchedulingStrategy,
@@ -37,38 +36,21 @@ from ray.util.scheduling_strategies import (
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
-from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Budget
-from tengen.launch.cluster.child import RayChild
-from tengen.launch.cluster.closing import closing, closing_at_home
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
-from tengen.launch.cluster.table import (
-    Asked,
-    check_fits,
-    filled,
-    is_together,
-    table_of,
-)
-from tengen.launch.cluster.travelling import (
-    FOLDER,
-    holder_class,
-    probe_function,
-    search_path,
-)
-from tengen.launch.process import RoleProcess, child_arguments
-from tengen.launch.protocol import log_name
+from tengen.launch.cluster.table import check_fits, filled, is_together, table_of
+from tengen.launch.cluster.travelling import holder_class, probe_function, search_path
+from tengen.launch.launcher import Command, Placed, Poll
+from tengen.launch.local import ended_by
+from tengen.launch.messages import Begun
+from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
-from tengen.mirror import MIRROR_ROLES
+from tengen.launch.wire import Hub
+from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
-from tengen.roles import (
-    TOKEN_VARIABLE,
-    RoleResources,
-    RunConfig,
-    StopListener,
-    connect_to,
-)
-from tengen.run import RunDirectory, run_identity, run_token
+from tengen.roles import RunConfig, StopListener, connect_to
+from tengen.run import RunDirectory, run_identity
 
 __all__ = ["RayLauncher", "fit_cluster", "run_ray"]
 
@@ -128,24 +110,18 @@ def run_ray(
         RunError: A role failed or died again and again.
     """
     fit_cluster(config, keeps_count=True)
-    try:
+    with contextlib.ExitStack() as ending:
+        ending.callback(disconnect)
         nodes = nodes_of(ray.nodes())
         launcher = RayLauncher(config, run, nodes)
-        try:
-            run_at_once(
-                launcher,
-                config,
-                run,
-                budget,
-                journal,
-                stop,
-                num_threads=_num_threads(nodes),
-                closing=launcher.closing,
-            )
-        finally:
-            launcher.close()
-    finally:
-        disconnect()
+        ending.callback(launcher.close)
+        hub = Hub.on_network([get_node_ip_address()])
+        ending.callback(hub.close)
+        processes = launcher.processes(hub)
+        num_cores = _num_threads(nodes)
+        run_at_once(
+            processes, config, run, budget, journal, stop, num_threads=num_cores
+        )
 
 
 class RayLauncher:
@@ -166,11 +142,10 @@ class RayLauncher:
     ) -> None:
         self._config = config
         self._run = run
-        self._nodes = nodes
-        self._marker, self._text = _marker(run)
+        marker, text = _marker(run)
         lacking = [
             found["host"]
-            for found in _probe(nodes, self._marker, self._text)
+            for found in _probe(nodes, marker, text)
             if not found["has_run"]
         ]
         # If no host needs a mirror, the certificate need not be on this host.
@@ -191,15 +166,9 @@ class RayLauncher:
         self._actor_class = holder_class(ray)
         # If some hosts lack the run, its files are only on this host.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
-        self._home = home
         table = table_of(config, nodes, home)
-        # The closing role's process, if it must be on this host; else ``closing`` finds
-        # the processes by those that worked.
-        self._closing: list[Asked] = []
         if home:
             check_fits(config, table, nodes, home)
-            if schedule.closing:
-                self._closing = [closing_at_home(config, table, nodes, home)]
         self._table = {(one.worker.roles, one.worker.index): one for one in table}
         acting = (schedule.acting,)
         self._core = [key for key in self._table if key[0] != acting]
@@ -207,97 +176,79 @@ class RayLauncher:
         self._telling = threading.Lock()
         self._hosts = HostsLog(run, uuid.uuid4().hex, process, ())
         strategy = "STRICT_PACK" if home or is_together(config) else "PACK"
-        self._group = placement_group(self._bundles(home), strategy=strategy)
+        pinned = [node.resource for node in nodes if node.node == home]
+        self._group = placement_group(self._bundles(pinned), strategy=strategy)
 
-    def start(
-        self,
-        roles: tuple[str, ...],
-        num_threads: int,
-        resources: RoleResources,
-        index: int = 0,
-    ) -> RoleProcess:
-        """See ``Launcher.start``; the table says how many threads a process has.
-
-        The actor begins with its first turn.
-        """
-        asked = self._asked(roles, index)
-        num_threads = asked.worker.num_threads
-        arguments = self._arguments(roles, num_threads, index)
-        options = self._options(asked, (roles, index))
-
-        def tell(node: str, host: str) -> None:
-            place = Place(
-                place=f"node {node[:8]}",
-                host=host,
-                name=asked.worker.name,
-                roles=roles,
-                num_threads=num_threads,
-            )
-            with self._telling, contextlib.suppress(DiskFullError):
-                self._hosts.moved(place)
-
-        def start() -> RayChild:
-            return RayChild(options.remote(*arguments), tell)
-
-        logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
-        return RoleProcess(roles, start, logs)
-
-    def closing(self, before: Sequence[Worker]) -> list[Worker]:
-        """Returns the processes of the closing role, and makes room for them.
+    def processes(self, hub: Hub) -> Processes:
+        """Returns the run's processes, started by this launcher.
 
         Args:
-            before: The processes that worked, which have ended.
+            hub: Where they join.
         """
-        self._give_back()
-        if not self._home:
-            asked = [self._asked(one.roles, one.index) for one in before]
-            self._closing = closing(self._config, asked)
-        return [one.worker for one in self._closing]
+        return Processes(
+            self,
+            hub,
+            self._run,
+            self._config.task,
+            placed=self._placed,
+            connect=self._connect,
+            logs=" and Ray's logs",
+            on_begun=self._note,
+        )
 
-    def close(self) -> None:
-        """Gives back what the cluster reserves for the run."""
-        self._hosts.close()
-        self._give_back()
-
-    def _give_back(self) -> None:
-        with contextlib.suppress(ray.exceptions.RayError):
-            remove_placement_group(self._group)
-
-    def _options(self, asked: Asked, key: tuple[tuple[str, ...], int]) -> Any:
+    def start(self, command: Command, placed: Placed) -> RayActor:
+        """See ``Launcher.start``."""
+        key = (placed.worker.roles, placed.worker.index)
         strategy: Any = "SPREAD"
         if key in self._core:
             strategy = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=self._core.index(key)
             )
-        elif asked.node:
-            # If that host is lost any other one will do, unless only that host has the
-            # files.
-            soft = not asked.is_bound
-            strategy = NodeAffinitySchedulingStrategy(asked.node, soft=soft)
-        return self._actor_class.options(
-            num_cpus=asked.num_cpus,
-            num_gpus=asked.num_gpus,
+        elif placed.node:
+            # If that host is lost any other one will do.
+            strategy = NodeAffinitySchedulingStrategy(placed.node, soft=True)
+        options = self._actor_class.options(
+            num_cpus=placed.num_cpus,
+            num_gpus=placed.num_gpus,
             scheduling_strategy=strategy,
             # Restarts are done here, because a turn must be redone, not a call.
             max_restarts=0,
         )
+        paths, folder = search_path(), os.getcwd()
+        return RayActor(
+            options.remote(paths, folder, command.words, command.environment)
+        )
 
-    def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
-        if roles == (self._config.agent.schedule(self._config).closing,):
-            return self._closing[index]
-        found = self._table.get((roles, index))
+    def close(self) -> None:
+        """Gives back what the cluster reserves for the run."""
+        self._hosts.close()
+        with contextlib.suppress(ray.exceptions.RayError):
+            remove_placement_group(self._group)
+
+    def _note(self, worker: Worker, begun: Begun) -> None:
+        place = Place(
+            place=begun.place,
+            host=begun.host,
+            name=worker.name,
+            roles=worker.roles,
+            num_threads=worker.num_threads,
+        )
+        with self._telling, contextlib.suppress(DiskFullError):
+            self._hosts.moved(place)
+
+    def _placed(self, worker: Worker) -> Placed:
+        found = self._table.get((worker.roles, worker.index))
         if found is not None:
             return found
         # A process added by ``tengen scale`` asks for what the first of its role does,
         # on any host.
-        first = self._table[roles, 0]
-        name = f"{roles[0]}-{index}"
-        worker = dataclasses.replace(first.worker, name=name, index=index)
-        return dataclasses.replace(first, worker=worker, node="")
+        first = self._table[worker.roles, 0]
+        name = f"{worker.roles[0]}-{worker.index}"
+        there = dataclasses.replace(first.worker, name=name, index=worker.index)
+        return dataclasses.replace(first, worker=there, node="")
 
-    def _bundles(self, home: str) -> list[dict[str, float]]:
+    def _bundles(self, resource: Sequence[str]) -> list[dict[str, float]]:
         """Returns what the core asks for, one bundle of the group a process."""
-        resource = [node.resource for node in self._nodes if node.node == home]
         pinned = dict.fromkeys(resource, _PIN)
         return [
             {"CPU": one.num_cpus, **({"GPU": one.num_gpus} if one.num_gpus else {})}
@@ -305,26 +256,44 @@ class RayLauncher:
             for one in (self._table[key] for key in self._core)
         ]
 
-    def _arguments(self, roles: tuple[str, ...], num_threads: int, index: int) -> Any:
-        run, task = self._run, self._config.task
-        near = child_arguments(run, roles, num_threads, task, index, at_once=True)
-        far: list[str] = []
-        far_env: dict[str, str] = {}
-        if self._connect is not None and roles[0] in MIRROR_ROLES:
-            far = child_arguments(
-                run,
-                roles,
-                num_threads,
-                task,
-                index,
-                at_once=True,
-                connect=self._connect,
-                folder=FOLDER,
-            )
-            name = f"tengen-{os.getuid()}-{run_identity(run)}-{roles[0]}-{index}"
-            far_env = {FOLDER: name, TOKEN_VARIABLE: run_token(run)}
-        paths = search_path()
-        return (paths, os.getcwd(), self._marker, self._text, near, far, far_env)
+
+class RayActor:
+    """A ``Handle`` of a process that an actor holds.
+
+    Args:
+        actor: The actor.
+    """
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+        self._begun = actor.begun.remote()
+        self._code = actor.wait.remote()
+        self._end = ""
+
+    def poll(self) -> Poll:
+        """See ``Handle.poll``."""
+        if not self._end and not _is_there(self._begun):
+            return Poll(has_room=False)
+        if not self._end and _is_there(self._code):
+            try:
+                self._end = ended_by(ray.get(self._code))
+            except ray.exceptions.RayError as error:
+                self._end = f"its actor's {type(error).__name__}"
+            ray.kill(self._actor)
+        return Poll(end=self._end)
+
+    def kill(self) -> None:
+        """See ``Handle.kill``."""
+        if _is_there(self._begun):
+            self._actor.kill.remote()
+        else:
+            ray.kill(self._actor)
+
+
+def _is_there(ref: Any) -> bool:
+    """Returns whether an answer has come, or an error."""
+    done, _ = ray.wait([ref], timeout=0)
+    return bool(done)
 
 
 def _num_threads(nodes: Sequence[Node]) -> int:

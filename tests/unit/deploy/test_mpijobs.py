@@ -27,7 +27,8 @@ from scripts.manifests.render import load_all, render
 from tengen.errors import UsageError
 from tengen.launch.cluster.table import check_fits, filled
 from tengen.launch.cluster.table import table_of as table_of_ray
-from tengen.launch.ranks.table import Placed, RankInfo, place
+from tengen.launch.launcher import Placed
+from tengen.launch.ranks.table import RankInfo, place
 from tengen.launch.ranks.table import filled as filled_by_ranks
 from tests.unit.deploy.overlays import rendered
 

@@ -14,7 +14,7 @@ from scripts.manifests.overlay import K8S, open_overlay
 from scripts.manifests.render import render
 
 from tengen.errors import UsageError
-from tengen.launch.at_once.workers import workers_at_once
+from tengen.launch.workers import workers_at_once
 from tests.unit.deploy.overlays import OVERLAYS, RENDERS, lines, rendered
 
 IDS = ["+".join((name, *components)) for name, components in RENDERS]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import queue
+import contextlib
 import sys
 import threading
 from concurrent.futures import Future
@@ -14,6 +13,9 @@ from typing import Any
 import pytest
 
 from tengen import __version__
+from tengen.errors import TengenError
+from tengen.launch.messages import Begun, Report, Turn
+from tengen.launch.wire import join
 
 __all__ = ["FakeCluster"]
 
@@ -243,7 +245,7 @@ class FakeCluster:
                 "remote": self._remote,
                 "wait": wait,
             },
-            "ray.util": {},
+            "ray.util": {"get_node_ip_address": lambda: "127.0.0.1"},
             "ray.util.placement_group": {
                 "placement_group": self._make_group,
                 "remove_placement_group": self._remove_group,
@@ -265,86 +267,60 @@ class FakeCluster:
 
 
 class FakeActor:
-    """An actor beside a role that plays, or finds nothing to do."""
+    """An actor with a role process that plays, or finds nothing to do."""
 
     def __init__(
         self, cluster: FakeCluster, options: dict[str, Any], words: tuple[Any, ...]
     ) -> None:
         self.options = options
-        near = words[4]
-        self.threads = int(near[near.index("--") + 2])
-        self.roles = near[near.index("--") + 3 :]
-        self.is_far = bool(words[5])
+        _, _, command, self._environment = words
+        self.threads = int(command[command.index("--") + 2])
+        self.roles = command[command.index("--") + 3 :]
+        self.has_address = any(word.startswith("--connect=") for word in command)
         self.number = 0
         self.host = ""
         self.is_dead = False
         self._cluster = cluster
         self._begun: Future[Any] = Future()
-        self._refs: list[Future[Any]] = []
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        for name in ("where", "write", "read", "kill", "end"):
-            call = getattr(self, f"_{name}")
-            setattr(self, name, SimpleNamespace(remote=call))
+        self._ended: Future[Any] = Future()
+        self.begun = SimpleNamespace(remote=lambda: self._begun)
+        self.wait = SimpleNamespace(remote=lambda: self._ended)
+        self.kill = SimpleNamespace(remote=self.die)
         cluster.begin(self)
 
     def live(self, host: str) -> None:
         self.host = host
-        self._begun.set_result((f"node-{host}", host))
+        self._begun.set_result(None)
+        threading.Thread(target=self._work, daemon=True).start()
 
     def die(self) -> None:
         if self.is_dead:
             return
         self.is_dead = True
         self._cluster.release(self)
-        for ref in (self._begun, *self._refs):
+        for ref in (self._begun, self._ended):
             if not ref.done():
                 ref.set_exception(ActorDiedError(f"{self.roles[0]} is gone"))
 
-    def _where(self) -> Future[Any]:
-        return self._begun
-
-    def _ref(self, work: Any) -> Future[Any]:
-        ref: Future[Any] = Future()
-        self._refs = [one for one in self._refs if not one.done()] + [ref]
-
-        def run() -> None:
-            self._begun.exception()
-            found = None if self.is_dead else work()
-            if not ref.done():
-                if self.is_dead:
-                    ref.set_exception(ActorDiedError(f"{self.roles[0]} is gone"))
-                else:
-                    ref.set_result(found)
-
-        threading.Thread(target=run, daemon=True).start()
-        return ref
-
-    def _write(self, line: bytes) -> Future[Any]:
-        return self._ref(lambda: self._lines.put(line))
-
-    def _read(self, line: bytes = b"") -> Future[Any]:
-        if line:
-            self._lines.put(line)
-        return self._ref(self._answer)
-
-    def _answer(self) -> bytes:
+    def _work(self) -> None:
+        begun = Begun(1, self.host, f"node {self.host}")
+        try:
+            stream = join(dict(self._environment), begun)
+        except TengenError:
+            return  # it is no longer wanted
         while not self.is_dead:
             try:
-                message = json.loads(self._lines.get(timeout=0.05))
-            except queue.Empty:
+                message = stream.receive(0.05)
+            except TimeoutError:
                 continue
-            if "stop" in message:
-                return b""
+            if not isinstance(message, Turn):
+                break
             report: dict[str, Any] | None = None
-            if message["turn"] == "selfplay":
+            if message.role == "selfplay":
                 report = {"num_games": 10, "num_recovered": 0, "generation": 1}
                 report |= {"num_rows": 10, "num_evaluations": 10}
-            return json.dumps({"report": report}).encode() + b"\n"
-        return b""
-
-    def _kill(self) -> Future[Any]:
-        self.die()
-        return self._begun
-
-    def _end(self, timeout_s: float) -> Future[Any]:
-        return self._ref(lambda: 0)
+            with contextlib.suppress(OSError):  # the runner has ended
+                stream.send(Report(report))
+        if not self._ended.done():
+            self._ended.set_result(0)
+        stream.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
+from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
@@ -144,7 +145,7 @@ def in_a_moment(fake: Fake) -> dict[str, Any]:
 
 
 class Roles:
-    """A launcher of fakes.
+    """The processes of a call, which are fakes.
 
     Args:
         scripts: By role, of several as ``selfplay-1`` from the second on; the others
@@ -156,13 +157,11 @@ class Roles:
         self.num_threads: dict[str, int] = {}
         self._scripts = scripts
 
-    def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
-    ) -> Fake:
-        (role,) = roles
-        name = f"{role}-{index}" if index else role
+    def start(self, worker: Worker) -> Fake:
+        (role,) = worker.roles
+        name = f"{role}-{worker.index}" if worker.index else role
         self.fakes[name] = Fake(role, self._scripts.get(name, nothing))
-        self.num_threads[name] = num_threads
+        self.num_threads[name] = worker.num_threads
         return self.fakes[name]
 
 
@@ -182,11 +181,12 @@ def train(
     write_config(run, made)
     roles, journal = Roles(scripts), journal or Journal()
     any_journal: Any = journal
+    any_roles: Any = roles
     with StopListener(run) as stop:
         if stopping is not None:
             threading.Thread(target=stopping, args=(stop, roles)).start()
         try:
-            run_at_once(roles, made, run, budget, any_journal, stop, num_threads=8)
+            run_at_once(any_roles, made, run, budget, any_journal, stop, num_threads=8)
         finally:
             assert all(fake.is_closed for fake in roles.fakes.values())
     return roles, journal

@@ -1,44 +1,67 @@
-"""A role process whose runner is gone."""
+"""A role process whose runner is gone, and what a process says before it ends."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tengen.launch import child
+from tengen.launch.messages import Failed, Report, Saved, Stop, Turn
+from tengen.launch.process import Child
+from tengen.launch.wire import Hub
 from tengen.recipes import make_config
 from tengen.roles import TOKEN_VARIABLE, write_config
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
+from tests.unit.launch.children import placed, received, started, the_hub
+
+__all__ = ["the_hub"]
+
+Start = Callable[..., Child]
 
 
-def listening(text: bytes) -> tuple[child._Commands, list[bool]]:
-    """Commands, and whether ``stop`` was set when each stop was told."""
-    told: list[bool] = []
-    made = child._Commands()
-    made.on_stop = lambda: told.append(made.stop.is_set())
-    reading, writing = os.pipe()
-    os.write(writing, text)
-    thread = threading.Thread(target=made.listen, args=(io.FileIO(reading),))
-    thread.start()
-    assert made.stop.wait(900)
-    os.close(writing)
-    thread.join(900)
-    return made, told
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    return run
+
+
+@pytest.fixture
+def start(run: RunDirectory, hub: Hub) -> Start:
+    """Starts a role process whose module was changed by some lines."""
+
+    def make(changes: str, *roles: str) -> Child:
+        code = f"import sys\nfrom tengen.launch import child\n{changes}\n"
+        code += "sys.exit(child.main(sys.argv[1:]))\n"
+        return started(hub, ["-c", code, str(run.path), "1", *roles])
+
+    return make
+
+
+def lose(process: Child) -> str:
+    """Closes the connection as the end of the runner does; returns how it ended."""
+    assert process._stream is not None
+    process._stream.close()
+    return process.end(900)
 
 
 def test_a_stop_ends_the_turn_and_the_closed_input_the_process() -> None:
-    made, told = listening(b'{"turn": "learn"}\n{"stop": true}\n')
-    assert made._turns == [{"turn": "learn"}]
+    told: list[bool] = []
+    made = child._Commands()
+    made.on_stop = lambda: told.append(made.stop.is_set())
+    messages = [Turn("learn"), Stop(), None]
+    made.listen(SimpleNamespace(receive=lambda: messages.pop(0)))  # type: ignore[arg-type]
+    assert made._turns == [Turn("learn")]
     assert told == [True, True]
 
 
@@ -48,80 +71,60 @@ HANGS = ["threading.Event().wait()", "ctypes.PyDLL(None).pause()"]
 
 @pytest.mark.parametrize("hangs", HANGS)
 def test_one_that_hangs_is_ended_when_its_runner_is_gone(
-    tmp_path: Path, hangs: str
+    start: Start, hangs: str
 ) -> None:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("tictactoe", None, None))
-    code = (
-        "import ctypes, sys, threading\n"
-        "from tengen.launch import child\n"
-        "child._ALONE_S = 0.1\n"
-        f"child._Child.serve = lambda self: {hangs}\n"
-        "child.main(sys.argv[1:])\n"
+    made = start(
+        "import ctypes, threading\nchild._ALONE_S = 0.1\n"
+        f"child._Child.serve = lambda self: {hangs}",
+        "learn",
     )
-    words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.communicate(timeout=900)
-    assert process.returncode == -signal.SIGKILL
+    made._join()
+    assert lose(made) == "signal 9"
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="time is found there")
-def test_one_that_only_looks_at_the_clock_is_not_busy(tmp_path: Path) -> None:
+def test_one_that_only_looks_at_the_clock_is_not_busy(start: Start) -> None:
     """It uses some hundredths of a core, as threads that poll do."""
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("tictactoe", None, None))
-    code = (
-        "import sys, time\n"
-        "from tengen.launch import child\n"
-        "child._ALONE_S = 2.0\n"
+    made = start(
+        "import time\nchild._ALONE_S = 2.0\n"
         "def serve(self):\n"
         "    while True: time.sleep(0.001)\n"
-        "child._Child.serve = serve\n"
-        "child.main(sys.argv[1:])\n"
+        "child._Child.serve = serve",
+        "learn",
     )
-    words = [sys.executable, "-c", code, str(run.path), "1", "learn"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    process.stdin.close()
-    wait_own_s(lambda: process.poll() is not None, lambda: [process.pid], 20.0)
-    assert process.returncode == -signal.SIGKILL
+    begun = made._join()
+    assert made._stream is not None
+    made._stream.close()
+    pid = begun.process  # type: ignore[union-attr]
+    wait_own_s(lambda: bool(made._handle.poll().end), lambda: [pid], 20.0)
+    assert made._handle.poll().end == "signal 9"
 
 
 SAVES = """
-import sys, threading
+import threading
 from tengen.errors import RunError
-from tengen.launch import child
 child._ALONE_S = 0.1
 def save(self):
     raise RunError("disk (full) must have room; free some")
 child.RoleHost.save = save
 child.RoleHost.close = lambda self: threading.Event().wait()
-child.main(sys.argv[1:])
 """
+FULL = Failed("disk (full) must have room; free some", 1)
 
 
 def test_one_that_cannot_save_says_so_before_its_environment_hangs(
-    tmp_path: Path,
+    start: Start,
 ) -> None:
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("tictactoe", None, None))
-    words = [sys.executable, "-c", SAVES, str(run.path), "1", "learn"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(b'{"stop": true}\n')
-    process.stdin.flush()
-    told = [json.loads(process.stdout.readline()) for _ in range(2)]
-    error = "disk (full) must have room; free some"
-    assert told == [{"error": error, "exit_code": 1}, {"saved": False}]
-    process.communicate(timeout=900)
-    assert process.returncode == -signal.SIGKILL
+    made = start(SAVES, "learn")
+    made._join()
+    made.send(Stop())
+    assert [made.receive(), made.receive()] == [FULL, Saved(False)]
+    assert lose(made) == "signal 9"
 
 
 CLOSES = """
-import sys, threading, types
+import types
 from tengen.errors import RunError
-from tengen.launch import child
 from tengen.roles import host
 def close(name):
     if name == "rate":
@@ -131,32 +134,23 @@ def close(name):
 def make(name, *_):
     return types.SimpleNamespace(turn=lambda: None, close=lambda: close(name))
 host.make_role = make
-sys.exit(child.main(sys.argv[1:]))
 """
 
 
 @pytest.mark.parametrize("role", ["rate", "gate"])
-def test_what_fails_when_a_role_is_closed_is_told(tmp_path: Path, role: str) -> None:
+def test_what_fails_when_a_role_is_closed_is_told(
+    start: Start, run: RunDirectory, role: str
+) -> None:
     """And environments are closed behind it."""
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    write_config(run, make_config("tictactoe", None, None))
-    words = [sys.executable, "-c", CLOSES, str(run.path), "1", role, "actor"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    turns = [{"turn": name, "sealed": 0} for name in (role, "actor")]
-    lines = [json.dumps(line) for line in (*turns, {"stop": True})]
-    assert process.stdin is not None
-    assert process.stdout is not None
-    for line in lines:
-        process.stdin.write(f"{line}\n".encode())
-        process.stdin.flush()
-        if "turn" in line:
-            assert "report" in json.loads(process.stdout.readline())
-    rest, _ = process.communicate(timeout=900)
-    told = [json.loads(line) for line in rest.splitlines()]
-    error = {"error": "disk (full) must have room; free some", "exit_code": 1}
+    made = start(CLOSES, role, "actor")
+    for name in (role, "actor"):
+        made.send(Turn(name, {"sealed": 0}))
+        while not isinstance(found := made.receive(), Report):
+            assert found is not None
+    made.send(Stop())
     fails = role == "rate"
-    assert told == [*([error] if fails else []), {"saved": not fails}]
-    assert process.returncode == int(fails)
+    assert received(made) == [*([FULL] if fails else []), Saved(not fails)]
+    assert made.end(900) == f"exit code {int(fails)}"
     assert "environment" in (run.logs / f"{role}.log").read_text()
 
 
@@ -164,8 +158,8 @@ DIES = """
 import os, subprocess, types
 from tengen.launch import child
 subprocess.Popen(["sh", "-c", "sleep 100000; true"])
-with open(os.devnull, "wb") as runner:
-    child._Child._die(types.SimpleNamespace(_to_runner=runner), "it hangs")
+runner = types.SimpleNamespace(send=lambda message: None)
+child._Child._die(types.SimpleNamespace(_to_runner=runner), "it hangs")
 """
 
 
@@ -202,35 +196,76 @@ def test_a_write_that_is_under_way_is_let_finish_when_the_runner_is_gone() -> No
 
 @pytest.mark.parametrize("is_asked", [True, False], ids=["stop", "closed"])
 def test_one_that_waits_for_the_runs_host_hears_the_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+    hub: Hub, tmp_path: Path, is_asked: bool
 ) -> None:
     """Nobody listens there; the run would let it wait for ten minutes."""
-    monkeypatch.setenv(TOKEN_VARIABLE, 32 * "0")
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    words = [sys.executable, "-P", "-m", "tengen.launch.child", "--at-once"]
+    words = ["-P", "-m", "tengen.launch.child", "--at-once"]
     words += [f"--connect=127.0.0.1:{port}", "--", str(tmp_path / "far"), "1"]
-    process = subprocess.Popen(
-        [*words, "selfplay"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stderr is not None
-    assert process.stdout is not None
-    try:
-        assert b"waits for the run's host" in process.stderr.readline()
-        if is_asked:
-            process.stdin.write(b'{"stop": true}\n')
-            process.stdin.flush()
-        else:
-            process.stdin.close()
+    reading, writing = os.pipe()
+
+    class Launcher:
+        def start(self, command, place):  # type: ignore[no-untyped-def]
+            environment = {**os.environ, **command.environment}
+            process = subprocess.Popen(
+                [sys.executable, *command.words], stderr=writing, env=environment
+            )
+            from tengen.launch.local import _Started
+
+            return _Started(process)
+
+    variables = {TOKEN_VARIABLE: 32 * "0"}
+    words.append("selfplay")
+    made = started(hub, words, Launcher(), placed("selfplay"), **variables)
+    os.close(writing)
+    made._join()
+    with os.fdopen(reading, "rb") as errors:
+        assert b"waits for the run's host" in errors.readline()
         # An error would end the run that is stopped; a signal is the system's.
-        assert process.wait(900) == 0
-        assert process.stdout.read() == b""
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
+        if is_asked:
+            made.send(Stop())
+            assert received(made) == []
+            assert made.end(900) == "exit code 0"
+        else:
+            assert lose(made) == "exit code 0"
+
+
+def test_one_whose_runner_ended_before_it_joined_ends_at_once(
+    hub: Hub, run: RunDirectory
+) -> None:
+    ticket = hub.ticket()
+    hub.close()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tengen.launch.child", str(run.path), "1", "gate"],
+        env={**os.environ, **ticket.environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 1
+    assert "does not answer" in done.stderr
+    assert not list(run.logs.glob("*"))
+
+
+def test_one_that_nobody_started_says_who_does(run: RunDirectory) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tengen.launch.child", str(run.path), "1", "gate"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "processes of a run are started by tengen train" in done.stderr
+
+
+def test_a_connection_that_is_lost_is_the_end_of_the_process(start: Start) -> None:
+    """While it lives: as where its host is cut off."""
+    made = start("", "gate")
+    made.send(Turn("gate", {"sealed": 0}))
+    while not isinstance(made.receive(), Report):
+        pass
+    hears = threading.Thread(target=received, args=(made,))
+    hears.start()
+    assert lose(made) == "exit code 0"
+    hears.join()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +14,16 @@ import pytest
 from tengen import launch
 from tengen.launch import LAUNCHERS, run_by
 from tengen.launch.launcher import Handle, Launcher
-from tengen.launch.process import Child, child_arguments
+from tengen.launch.process import Processes
+from tengen.launch.wire import Hub
+from tengen.launch.workers import Worker
 from tengen.recipes import make_config, train
-from tengen.roles import TOKEN_VARIABLE, Connect, RoleResources, write_config
+from tengen.roles import write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import events
+from tests.unit.launch.children import the_hub
+
+__all__ = ["the_hub"]
 
 PAGE = Path(__file__).parents[3] / "docs" / "adding" / "launcher.md"
 
@@ -35,29 +41,12 @@ def run_nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run_by(row[0])
 
 
-@pytest.mark.parametrize("protocol", [Child, Handle, Launcher])
+@pytest.mark.parametrize("protocol", [Handle, Launcher])
 def test_the_page_names_every_method_of_what_a_launcher_has(protocol: type) -> None:
     named = set(re.findall(r"`(\w+)(?:\([^`]*\))?`", PAGE.read_text()))
     methods = {name for name in vars(protocol) if not name.startswith("_")}
     assert methods
     assert methods <= named
-
-
-def test_the_page_names_every_word_of_a_child() -> None:
-    """What a process with roles is told by its command line, but for what is usual."""
-    signature = inspect.signature(child_arguments).parameters
-    page = PAGE.read_text()
-    assert {"connect", "folder"} <= set(signature)
-    for word in ("connect", "folder"):
-        assert f"{word}=" in page
-    for option in ("--connect", "--fingerprint"):
-        assert f"`{option}`" in page
-    assert TOKEN_VARIABLE in page
-    run = RunDirectory(Path("run"))
-    connect = Connect(address="a:1", fingerprint="f")
-    words = child_arguments(run, ("r",), 1, None, connect=connect, folder="m")
-    told = {word.partition("=")[0] for word in words if word.startswith("--c")}
-    assert told == {"--connect"}
 
 
 @pytest.mark.parametrize("table", ["_JOIN", "_FIT", "_HAS_LEARNER", "_PACKAGES"])
@@ -67,12 +56,14 @@ def test_the_page_names_the_tables_of_launchers(table: str) -> None:
 
 
 def test_its_processes_take_turns_with_a_lower_priority(
-    run_nice: Any, tmp_path: Path
+    run_nice: Any, tmp_path: Path, hub: Hub
 ) -> None:
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, make_config("tictactoe", None, None))
-    made = run_nice.__globals__["NiceLauncher"](run, "tictactoe")
-    process = made.start(("gate",), 1, RoleResources())
+    launcher = run_nice.__globals__["NiceLauncher"]()
+    process = Processes(launcher, hub, run, "tictactoe", at_once=False).start(
+        Worker(name="gate", roles=("gate",))
+    )
     details = {"sealed": 0}
     try:
         turn = process.turn("gate", lambda report: None, lambda *words: None, details)
@@ -91,15 +82,14 @@ def test_it_trains(
     run_nice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Behind all other tests nothing of the processor would be left for minutes.
-    launcher = run_nice.__globals__["NiceLauncher"]
-    shown = launcher.command
+    process = run_nice.__globals__["subprocess"]
 
-    def command(*args: Any, **kwargs: Any) -> list[str]:
-        words = shown(*args, **kwargs)
+    def begin(words: list[str], **options: Any) -> Any:
         assert words[:3] == ["nice", "-n", "10"]
-        return ["nice", "-n", "1", *words[3:]]
+        return subprocess.Popen(["nice", "-n", "1", *words[3:]], **options)
 
-    monkeypatch.setattr(launcher, "command", command)
+    changed = SimpleNamespace(**{**vars(process), "Popen": begin})
+    monkeypatch.setitem(run_nice.__globals__, "subprocess", changed)
     out = tmp_path / "run"
     report = train(
         "tictactoe",

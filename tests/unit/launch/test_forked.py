@@ -10,19 +10,24 @@ import pytest
 
 from tengen import games
 from tengen.errors import TengenWarning
-from tengen.launch.forked import ForkingLauncher, ForkServer, can_fork
-from tengen.launch.process import _Subprocess, child_arguments
+from tengen.launch.launcher import Command, role_command
+from tengen.launch.local import ForkServer, LocalLauncher
+from tengen.launch.messages import Begun, Stop, Turn
+from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RoleResources, write_config
+from tengen.roles import write_config
 from tengen.run import RunDirectory
+from tests.unit.launch.children import placed, received, started, the_hub
+
+__all__ = ["the_hub"]
 
 pytest.importorskip("gymnasium")
 pytestmark = pytest.mark.skipif(
-    not can_fork(), reason="this system has no descriptors of processes"
+    not hasattr(os, "pidfd_open"), reason="this system has no descriptors of processes"
 )
 
-TURN = {"turn": "actor", "sealed": 0}
+TURN = Turn("actor", {"sealed": 0})
 DRAWING = """
 import os
 import numpy as np
@@ -48,16 +53,20 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def server(run):
-    server = ForkServer(run)
-    yield server
-    server.close()
+def launcher(run):
+    launcher = LocalLauncher(run)
+    yield launcher
+    launcher.close()
 
 
-def words(run, index):
-    return child_arguments(
-        run, ("actor",), 1, "drawing:Drawing", index=index, at_once=True
-    )
+def started_as(run, hub, launcher, index, role="actor"):
+    worker = Worker(name=role, roles=(role,), index=index)
+    command = role_command(run, worker, "drawing:Drawing", at_once=True)
+    return started(hub, command.words, launcher, placed(role))
+
+
+def is_fork(child):
+    return not hasattr(child._handle._process, "args")
 
 
 def private_mb(pid):
@@ -74,10 +83,14 @@ def wait_for(ready):
     return found
 
 
-def test_forks_are_small_named_and_draw_numbers_of_their_own(run, server, tmp_path):
-    children = [server.start(words(run, index)) for index in range(2)]
+def test_forks_are_small_named_and_draw_numbers_of_their_own(
+    run, hub, launcher, tmp_path
+):
+    children = [started_as(run, hub, launcher, index) for index in range(2)]
+    assert all(map(is_fork, children))
     for child in children:
         child.send(TURN)  # it makes its environments before it connects
+        assert isinstance(child._join(), Begun)
 
     def drawn():
         own = tmp_path / f"drawn-{os.getpid()}"  # which asked for the spaces
@@ -94,37 +107,38 @@ def test_forks_are_small_named_and_draw_numbers_of_their_own(run, server, tmp_pa
         assert str(run.path) in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         # 10.5; 16 where the server imported less, 32 where each imports by itself.
         assert private_mb(pid) < 14
-    # Ends of pipes that one fork had of another's would keep it from ending.
-    children[0].send({"stop": True})
+    # Ends that one fork had of another's would keep it from ending.
+    children[0].send(Stop())
+    received(children[0])
     assert children[0].end(30) == "exit code 0"
     children[1].kill()
-    while children[1].receive() is not None:
-        pass
+    received(children[1])
     assert children[1].end(30) == "signal 9"
     children[1].kill()  # does nothing to whoever has its number now
 
 
-def test_a_fork_that_does_not_leave_is_killed(run, server):
-    child = server.start(words(run, 3))
+def test_a_fork_that_does_not_leave_is_killed(run, hub, launcher):
+    child = started_as(run, hub, launcher, 3)
     pid = wait_for(lambda: pid_of(run, "actor-3"))
     os.kill(pid, signal.SIGSTOP)
     assert child.end(0.1) == "signal 9"
     assert pid_of(run, "actor-3") is None
 
 
-def test_forks_outlive_their_server_and_later_ones_begin_anew(run, server):
-    before = server.start(words(run, 0))
-    os.kill(server._process.pid, signal.SIGKILL)
-    server._process.wait()
+def test_forks_outlive_their_server_and_later_ones_begin_anew(run, hub, launcher):
+    before = started_as(run, hub, launcher, 0)
+    os.kill(launcher._server._process.pid, signal.SIGKILL)
+    launcher._server._process.wait()
     with pytest.warns(TengenWarning, match="fork server .* ended .* own, which takes"):
-        anew = server.start(words(run, 1))
-    assert isinstance(anew, _Subprocess)
-    assert not isinstance(before, _Subprocess)
+        anew = started_as(run, hub, launcher, 1)
+    assert is_fork(before)
+    assert not is_fork(anew)
     for child, how in ((before, "nobody saw"), (anew, "exit code 0")):
+        assert isinstance(child._join(), Begun)
         assert how in child.end(30)
 
 
-def test_a_server_with_threads_forks_nothing(run, monkeypatch, tmp_path):
+def test_a_server_with_threads_forks_nothing(run, hub, monkeypatch, tmp_path):
     # Python imports this module before any other.
     (tmp_path / "sitecustomize.py").write_text(
         "import threading, time\n"
@@ -133,24 +147,16 @@ def test_a_server_with_threads_forks_nothing(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     server = ForkServer(run)
     with pytest.warns(TengenWarning, match="fork server"):
-        child = server.start(words(run, 0))
-    assert isinstance(child, _Subprocess)
-    assert child.end(30) == "exit code 0"
+        assert server.start(Command(words=[])) is None
     server.close()
 
 
-def test_the_launcher_forks_actors_alone(run):
-    launcher = ForkingLauncher(run, "drawing:Drawing")
-    try:
-        started = {
-            role: launcher.start((role,), 1, RoleResources())._start()
-            for role in ("actor", "inference")
-        }
-        assert isinstance(started["inference"], _Subprocess)
-        assert not isinstance(started["actor"], _Subprocess)
-        assert {child.end(30) for child in started.values()} == {"exit code 0"}
-    finally:
-        launcher.close()
+def test_the_launcher_forks_actors_alone(run, hub, launcher):
+    for role in ("actor", "inference"):
+        child = started_as(run, hub, launcher, 0, role)
+        assert is_fork(child) == (role == "actor")
+        assert isinstance(child._join(), Begun)
+        assert child.end(30) == "exit code 0"
 
 
 def pid_of(run, name):

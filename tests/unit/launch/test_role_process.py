@@ -1,7 +1,4 @@
-import io
-import json
 import shutil
-import sys
 import threading
 import time
 from pathlib import Path
@@ -12,10 +9,16 @@ import pytest
 from tengen import _core
 from tengen.errors import EnvError, RunError, UsageError
 from tengen.launch.child import _tell
-from tengen.launch.process import ProcessLauncher, RoleProcess, start_process
+from tengen.launch.local import LocalLauncher
+from tengen.launch.messages import Alive, Dying, Failed, Report, Saved, Stop
+from tengen.launch.process import Processes, RoleProcess
+from tengen.launch.workers import Worker
 from tengen.recipes import make_config
-from tengen.roles import RoleResources, write_config
+from tengen.roles import write_config
 from tengen.run import RunDirectory
+from tests.unit.launch.children import JOINS, started, the_hub
+
+__all__ = ["the_hub"]
 
 DETAILS = {"sealed": 0}
 
@@ -47,24 +50,28 @@ def run(tmp_path):
     ],
 )
 def test_the_last_words_of_a_child(error, code, line):
-    stream = io.BytesIO()
+    told = []
+    stream = SimpleNamespace(send=told.append)
     assert _tell(stream, error, "learn") == code
-    assert json.loads(stream.getvalue()) == {"error": line, "exit_code": code}
+    assert told == [Failed(line, code)]
 
 
 def test_an_environment_that_fails_ends_an_actor_of_its_own_alone():
     error = EnvError('environment ("x") must not raise; correct it')
     for at_once, message in (
-        (True, {"dying": str(error)}),
-        (False, {"error": str(error), "exit_code": 1}),
+        (True, Dying(str(error))),
+        (False, Failed(str(error), 1)),
     ):
-        stream = io.BytesIO()
+        told = []
+        stream = SimpleNamespace(send=told.append)
         assert _tell(stream, error, "actor", at_once=at_once) == 1
-        assert json.loads(stream.getvalue()) == message
+        assert told == [message]
 
 
-def start(run):
-    return ProcessLauncher(run, "tictactoe").start(("gate",), 1, RoleResources())
+@pytest.fixture
+def process(run, hub):
+    processes = Processes(LocalLauncher(), hub, run, "tictactoe", at_once=False)
+    return processes.start(Worker(name="gate", roles=("gate",)))
 
 
 def turn(process, deaths=None):
@@ -75,32 +82,29 @@ def turn(process, deaths=None):
     return process.turn("gate", lambda report: None, on_death, DETAILS)
 
 
-def test_a_child_that_dies_is_told_of_and_started_again(run, monkeypatch):
+def test_a_child_that_dies_is_told_of_and_started_again(process, monkeypatch):
     monkeypatch.setattr("tengen.launch.process._FIRST_BACKOFF_S", 0.0)
-    process = start(run)
     assert turn(process) is None
-    process._child._process.kill()
+    process.kill()
     deaths = []
     assert turn(process, deaths) is None
     assert deaths == [("gate", "signal 9")]
     process.close()
 
 
-def test_an_error_arrives_though_the_log_is_full(run):
+def test_an_error_arrives_though_the_log_is_full(run, process):
     if not Path("/dev/full").exists():
         pytest.skip("a full disk is made of /dev/full")
     run.candidates.entry(0).mkdir(parents=True)
     (run.logs / "gate.log").symlink_to("/dev/full")
-    process = start(run)
     with pytest.raises(RunError, match=r"^meta\.json \(.*000000/meta\.json\)"):
         turn(process)
     process.close()
 
 
-def test_a_child_that_cannot_begin_says_why(run):
+def test_a_child_that_cannot_begin_says_why(run, process):
     shutil.rmtree(run.logs)
     run.logs.touch()
-    process = start(run)
     with pytest.raises(
         RunError, match=r"^file \(.*logs/gate\.log\) cannot be used, not"
     ):
@@ -108,8 +112,7 @@ def test_a_child_that_cannot_begin_says_why(run):
     process.close()
 
 
-def test_a_role_that_another_process_has_is_a_usage_error(run):
-    process = start(run)
+def test_a_role_that_another_process_has_is_a_usage_error(run, process):
     with run.lock("gate"), pytest.raises(UsageError, match="is in use by process"):
         turn(process)
     process.close()
@@ -139,7 +142,7 @@ def scripted(monkeypatch, *children):
     return RoleProcess(("gate",), lambda: left.pop(0), "its log")
 
 
-REPORT = {"report": {"candidate": 1}}
+REPORT = Report({"candidate": 1})
 
 
 def test_a_turn_that_begins_after_the_stop_starts_nobody(monkeypatch):
@@ -155,7 +158,7 @@ def test_a_stop_while_a_child_starts_reaches_it(monkeypatch):
 
     class Waiting(Scripted):
         def send(self, message):
-            if "stop" in message:
+            if isinstance(message, Stop):
                 was_told.set()
 
         def receive(self):
@@ -240,7 +243,7 @@ class Silent(Scripted):
 
 
 def test_a_process_that_promised_a_sign_of_life_is_killed_when_none_comes(monkeypatch):
-    alive = {"alive": {"within_s": 0.01, "otherwise": "the environment hangs"}}
+    alive = Alive(0.01, "the environment hangs")
     process = scripted(monkeypatch, Silent(alive), Scripted(REPORT))
     deaths = []
     assert turn(process, deaths) == {"candidate": 1}
@@ -252,7 +255,7 @@ def test_a_report_ends_the_watch(monkeypatch):
     now_s = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now_s[0])
     monkeypatch.setattr("tengen.launch.silence.time", clock)
-    alive = {"alive": {"within_s": 0.05, "otherwise": "it hangs"}}
+    alive = Alive(0.05, "it hangs")
     child = Silent(alive, REPORT)
     process = scripted(monkeypatch, child)
     assert turn(process) == {"candidate": 1}
@@ -261,32 +264,34 @@ def test_a_report_ends_the_watch(monkeypatch):
 
 
 # A child as it is at the end of a run: asked to stop, it saves, says so, and lingers.
-LINGERS = """
-import json, sys, threading, time
-for line in sys.stdin:
-    if "turn" not in json.loads(line):
-        break
-    print(json.dumps({"report": {}, "saved": False}), flush=True)
+LINGERS = f"""{JOINS}
+while isinstance(stream.receive(), Turn):
+    stream.send(Report({{}}, False))
 time.sleep(1)
 open(sys.argv[1], "w").close()
-print(json.dumps({"saved": True}), flush=True)
+stream.send(Saved(True))
 threading.Event().wait()
 """
 
 
-def lingering(path, monkeypatch):
+@pytest.fixture
+def lingering(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
-    command = [sys.executable, "-c", LINGERS, str(path)]
-    return RoleProcess(("learn",), lambda: start_process(command), "its log")
+
+    def make(code):
+        words = ["-c", code, str(tmp_path / "saved")]
+        return RoleProcess(("learn",), lambda: started(hub, words), "its log")
+
+    return make
 
 
 def learn(process):
     return process.turn("learn", lambda report: None, lambda role, how: None, DETAILS)
 
 
-def test_a_learner_is_waited_for_until_it_has_saved(tmp_path, monkeypatch):
+def test_a_learner_is_waited_for_until_it_has_saved(tmp_path, lingering):
     """However long that takes; that it lingers afterwards is no error."""
-    process = lingering(tmp_path / "saved", monkeypatch)
+    process = lingering(LINGERS)
     assert learn(process) == {}
     process.close()
     assert (tmp_path / "saved").exists()
@@ -294,7 +299,7 @@ def test_a_learner_is_waited_for_until_it_has_saved(tmp_path, monkeypatch):
 
 class Unsaved(Scripted):
     def __init__(self, *answers, how):
-        super().__init__({"report": {}, "saved": False}, *answers)
+        super().__init__(Report({}, False), *answers)
         self._how = how
 
     def end(self, timeout_s):
@@ -313,7 +318,7 @@ def test_a_learner_that_dies_before_it_has_saved_is_an_error(monkeypatch):
 
 
 def test_how_a_learner_ends_after_it_has_saved_is_no_error(monkeypatch):
-    process = scripted(monkeypatch, Unsaved({"saved": True}, how="signal 11"))
+    process = scripted(monkeypatch, Unsaved(Saved(True), how="signal 11"))
     assert learn(process) == {}
     process.close()
 
@@ -331,20 +336,15 @@ def test_a_learner_that_dies_in_a_stopped_turn_is_an_error(monkeypatch):
 @pytest.mark.parametrize("role", ["actor", "gate", "learn"])
 def test_what_is_saved_is_not_lost_with_its_process(monkeypatch, role):
     """It has nothing of its own, or its last turn saved."""
-    report = {"report": {}, "saved": True}
-    process = scripted(monkeypatch, Scripted(report))
+    process = scripted(monkeypatch, Scripted(Report({}, True)))
     process.turn(role, lambda report: None, lambda role, how: None, DETAILS)
     process.close()
 
 
-def test_a_learner_saves_though_another_turn_failed(tmp_path, monkeypatch):
+def test_a_learner_saves_though_another_turn_failed(tmp_path, lingering):
     """The error is raised once it has, as nothing else waits for that."""
-    failing = LINGERS.replace(
-        '{"report": {}, "saved": False}', '{"error": "bad", "exit_code": 1}'
-    ).replace("flush=True)\ntime", "flush=True); break\ntime", 1)
-    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
-    command = [sys.executable, "-c", failing, str(tmp_path / "saved")]
-    process = RoleProcess(("learn",), lambda: start_process(command), "its log")
+    sent = "stream.send(Report({}, False))"
+    process = lingering(LINGERS.replace(sent, 'stream.send(Failed("bad", 1)); break'))
     with pytest.raises(RunError, match=r"^bad$"):
         learn(process)
     assert (tmp_path / "saved").exists()
@@ -352,18 +352,15 @@ def test_a_learner_saves_though_another_turn_failed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("is_asked", [True, False], ids=["stop", "turn"])
-def test_a_learner_that_cannot_save_is_not_waited_for(tmp_path, monkeypatch, is_asked):
+def test_a_learner_that_cannot_save_is_not_waited_for(lingering, is_asked):
     """Its error is raised, though an environment lingers in it."""
     failing = LINGERS.replace(
-        'print(json.dumps({"saved": True}), flush=True)',
-        'print(json.dumps({"error": "full", "exit_code": 1}), flush=True)\n'
-        'print(json.dumps({"saved": False}), flush=True)',
+        "stream.send(Saved(True))",
+        'stream.send(Failed("full", 1)); stream.send(Saved(False))',
     )
     if not is_asked:
-        failing = failing.replace('if "turn" not in json.loads(line):', "if True:")
-    monkeypatch.setattr("tengen.launch.process._LEAVE_S", 0.0)
-    command = [sys.executable, "-c", failing, str(tmp_path / "saved")]
-    process = RoleProcess(("learn",), lambda: start_process(command), "its log")
+        failing = failing.replace("while isinstance(stream.receive(), Turn)", "while 0")
+    process = lingering(failing)
     if is_asked:
         assert learn(process) == {}
     with pytest.raises(RunError, match=r"^full$"):

@@ -11,12 +11,14 @@ import pytest
 
 from tengen import cli, games
 from tengen.errors import UsageError
-from tengen.launch.process import ProcessLauncher
+from tengen.launch.local import LocalLauncher
+from tengen.launch.process import Processes
+from tengen.launch.wire import Hub
+from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,
-    RoleResources,
     make_role,
     read_config,
     write_config,
@@ -108,11 +110,14 @@ def one_turn(run: RunDirectory, role: str) -> None:
 
 
 def turn(run: RunDirectory, role: str, task: str | None = None) -> Any:
-    process = ProcessLauncher(run, task).start((role,), 1, RoleResources())
+    hub = Hub.on_this_host(run)
+    processes = Processes(LocalLauncher(), hub, run, task, at_once=False)
+    process = processes.start(Worker(name=role, roles=(role,)))
     try:
         return process.turn(role, lambda report: None, lambda *words: None, DETAILS)
     finally:
         process.close()
+        hub.close()
 
 
 def test_a_child_of_the_launcher_is_told_what_was_typed(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
-from tengen.launch.at_once.workers import Worker
+from tengen.launch.workers import Worker
 from tengen.roles import RunConfig
 
 __all__ = ["Closing", "closing_name", "closing_workers", "is_replaced"]

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tengen.errors import TengenError
-from tengen.launch.at_once.workers import Worker
-from tengen.launch.launcher import Handle, Launcher
+from tengen.launch.process import Processes, RoleProcess
+from tengen.launch.workers import Worker
 from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
 from tengen.run import RunDirectory, lock_holder
 
@@ -29,7 +29,7 @@ class Crew:
     """The processes of a call, for its thread; ``handles`` and ``kill_soon`` for any.
 
     Args:
-        launcher: Starts the processes.
+        processes: Starts the processes.
         config: The run's.
         run: The run.
         workers: The processes to begin with.
@@ -41,12 +41,12 @@ class Crew:
 
     def __init__(
         self,
-        launcher: Launcher,
+        processes: Processes,
         config: RunConfig,
         run: RunDirectory,
         workers: Sequence[Worker],
     ) -> None:
-        self._launcher = launcher
+        self._processes = processes
         self._config = config
         self._run = run
         schedule = config.agent.schedule(config)
@@ -56,19 +56,19 @@ class Crew:
         self._sized = config.launch.of(self._acting).count if schedule.serving else 0
         self._looked: tuple[int, int] = self._stamp()
         self._lock = threading.Lock()
-        self._handles: dict[str, Handle] = {}
+        self._handles: dict[str, RoleProcess] = {}
         self._left: set[str] = set()
         self.workers: list[Worker] = []
         self.threads: dict[str, threading.Thread] = {}
         for worker in workers:
             self._begin(worker)
 
-    def handle(self, worker: Worker) -> Handle:
+    def handle(self, worker: Worker) -> RoleProcess:
         """Returns the handle of a process, whether it works or has left."""
         with self._lock:
             return self._handles[worker.name]
 
-    def handles(self) -> list[Handle]:
+    def handles(self) -> list[RoleProcess]:
         """Returns the handles of all processes."""
         with self._lock:
             return list(self._handles.values())
@@ -236,12 +236,7 @@ class Crew:
         self.handle(worker).close()
 
     def _begin(self, worker: Worker) -> None:
-        handle = self._launcher.start(
-            worker.roles,
-            worker.num_threads,
-            self._config.launch.of(worker.given_as),
-            worker.index,
-        )
+        handle = self._processes.start(worker)
         with self._lock:
             self._handles[worker.name] = handle
             # It may have left before, and is needed again.

@@ -33,10 +33,11 @@ from tengen.launch.at_once.closing import Closing, closing_workers
 from tengen.launch.at_once.crew import Crew
 from tengen.launch.at_once.turn_reports import TurnReports
 from tengen.launch.at_once.waiting import Waiting
-from tengen.launch.at_once.workers import Worker, workers_at_once
 from tengen.launch.budget import Budget, Spending
-from tengen.launch.launcher import Launcher, close_all
+from tengen.launch.launcher import close_all
+from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.workers import Worker, workers_at_once
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
@@ -57,7 +58,7 @@ _IDLE_S = 0.05
 
 
 def run_at_once(
-    launcher: Launcher,
+    processes: Processes,
     config: RunConfig,
     run: RunDirectory,
     budget: Budget,
@@ -70,7 +71,7 @@ def run_at_once(
     """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
 
     Args:
-        launcher: Starts the processes.
+        processes: Starts the processes.
         config: The run's config; its task is what the user typed.
         run: The run; the caller holds its ``train`` lock.
         budget: The call's budget.
@@ -88,7 +89,7 @@ def run_at_once(
     # Read first, so that damaged files are refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
-    crew = Crew(launcher, config, run, workers)
+    crew = Crew(processes, config, run, workers)
     if closing is None:
 
         def closing(workers: Sequence[Worker]) -> Sequence[Worker]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Spending
 from tengen.launch.reports.actors import Actors
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.reports.players import Players
+from tengen.launch.workers import Worker
 from tengen.observe import BusyTimes
 
 __all__ = ["TurnReports"]

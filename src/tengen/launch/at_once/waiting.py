@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tengen.agents import Schedule
 from tengen.errors import RunError
-from tengen.launch.at_once.workers import Worker
+from tengen.launch.workers import Worker
 from tengen.roles import LaunchConfig
 
 __all__ = ["Waiting"]

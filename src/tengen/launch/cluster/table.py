@@ -13,20 +13,20 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
-from tengen.launch.at_once.workers import (
+from tengen.launch.cluster.nodes import Node, listed
+from tengen.launch.launcher import Placed
+from tengen.launch.workers import (
     Worker,
     with_cores,
     with_count,
     workers_at_once,
 )
-from tengen.launch.cluster.nodes import Node, listed
 from tengen.roles import RunConfig
 
-__all__ = ["Asked", "check_fits", "filled", "is_together", "table_of"]
+__all__ = ["check_fits", "filled", "is_together", "table_of"]
 
 _NOW_AND_THEN = 0.01
 """Part of a core for roles that work now and then: above 0, so that a head node without
@@ -34,24 +34,6 @@ cores for roles gets no such role."""
 _LEAST = 0.5
 """Part of a core that a host must have left for an acting process."""
 _LISTENING = ("learn", "inference")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A process, and what it asks the cluster to reserve."""
-
-    worker: Worker
-    """The process, with its number of threads."""
-    num_cpus: float
-    """Cores, possibly a fraction."""
-    num_gpus: float
-    """GPUs."""
-    is_given: bool
-    """Whether the user gave the numbers; else they are a share of the host."""
-    node: str = ""
-    """Ray's id of the host whose share it has; empty: any host will do."""
-    is_bound: bool = False
-    """Whether no other host will do."""
 
 
 def is_together(config: RunConfig) -> bool:
@@ -77,7 +59,7 @@ def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
     return with_count(config, schedule.acting, min(max(1, count), MAX_WRITERS))
 
 
-def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Asked]:
+def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[Placed]:
     """Returns what each process asks for, in order.
 
     ``launch.roles.ROLE.num_cpus`` and ``num_gpus`` are asked for as they are. Without
@@ -94,7 +76,7 @@ def table_of(config: RunConfig, nodes: Sequence[Node], home: str = "") -> list[A
 
 
 def check_fits(
-    config: RunConfig, table: Sequence[Asked], nodes: Sequence[Node], home: str = ""
+    config: RunConfig, table: Sequence[Placed], nodes: Sequence[Node], home: str = ""
 ) -> None:
     """Makes sure that the cluster, if it were empty, has room for the processes.
 
@@ -138,7 +120,7 @@ def check_fits(
 
 
 def _no_room(
-    group: Sequence[Asked], cpus: float, gpus: float, nodes: Sequence[Node], home: str
+    group: Sequence[Placed], cpus: float, gpus: float, nodes: Sequence[Node], home: str
 ) -> UsageError:
     given = [one for one in group if one.is_given] or group
     names = ", ".join(
@@ -202,7 +184,7 @@ class _Plan:
         taken = sum(self._config.launch.of(one.given_as).num_gpus for one in here)
         return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
 
-    def table(self) -> list[Asked]:
+    def table(self) -> list[Placed]:
         """Returns what each process asks for, in order, after all have a host."""
         self._place_players()
         core_cpus = 0.0
@@ -286,7 +268,7 @@ class _Plan:
         is_busy = bool(self._busy & {*worker.roles})
         return float(worker.num_threads) if is_busy else _NOW_AND_THEN
 
-    def _of_host(self, host: Node, core_cpus: float) -> list[Asked]:
+    def _of_host(self, host: Node, core_cpus: float) -> list[Placed]:
         """Returns what the processes of one host ask for.
 
         Args:
@@ -314,7 +296,7 @@ class _Plan:
             is_share_of_host = one.roles == ("selfplay",) and not given.num_cpus
             has_host = is_share_of_host and not launch.grows and self._base is not None
             found.append(
-                Asked(
+                Placed(
                     worker=one,
                     num_cpus=float(given.num_cpus or share),
                     num_gpus=float(given.num_gpus),
@@ -324,7 +306,7 @@ class _Plan:
             )
         return found
 
-    def _alike(self, found: Sequence[Asked]) -> list[Asked]:
+    def _alike(self, found: Sequence[Placed]) -> list[Placed]:
         """Returns the same, but all actors ask for the same amount on any host.
 
         Ray places actors by itself: if they asked for different amounts, the last one
@@ -339,7 +321,7 @@ class _Plan:
             for one in found
         ]
 
-    def _is_core(self, one: Asked) -> bool:
+    def _is_core(self, one: Placed) -> bool:
         return one.worker.roles != (self._players[0].roles if self._players else ())
 
 

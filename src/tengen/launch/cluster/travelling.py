@@ -11,10 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "holder_class", "probe_function", "search_path"]
-
-FOLDER = "FOLDER"
-"""Placeholder in arguments for a folder of the host that they are sent to."""
+__all__ = ["holder_class", "probe_function", "search_path"]
 
 
 def search_path() -> list[str]:
@@ -69,90 +66,45 @@ def holder_class(ray: Any) -> Any:
     """
 
     class Holder:
-        """Starts a role process on its own host, and passes lines to and from it.
-
-        If the host has the run, which ``marker`` with the content ``text`` shows, the
-        process works in the run directory, else on a mirror of it.
-        """
+        """Starts a role process on its own host, and waits for it."""
 
         def __init__(
             self,
             paths: list[str],
             directory: str,
-            marker: str,
-            text: str,
-            near: list[str],
-            far: list[str],
-            far_env: dict[str, str],
+            words: list[str],
+            environment: dict[str, str],
         ) -> None:
             import os
             import subprocess
             import sys
-            import tempfile
 
-            try:
-                with open(marker) as file:
-                    is_near = file.read().strip() == text
-            except OSError:
-                is_near = False
-            if not is_near and marker and not far:
-                # A host that joined later: the actor's death is reported, and another
-                # host tried.
-                raise RuntimeError(f"host {os.uname().nodename} has not the run")
-            env = dict(os.environ)
-            arguments = near
-            if not is_near and far:
-                folder = os.path.join(tempfile.gettempdir(), far_env["FOLDER"])
-                arguments = [folder if word == "FOLDER" else word for word in far]
-                env["TENGEN_RUN_TOKEN"] = far_env["TENGEN_RUN_TOKEN"]
             named = os.environ.get("PYTHONPATH")
-            env["PYTHONPATH"] = os.pathsep.join([*paths, *([named] if named else [])])
+            search = os.pathsep.join([*paths, *([named] if named else [])])
+            place = f"node {ray.get_runtime_context().get_node_id()[:8]}"
             self._process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=env,
+                [sys.executable, *words],
+                stdin=subprocess.DEVNULL,
+                env={
+                    **os.environ,
+                    **environment,
+                    "PYTHONPATH": search,
+                    "TENGEN_PLACE": place,
+                },
                 # A typed game may be in this folder.
                 cwd=directory if os.path.isdir(directory) else None,
             )
 
-        @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
-        def write(self, line: bytes) -> None:
-            self._write(line)
+        @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
+        def begun(self) -> None:
+            """Returns once the actor is there."""
 
-        def _write(self, line: bytes) -> None:
-            stdin = self._process.stdin
-            try:
-                stdin.write(line)  # type: ignore[union-attr]
-                stdin.flush()  # type: ignore[union-attr]
-            except (BrokenPipeError, ValueError):
-                pass  # the reader notices the end
-
-        @ray.method(concurrency_group="write")  # type: ignore[untyped-decorator]
-        def where(self) -> tuple[str, str]:
-            import platform
-
-            return ray.get_runtime_context().get_node_id(), platform.node()
-
-        @ray.method(concurrency_group="read")  # type: ignore[untyped-decorator]
-        def read(self, line: bytes) -> bytes:
-            if line:
-                self._write(line)
-            return self._process.stdout.readline()  # type: ignore[union-attr]
-
-        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
+        @ray.method(concurrency_group="tell")  # type: ignore[untyped-decorator]
         def kill(self) -> None:
             self._process.kill()
 
-        @ray.method(concurrency_group="end")  # type: ignore[untyped-decorator]
-        def end(self, timeout_s: float) -> int:
-            import subprocess
+        @ray.method(concurrency_group="wait")  # type: ignore[untyped-decorator]
+        def wait(self) -> int:
+            return self._process.wait()
 
-            try:
-                return self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                return self._process.wait()
-
-    groups = {"write": 1, "read": 1, "end": 1}
-    return ray.remote(concurrency_groups=groups)(Holder)
+    return ray.remote(concurrency_groups={"tell": 1, "wait": 1})(Holder)

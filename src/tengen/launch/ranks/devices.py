@@ -1,4 +1,4 @@
-"""GPUs of a host: which a rank may use, and which a process gets.
+"""The GPUs of a host that a rank may use.
 
 Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_VISIBLE_DEVICES:
 numbers of devices or their UUIDs, of which those before the first one that is invalid
@@ -8,10 +8,10 @@ are seen.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["environment_with", "visible_devices"]
+__all__ = ["visible_devices"]
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _NAMED = ("GPU-", "MIG-")
@@ -38,17 +38,3 @@ def visible_devices(
             break
         found.append(name)
     return tuple(found)
-
-
-def environment_with(devices: Sequence[str] | None) -> dict[str, str] | None:
-    """Returns the environment of a process that is to see only the given GPUs.
-
-    Args:
-        devices: As ``visible_devices`` names them; None: those that this process sees.
-
-    Returns:
-        The environment; None if it is this process's own.
-    """
-    if devices is None:
-        return None
-    return {**os.environ, _VARIABLE: ",".join(devices)}

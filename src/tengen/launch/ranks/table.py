@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen.errors import UsageError
-from tengen.launch.at_once.workers import (
+from tengen.launch.launcher import Placed
+from tengen.launch.workers import (
     Worker,
     with_cores,
     with_count,
@@ -24,7 +25,7 @@ from tengen.launch.at_once.workers import (
 )
 from tengen.roles import RunConfig
 
-__all__ = ["Placed", "RankInfo", "check_alike", "filled", "place"]
+__all__ = ["RankInfo", "check_alike", "filled", "place"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +47,6 @@ class RankInfo:
     """The version of tengen."""
     python: str = ""
     """The first two numbers of Python's version."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placed:
-    """A process of the run and where it is."""
-
-    worker: Worker
-    """The process, with its threads on that host."""
-    rank: int
-    """The rank that holds it."""
-    host: str
-    """The rank's host."""
-    devices: tuple[str, ...] | None = None
-    """The only GPUs that it is to see; None: all that the rank sees, because no process
-    on its host asks for a GPU."""
 
 
 def check_alike(ranks: Sequence[RankInfo]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
-from tengen.launch.at_once.workers import workers_at_once
+from tengen.launch.workers import Worker, workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, read_config, write_config
@@ -227,11 +228,10 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
         raise UsageError(f"{fails} (closed) must be open")
 
     class Learning(Roles):
-        def start(
-            self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
-        ) -> Fake:
-            fake = super().start(roles[:1], num_threads, resources, index)
-            fake.roles = roles
+        def start(self, worker: Worker) -> Fake:
+            first = dataclasses.replace(worker, roles=worker.roles[:1])
+            fake = super().start(first)
+            fake.roles = worker.roles
             return fake
 
     def turn(self: Fake, role: str, *others: Any) -> Any:
@@ -240,7 +240,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
     monkeypatch.setattr(Fake, "turn", turn)
     serve = {"inference": lambda fake: {"model": 0, "seconds": 1.0}}
     learn = {"learn": lambda fake: {"num_steps": 0, "seconds": 1.0}}
-    roles = Learning({**learn, **serve, fails: fail})
+    roles: Any = Learning({**learn, **serve, fails: fail})
     journal: Any = SimpleNamespace(
         begin=lambda spending: None,
         report=lambda *told: None,

@@ -11,7 +11,7 @@ from tengen.cli import main
 from tengen.errors import UsageError
 from tengen.launch.at_once.closing import closing_workers
 from tengen.launch.at_once.crew import Crew
-from tengen.launch.at_once.workers import workers_at_once
+from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import read_config, write_config
@@ -40,12 +40,13 @@ class FakeLauncher:
         self.started: list[tuple[str, int, int]] = []
         self.handles: dict[tuple[str, int], FakeHandle] = {}
 
-    def start(self, roles, num_threads, resources, index=0):
+    def start(self, worker):
+        (role, *_), index = worker.roles, worker.index
         if index >= self.room:
-            raise UsageError(f"no room for {roles[0]}-{index}")
-        self.started.append((roles[0], index, num_threads))
-        handle = FakeHandle(f"{roles[0]}-{index}")
-        self.handles[roles[0], index] = handle
+            raise UsageError(f"no room for {role}-{index}")
+        self.started.append((role, index, worker.num_threads))
+        handle = FakeHandle(f"{role}-{index}")
+        self.handles[role, index] = handle
         return handle
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.at_once.workers import workers_at_once
+from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import write_config

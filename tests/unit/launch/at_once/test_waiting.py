@@ -11,7 +11,7 @@ import pytest
 from tengen.errors import RunError
 from tengen.launch import Budget, RunJournal
 from tengen.launch.at_once.waiting import Waiting
-from tengen.launch.at_once.workers import workers_at_once
+from tengen.launch.workers import workers_at_once
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.status import read_status
 from tengen.overrides import override

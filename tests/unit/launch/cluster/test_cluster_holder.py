@@ -1,4 +1,4 @@
-"""The actor that holds a process of a run, without Ray."""
+"""The actor that holds a process of a run, without Ray, and where the process works."""
 
 from __future__ import annotations
 
@@ -12,89 +12,98 @@ from typing import Any
 import pytest
 
 from tengen import __version__
+from tengen.launch import child
 from tengen.launch.cluster.travelling import (
-    FOLDER,
     holder_class,
     probe_function,
     search_path,
 )
 
-SHOW = (
-    "import json, os, sys; "
-    "print(json.dumps([sys.argv[1:], os.environ.get('TENGEN_RUN_TOKEN')]), flush=True);"
-    "sys.exit(len(sys.stdin.readline()))"
-)
+SHOW = """
+import json, os, sys, time
+with open("told", "w") as file:
+    json.dump([sys.argv[1:], os.environ["SECRET"], os.environ["TENGEN_PLACE"]], file)
+time.sleep(float(sys.argv[1]))
+sys.exit(8)
+"""
 
 
 def fake_ray() -> Any:
     """What of Ray makes a class an actor: here it stays one."""
 
     def method(concurrency_group: str) -> Any:
-        assert concurrency_group in ("write", "read", "end")
+        assert concurrency_group in ("tell", "wait")
         return lambda function: function
 
     def remote(concurrency_groups: dict[str, int]) -> Any:
-        assert concurrency_groups == {"write": 1, "read": 1, "end": 1}
+        assert concurrency_groups == {"tell": 1, "wait": 1}
         return lambda made: made
 
-    return SimpleNamespace(method=method, remote=remote)
-
-
-@pytest.fixture
-def marker(tmp_path: Path) -> Path:
-    path = tmp_path / "id-7"
-    path.write_text("0123")
-    return path
-
-
-def held(marker: Path, text: str, far: bool) -> Any:
-    return holder_class(fake_ray())(
-        search_path(),
-        str(marker.parent),
-        str(marker),
-        text,
-        ["-c", SHOW, "near"],
-        ["-c", SHOW, "far", FOLDER] if far else [],
-        {FOLDER: "tengen-some-folder", "TENGEN_RUN_TOKEN": "secret"} if far else {},
+    here = SimpleNamespace(get_node_id=lambda: "0123456789abcdef")
+    return SimpleNamespace(
+        method=method, remote=remote, get_runtime_context=lambda: here
     )
 
 
+def held(folder: Path, seconds: float) -> Any:
+    return holder_class(fake_ray())(
+        search_path(), str(folder), ["-c", SHOW, str(seconds)], {"SECRET": "a"}
+    )
+
+
+def test_a_process_is_started_with_what_it_needs(tmp_path: Path) -> None:
+    holder = held(tmp_path, 0)
+    holder.begun()
+    assert holder.wait() == 8
+    told = json.loads((tmp_path / "told").read_text())
+    assert told == [["0"], "a", "node 01234567"]
+
+
+def test_a_process_is_killed(tmp_path: Path) -> None:
+    holder = held(tmp_path, 600)
+    holder.kill()
+    assert holder.wait() == -9
+
+
 @pytest.mark.parametrize(
-    ("text", "far", "expected"),
+    ("content", "words", "expected"),
     [
-        ("0123", True, [["near"], None]),
+        ("0123", [], ("run", None)),
+        ("0123", ["--connect=a:1"], ("run", None)),
         # Another run lies under the same path, or a copy of this one.
-        (
-            "4567",
-            True,
-            [["far", f"{tempfile.gettempdir()}/tengen-some-folder"], "secret"],
-        ),
+        ("4567", ["--connect=a:1"], ("tengen-", "a:1")),
+        (None, ["--connect=a:1"], ("tengen-", "a:1")),
+        (None, [], None),
+        # Without an identity the folder is the mirror's.
+        ("0123", ["--connect=a:1", "--identity"], ("run", "a:1")),
     ],
 )
 def test_a_process_works_where_the_run_is_or_on_a_mirror(
-    marker, text, far, expected, monkeypatch
-):
-    monkeypatch.delenv("TENGEN_RUN_TOKEN", raising=False)
-    holder = held(marker, text, far)
-    assert json.loads(holder.read(b"")) == expected
-    holder.write(b"1234567\n")
-    assert holder.end(30.0) == 8
-    holder.write(b"too late\n")  # its end is read
-    assert holder.read(b"") == b""
+    tmp_path: Path,
+    content: str | None,
+    words: list[str],
+    expected: tuple[str, str | None] | None,
+) -> None:
+    if content is not None:
+        (tmp_path / "run" / "endpoints").mkdir(parents=True)
+        (tmp_path / "run" / "endpoints" / "id-7").write_text(content)
+    identity = [] if "--identity" in words else ["--identity=0123"]
+    known = [word for word in words if word != "--identity"]
+    run = str(tmp_path / "run")
+    args = child.arguments([*identity, *known, "--", run, "1", "selfplay"])
+    if expected is None:
+        with pytest.raises(child._NoRun, match="has not the run"):
+            child._where(args)
+        return
+    path, connect = child._where(args)
+    assert path.name.startswith(expected[0])
+    assert (path.parent == Path(tempfile.gettempdir())) == (expected[0] == "tengen-")
+    assert (None if connect is None else connect.address) == expected[1]
 
 
-def test_a_host_that_came_later_without_the_run_is_no_place(marker):
-    with pytest.raises(RuntimeError, match="has not the run"):
-        held(marker, "4567", far=False)
-
-
-def test_one_that_does_not_leave_is_killed(marker):
-    holder = held(marker, "0123", False)
-    holder.read(b"")
-    assert holder.end(0.1) == -9
-
-
-def test_a_host_says_what_it_has(marker, tmp_path, monkeypatch):
+def test_a_host_says_what_it_has(tmp_path, monkeypatch):
+    marker = tmp_path / "id-7"
+    marker.write_text("0123")
     probe = probe_function()
     found = probe(search_path(), str(marker), "0123")
     assert (found["tengen"], found["error"]) == (__version__, "")

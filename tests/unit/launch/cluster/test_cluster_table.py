@@ -7,12 +7,12 @@ import pytest
 from tengen.errors import UsageError
 from tengen.launch.cluster.nodes import Node
 from tengen.launch.cluster.table import (
-    Asked,
     check_fits,
     filled,
     is_together,
     table_of,
 )
+from tengen.launch.launcher import Placed
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
@@ -31,15 +31,15 @@ def config_of(task: str, *settings: str) -> RunConfig:
     return override(make_config(task, agent, None), list(settings))
 
 
-def asked(made: RunConfig, nodes: list[Node], home: str = "") -> dict[str, Asked]:
+def asked(made: RunConfig, nodes: list[Node], home: str = "") -> dict[str, Placed]:
     return {one.worker.name: one for one in table_of(made, nodes, home)}
 
 
-def threads(found: dict[str, Asked]) -> dict[str, int]:
+def threads(found: dict[str, Placed]) -> dict[str, int]:
     return {name: one.worker.num_threads for name, one in found.items()}
 
 
-def cpus(found: dict[str, Asked]) -> dict[str, float]:
+def cpus(found: dict[str, Placed]) -> dict[str, float]:
     return {name: one.num_cpus for name, one in found.items()}
 
 

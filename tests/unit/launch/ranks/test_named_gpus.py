@@ -23,7 +23,7 @@ def fit(monkeypatch: pytest.MonkeyPatch):
 
     def fitted(ranks: list[RankInfo], *settings: str, num_gpus: int = 1) -> None:
         monkeypatch.setattr(devices, "_num_gpus", lambda: num_gpus)
-        monkeypatch.setattr(mpi, "_runner", SimpleNamespace(ranks=ranks))
+        monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
         made = override(make_config("tictactoe", None, None), list(settings))
         mpi.fit_ranks(made, keeps_count=False)
 

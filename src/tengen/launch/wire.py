@@ -1,0 +1,327 @@
+"""The connections between a runner and its role processes.
+
+The runner has a ``Hub``. It makes a ``Ticket`` for each process that it starts, and
+passes it by the process's environment. The process connects back with ``join``. The
+secret of the ticket crosses no wire: each line carries an authentication code that only
+the two sides can make, for the direction, the number and the text of the line.
+
+Source: RFC 2104 (HMAC).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+from tengen.errors import RunError, UsageError
+from tengen.launch.messages import MOST_BYTES, Begun, Message, decode, encode
+from tengen.run import RunDirectory, service_folder
+from tengen.transport import (
+    Client,
+    Dialect,
+    HostFolder,
+    Listener,
+    NetAddress,
+    NoAnswer,
+    OwnedSocket,
+    Server,
+    Service,
+)
+from tengen.transport import Message as Question
+
+__all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
+
+TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
+"""The environment variable that tells a process how to reach its runner."""
+
+_RUNNER = Dialect("runner", version=1)
+_JOIN_S = 60.0
+"""Seconds for a process to reach a runner that does not refuse it."""
+_ANSWER_S = 10.0
+_RETRY_S = 0.2
+_CODE_BYTES = 32
+
+
+class Stream:
+    """Messages over a connection. Any thread may send; one thread receives.
+
+    Args:
+        connection: The connection, which the stream closes.
+        secret: The ticket's.
+        is_runner: Whether this is the runner's side.
+    """
+
+    def __init__(
+        self, connection: socket.socket, secret: bytes, *, is_runner: bool
+    ) -> None:
+        self._connection = connection
+        self._secret = secret
+        self._own, self._other = (b"r", b"c") if is_runner else (b"c", b"r")
+        self._sending = threading.Lock()
+        self._num_sent = self._num_received = 0
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        """Returns the connection's descriptor."""
+        return self._connection.fileno()
+
+    def send(self, message: Message) -> None:
+        """Sends a message.
+
+        Raises:
+            OSError: The other side is gone.
+        """
+        body = encode(message)
+        with self._sending:
+            code = _code(self._secret, self._own, self._num_sent, body)
+            self._num_sent += 1
+            self._connection.sendall(code.hex().encode() + b" " + body + b"\n")
+
+    def receive(self, timeout_s: float | None = None) -> Message | None:
+        """Returns the next message, or None when the other side is gone. Blocks.
+
+        Raises:
+            TimeoutError: No message came in time.
+            RunError: Somebody else speaks on the connection.
+        """
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while (size := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > MOST_BYTES + 2 * _CODE_BYTES + 1:
+                raise _foreign("is too long")
+            if end is not None and not self._is_readable(end - time.monotonic()):
+                raise TimeoutError
+            try:
+                found = self._connection.recv(1 << 16)
+            except OSError:
+                return None
+            if not found:
+                return None
+            self._buffer += found
+        line = bytes(self._buffer[:size])
+        del self._buffer[: size + 1]
+        told, _, body = line.partition(b" ")
+        code = _code(self._secret, self._other, self._num_received, body)
+        self._num_received += 1
+        if not hmac.compare_digest(told, code.hex().encode()):
+            raise _foreign("has a wrong authentication code")
+        return decode(body)
+
+    def close(self) -> None:
+        """Closes the connection, which tells the other side. Any thread; idempotent."""
+        # Wakes a thread of this process that waits, too.
+        with contextlib.suppress(OSError):  # the other side was faster
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+    def _is_readable(self, timeout_s: float) -> bool:
+        poll = select.poll()
+        try:
+            poll.register(self._connection, select.POLLIN)
+        except ValueError:
+            return True  # it is closed, which the read tells
+        return bool(poll.poll(1000 * max(0.0, timeout_s)))
+
+
+class Ticket:
+    """What a process needs to join. Used by one thread.
+
+    Args:
+        hub: The runner's.
+        addresses: Of the hub.
+
+    Attributes:
+        environment: What to add to the environment of the process.
+    """
+
+    def __init__(self, hub: Hub, addresses: Sequence[str]) -> None:
+        self._hub = hub
+        self.name = secrets.token_hex(16)
+        self.secret = secrets.token_bytes(32)
+        content = {
+            "addresses": list(addresses),
+            "name": self.name,
+            "secret": self.secret.hex(),
+        }
+        self.environment = {TICKET_VARIABLE: json.dumps(content)}
+        self._joined = threading.Event()
+        self._connection: socket.socket | None = None
+
+    def take(self, connection: socket.socket) -> None:
+        """Takes the connection of the process that has joined. Any thread."""
+        self._connection = connection
+        self._joined.set()
+
+    def wait(self, timeout_s: float) -> Stream | None:
+        """Returns the stream of the process; None if it has not joined in time."""
+        if not self._joined.wait(timeout_s):
+            return None
+        assert self._connection is not None
+        return Stream(self._connection, self.secret, is_runner=True)
+
+    def close(self) -> None:
+        """Lets nobody join with the ticket any more. Idempotent."""
+        self._hub.forget(self)
+
+
+class Hub:
+    """Where role processes join. Any thread.
+
+    Args:
+        listener: Where it listens; the hub closes it.
+        addresses: Where processes may try to reach it; None: the listener's.
+    """
+
+    def __init__(
+        self, listener: Listener, addresses: Sequence[str] | None = None
+    ) -> None:
+        self._addresses = [listener.address] if addresses is None else [*addresses]
+        self._lock = threading.Lock()
+        self._tickets: dict[str, Ticket] = {}
+        self._folder: HostFolder | None = None
+        service = Service(dialect=_RUNNER, sessions={"join": self._join})
+        self._server = Server(listener, service)
+
+    @classmethod
+    def on_this_host(cls, run: RunDirectory) -> Hub:
+        """Returns a hub that only this user's processes on this host reach.
+
+        Args:
+            run: The run; the caller holds its ``train`` lock.
+
+        Raises:
+            UsageError: The folder of the hub is another user's.
+        """
+        folder = HostFolder("runner", service_folder(run, "runner"))
+        made = cls(folder.listen())
+        made._folder = folder
+        return made
+
+    @classmethod
+    def on_network(cls, hosts: Sequence[str]) -> Hub:
+        """Returns a hub that processes of other hosts reach.
+
+        Args:
+            hosts: Numbers of this host, as other hosts know them; with several the hub
+                listens on all of this host's.
+
+        Raises:
+            RunError: No port can be had.
+        """
+        wide = "::" if any(":" in host for host in hosts) else "0.0.0.0"
+        where = hosts[0] if len(hosts) == 1 else wide
+        family = socket.AF_INET6 if ":" in where else socket.AF_INET
+        try:
+            bound = OwnedSocket.of(socket.create_server((where, 0), family=family))
+        except OSError as error:
+            raise RunError(
+                f"address ({where}) of this host cannot be listened on, "
+                f"{error.strerror or error}; see its network"
+            ) from error
+        port = bound.getsockname()[1]
+        names = [str(NetAddress(host, port)) for host in hosts]
+        return cls(Listener(bound, names[0]), names)
+
+    def ticket(self) -> Ticket:
+        """Returns a ticket for one process."""
+        ticket = Ticket(self, self._addresses)
+        with self._lock:
+            self._tickets[ticket.name] = ticket
+        return ticket
+
+    def forget(self, ticket: Ticket) -> None:
+        """Makes a ticket worthless."""
+        with self._lock:
+            self._tickets.pop(ticket.name, None)
+
+    def close(self) -> None:
+        """Lets nobody join any more; streams stay. Idempotent."""
+        self._server.close()
+        if self._folder is not None:
+            self._folder.remove()
+
+    def _join(self, connection: socket.socket, message: Question) -> None:
+        with self._lock:
+            ticket = self._tickets.get(str(message.get("name")))
+            proof = "" if ticket is None else _proof(ticket.secret)
+            told = str(message.get("proof")).encode(errors="surrogatepass")
+            if ticket is None or not hmac.compare_digest(told, proof.encode()):
+                raise UsageError(
+                    "ticket (of this process) must be one of the runner's, and unused; "
+                    "processes of a run are started by tengen train"
+                )
+            del self._tickets[ticket.name]
+        # Who joins speaks first, so the answer to the question comes before a turn.
+        ticket.take(connection.dup())
+
+
+def join(environment: MutableMapping[str, str], begun: Begun) -> Stream:
+    """Connects to the runner that started this process. Blocks for a minute at most.
+
+    Args:
+        environment: This process's; the ticket is taken out of it, so that no process
+            that an environment starts has it.
+        begun: What to tell the runner of this process.
+
+    Raises:
+        UsageError: No runner started this process, or it refuses the ticket.
+        RunError: The runner has ended, or cannot be reached.
+    """
+    content = _content(environment.pop(TICKET_VARIABLE, ""))
+    secret = bytes.fromhex(content["secret"])
+    question = {"ask": "join", "name": content["name"], "proof": _proof(secret)}
+    until = time.monotonic() + _JOIN_S
+    while True:
+        may_come = False
+        for address in content["addresses"]:
+            client = Client(_RUNNER, address)
+            try:
+                connection, _ = client.open_now(question, _ANSWER_S)
+            except NoAnswer as error:
+                unreached = error
+                is_refused = isinstance(
+                    error.__cause__, (ConnectionRefusedError, FileNotFoundError)
+                )
+                may_come |= not is_refused
+                continue
+            stream = Stream(connection, secret, is_runner=False)
+            try:
+                stream.send(begun)
+            except OSError as error:
+                raise NoAnswer(f"runner ({address}) has just ended") from error
+            return stream
+        if not may_come or time.monotonic() >= until:
+            raise unreached
+        time.sleep(_RETRY_S)
+
+
+def _content(text: str) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(text)
+        return content
+    except ValueError:
+        raise UsageError(
+            f"environment ({TICKET_VARIABLE}, not set) must have a ticket; processes "
+            f"of a run are started by tengen train"
+        ) from None
+
+
+def _proof(secret: bytes) -> str:
+    return hmac.digest(secret, b"join", "sha256").hex()
+
+
+def _code(secret: bytes, direction: bytes, number: int, body: bytes) -> bytes:
+    return hmac.digest(secret, b"%s %d " % (direction, number) + body, "sha256")
+
+
+def _foreign(what: str) -> RunError:
+    return RunError(
+        f"line (of a role process's connection) {what}; see who else is on the network"
+    )
