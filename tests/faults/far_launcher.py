@@ -8,9 +8,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from tengen.launch.at_once import run_at_once
 from tengen.launch.local import LocalLauncher
 from tengen.launch.process import Processes
+from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub
 from tengen.mirror import MIRROR_ROLES
 from tengen.roles import connect_to
@@ -38,12 +38,12 @@ class FarLauncher(LocalLauncher):
 
 
 def run_far(config, run, budget, journal, stop, *, num_threads):
-    """Trains by them; see ``run_at_once``."""
+    """Trains by them; see ``run_schedule``."""
     launcher = FarLauncher(run)
     with contextlib.closing(Hub.on_this_host(run)) as hub:
         processes = Processes(
             launcher, hub, run, config.task, connect=connect_to(config.launch)
         )
-        run_at_once(
+        run_schedule(
             processes, config, run, budget, journal, stop, num_threads=num_threads
         )

@@ -36,7 +36,7 @@ __all__ = [
 _INLINE = "inline"
 
 LAUNCHERS = {
-    _INLINE: "tengen.launch.inline:run_inline",
+    _INLINE: "tengen.launch.local:run_inline",
     "local": "tengen.launch.local:run_local",
     "ray": "tengen.launch.ray:run_ray",
     "mpi": "tengen.launch.mpi:run_mpi",

@@ -13,6 +13,7 @@ are ordinary processes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import select
@@ -24,18 +25,18 @@ import threading
 import warnings
 
 from tengen.errors import RunError, TengenWarning
-from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.fork_server import MOST_BYTES, STATUS
 from tengen.launch.launcher import Command, Handle, Placed, Poll
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub
 from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory
 from tengen.transport import OwnedSocket
 
-__all__ = ["ForkServer", "LocalLauncher", "ended_by", "run_local"]
+__all__ = ["ForkServer", "LocalLauncher", "ended_by", "run_inline", "run_local"]
 
 _FORKED_ROLES = ("actor",)
 _DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -49,18 +50,29 @@ def run_local(
     stop: StopListener,
     *,
     num_threads: int,
+    takes_turns: bool = False,
 ) -> None:
-    """Trains by processes of this machine; see ``run_at_once``."""
+    """Trains with processes of this machine; see ``run_schedule``."""
     has_actors = bool(config.agent.schedule(config).serving)
-    forks = has_actors and config.launch.of("actor").count > 1
+    forks = not takes_turns and has_actors and config.launch.of("actor").count > 1
     with (
         contextlib.closing(Hub.on_this_host(run)) as hub,
         contextlib.closing(LocalLauncher(run if forks else None)) as launcher,
     ):
-        processes = Processes(launcher, hub, run, config.task)
-        run_at_once(
-            processes, config, run, budget, journal, stop, num_threads=num_threads
+        run_schedule(
+            Processes(launcher, hub, run, config.task, at_once=not takes_turns),
+            config,
+            run,
+            budget,
+            journal,
+            stop,
+            num_threads=num_threads,
+            takes_turns=takes_turns,
         )
+
+
+run_inline = functools.partial(run_local, takes_turns=True)
+"""Trains with processes of this machine whose roles take turns."""
 
 
 class LocalLauncher:

@@ -35,7 +35,6 @@ from typing import Any, NoReturn
 
 from tengen import __version__
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.launcher import Command, Handle, Placed
 from tengen.launch.local import LocalLauncher
@@ -48,6 +47,7 @@ from tengen.launch.ranks.named_gpus import check_named_gpus
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
@@ -187,7 +187,7 @@ def run_mpi(
     *,
     num_threads: int,
 ) -> None:
-    """Trains by processes beside the ranks of ``mpirun``; see ``run_at_once``."""
+    """Trains by processes beside the ranks of ``mpirun``; see ``run_schedule``."""
     runner, hub = _joined()
     table = place(config, runner.ranks)
     runner.know(table)
@@ -211,7 +211,7 @@ def run_mpi(
             placed=_places(table),
             logs=" and what mpirun prints",
         )
-        run_at_once(
+        run_schedule(
             processes, config, run, budget, journal, stop, num_threads=num_threads
         )
         if runner.losses:

@@ -35,7 +35,6 @@ from ray.util.scheduling_strategies import (
 
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
-from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Budget
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
@@ -46,6 +45,7 @@ from tengen.launch.local import ended_by
 from tengen.launch.messages import Begun
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
@@ -94,7 +94,7 @@ def run_ray(
     *,
     num_threads: int,
 ) -> None:
-    """Trains by actors of a Ray cluster; see ``run_at_once``.
+    """Trains by actors of a Ray cluster; see ``run_schedule``.
 
     Args:
         config: The run's.
@@ -119,7 +119,7 @@ def run_ray(
         ending.callback(hub.close)
         processes = launcher.processes(hub)
         num_cores = _num_threads(nodes)
-        run_at_once(
+        run_schedule(
             processes, config, run, budget, journal, stop, num_threads=num_cores
         )
 

@@ -1,4 +1,4 @@
-"""Which processes a run has where all roles work at once, and each one's cores."""
+"""Which processes a run has, and each one's cores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from tengen.roles import RunConfig
 
-__all__ = ["Worker", "with_cores", "with_count", "workers_at_once"]
+__all__ = [
+    "Worker",
+    "with_cores",
+    "with_count",
+    "workers_at_once",
+    "workers_in_turns",
+]
 
 _LEARNING_PART = 4
 _LEARN, _FOLLOW = "learn", "follow"
@@ -38,8 +44,32 @@ class Worker:
         return self.roles == ("follow",)
 
 
+def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
+    """Returns the processes of a run whose roles take turns.
+
+    Torch in the learner's threads would slow OpenVINO in the same process, so self-play
+    has its own process. Roles that share experience share a process.
+
+    Args:
+        config: The run's.
+        num_threads: Cores to use, all of them in each turn.
+    """
+    schedule = config.agent.schedule(config)
+    playing = tuple(
+        role for role in (schedule.acting, schedule.rating, schedule.closing) if role
+    )
+    groups = [playing, schedule.learning]
+    if schedule.is_shared:
+        groups = [(*playing, *schedule.learning)]
+    return [
+        Worker(name=roles[0], roles=roles, num_threads=num_threads)
+        for roles in groups
+        if roles
+    ]
+
+
 def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
-    """Returns the processes of a run.
+    """Returns the processes of a run whose roles all work at once.
 
     Args:
         config: The run's.

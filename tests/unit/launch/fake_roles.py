@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tengen.launch import Budget
-from tengen.launch.at_once import run_at_once
+from tengen.launch.schedule import run_schedule
 from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -186,7 +186,7 @@ def train(
         if stopping is not None:
             threading.Thread(target=stopping, args=(stop, roles)).start()
         try:
-            run_at_once(any_roles, made, run, budget, any_journal, stop, num_threads=8)
+            run_schedule(any_roles, made, run, budget, any_journal, stop, num_threads=8)
         finally:
             assert all(fake.is_closed for fake in roles.fakes.values())
     return roles, journal

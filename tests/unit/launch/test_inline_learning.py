@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
-from tengen.launch.inline import Turns
+from tengen.launch.turns import Turns
+from tengen.launch.workers import workers_in_turns
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
     RoleContext,
     RoleHost,
+    RunConfig,
     StopListener,
     read_config,
     write_config,
 )
 from tengen.run import RunDirectory
-
-LEARNING = ("shuffle", "learn", "export", "gate")
 
 
 class Scripted:
@@ -34,6 +35,14 @@ class Scripted:
     def turn(self, role: str, *_: Any) -> dict[str, Any] | None:
         self.turns.append(role)
         return self._reports.pop(0) if role == "learn" else {}
+
+
+def crew_of(config: RunConfig, process: Any) -> Any:
+    """Processes that are all this one."""
+    workers = workers_in_turns(config, 1)
+    found = SimpleNamespace(handle=lambda worker: process)
+    found.of_role = lambda role: next(one for one in workers if role in one.roles)
+    return found
 
 
 class NoJournal:
@@ -75,8 +84,8 @@ def test_a_generation_is_learned_whole_before_the_export(
         config = override(
             make_config("tictactoe", None, None), ("store.drawn_by=shuffle",)
         )
-        handles = dict.fromkeys(LEARNING, process)
-        Turns(config, run, Spending(Budget()), journal, handles, stop)._learn()
+        crew = crew_of(config, process)
+        Turns(config, run, Spending(Budget()), journal, crew, stop)._learn()
     assert process.turns == ["shuffle", *["learn"] * num_turns, "export", "gate"]
 
 
@@ -92,8 +101,8 @@ def test_a_stop_between_two_epochs_ends_the_loop(tmp_path: Path) -> None:
         process: Any = Stopped([{"num_new": 9, "steps_left": 7, "stopped": True}])
         journal: Any = NoJournal()
         config = make_config("tictactoe", None, None)
-        handles = dict.fromkeys(LEARNING, process)
-        Turns(config, run, Spending(Budget()), journal, handles, stop)._learn()
+        crew = crew_of(config, process)
+        Turns(config, run, Spending(Budget()), journal, crew, stop)._learn()
     assert process.turns == ["learn"]
 
 
@@ -120,9 +129,9 @@ def test_the_learner_reads_what_self_play_made_fit(tmp_path: Path) -> None:
 
     journal: Any = NoJournal()
     with StopListener(run) as stop:
-        handles: Any = dict.fromkeys((*LEARNING, "selfplay"), Played())
+        crew = crew_of(config, Played())
         budget = Budget(minutes=8.0, fits_generations=True)
-        turns = Turns(config, run, Spending(budget), journal, handles, stop)
+        turns = Turns(config, run, Spending(budget), journal, crew, stop)
         turns._play()
         turns._learn()
         turns._learn()

@@ -35,7 +35,7 @@ Started = Callable[[Any, RunConfig], dict[str, FakeActor]]
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     return lambda **hosts: FakeCluster(monkeypatch, **hosts)
 
 

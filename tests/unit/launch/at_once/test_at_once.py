@@ -13,7 +13,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
-from tengen.launch.at_once import run_at_once
+from tengen.launch.schedule import run_schedule
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -35,7 +35,7 @@ ACTORS = "launch.roles.actor.count=3"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 
@@ -256,7 +256,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
 
         threading.Thread(target=end).start()
         try:
-            run_at_once(
+            run_schedule(
                 roles, made, run, Budget(minutes=5), journal, stop, num_threads=4
             )
             assert fails == "actor"

@@ -29,7 +29,7 @@ from tests.unit.launch.fake_roles import (
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 
@@ -162,7 +162,7 @@ def test_a_run_that_has_its_models_learns_no_more(run: RunDirectory) -> None:
 def test_no_model_too_many_is_made_before_the_call_sees_that_it_is_over(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.3)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.3)
     scripts: dict[str, Turn] = {
         "selfplay": until_stopped,
         "gate": publishing(run, 9),

@@ -10,7 +10,7 @@ import pytest
 from tengen.cli import main
 from tengen.errors import UsageError
 from tengen.launch.at_once.closing import closing_workers
-from tengen.launch.at_once.crew import Crew
+from tengen.launch.crew import Crew
 from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config

@@ -10,7 +10,7 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.launch import Budget, RunJournal
-from tengen.launch.at_once.waiting import Waiting
+from tengen.launch.waiting import Waiting
 from tengen.launch.workers import workers_at_once
 from tengen.observe import EventWriter, Progress, read_progress
 from tengen.observe.status import read_status
@@ -33,7 +33,7 @@ from tests.unit.launch.fake_roles import (
 
 @pytest.fixture
 def run(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 

@@ -12,10 +12,10 @@ import pytest
 from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
 from tengen.launch import Budget
-from tengen.launch.at_once import run_at_once
 from tengen.launch.budget import Spending
 from tengen.launch.reports.players import Players
-from tengen.launch.workers import with_cores, workers_at_once
+from tengen.launch.schedule import run_schedule
+from tengen.launch.workers import Worker, with_cores, workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
@@ -46,13 +46,11 @@ class ManyPlayers:
         self.most_playing = 0
         self._lock = threading.Lock()
 
-    def start(
-        self, roles: tuple[str, ...], num_threads: int, resources: Any, index: int
-    ) -> Fake:
-        (role,) = roles
+    def start(self, worker: Worker) -> Fake:
+        (role,) = worker.roles
         fake = Fake(role, self._play if role == "selfplay" else nothing)
         if role == "selfplay":
-            self.players[index] = fake
+            self.players[worker.index] = fake
         return fake
 
     def _play(self, fake: Fake) -> dict[str, Any]:
@@ -78,15 +76,16 @@ class ManyPlayers:
 def test_all_of_them_play_the_budget_and_no_generation_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, games: int, turns: int
 ) -> None:
-    monkeypatch.setattr("tengen.launch.at_once.schedule._POLL_S", 0.01)
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.01)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     made = config("launch.roles.selfplay.count=3")
     write_config(run, made)
     launcher, journal = ManyPlayers(min(3, turns)), Journal()
     any_journal: Any = journal
+    any_launcher: Any = launcher
     with StopListener(run) as stop:
         budget = Budget(games=games)
-        run_at_once(launcher, made, run, budget, any_journal, stop, num_threads=8)
+        run_schedule(any_launcher, made, run, budget, any_journal, stop, num_threads=8)
     played = journal.of("selfplay")
     assert len(played) == turns
     assert sum(fake.num_turns for fake in launcher.players.values()) == turns

@@ -1,4 +1,4 @@
-"""The processes of a call where all roles work at once, and their threads.
+"""The processes of a call, and the threads that give them turns.
 
 The number of acting processes may change during the call, as ``run.json`` says.
 """
@@ -62,6 +62,10 @@ class Crew:
         self.threads: dict[str, threading.Thread] = {}
         for worker in workers:
             self._begin(worker)
+
+    def of_role(self, role: str) -> Worker:
+        """Returns the first process that has a role."""
+        return next(one for one in self.workers if role in one.roles)
 
     def handle(self, worker: Worker) -> RoleProcess:
         """Returns the handle of a process, whether it works or has left."""

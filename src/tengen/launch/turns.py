@@ -1,4 +1,4 @@
-"""The inline launcher: roles take turns, in one process tree on one machine.
+"""The part of the schedule in which roles take turns.
 
 ::
 
@@ -8,8 +8,6 @@
                                       # shuffle before them where it draws the batches
         selfplay (or actor)           # one generation on the newest model
         rate, now and then
-    eval                              # where the run has a target: models in order,
-                                      # once it has all that it is to have
 
 Every turn continues from what is published, so the same loop resumes whatever killed
 the last call. In environments actor and learner are in one process, and the actor uses
@@ -21,107 +19,29 @@ for caches, and a seed gives the same run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
-from tengen.launch.budget import Budget, Spending
-from tengen.launch.launcher import close_all
-from tengen.launch.local import LocalLauncher
-from tengen.launch.process import Processes, RoleProcess
+from tengen.launch.budget import Spending
+from tengen.launch.crew import Crew
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.wire import Hub
-from tengen.launch.workers import Worker
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
     StopListener,
-    read_spent,
     record_generation,
-    record_spent,
     sealed_generation,
     with_games,
     writer_directory,
 )
-from tengen.run import RunDirectory, remove_services
+from tengen.run import RunDirectory
 
-__all__ = ["Turns", "run_inline"]
-
+__all__ = ["Turns"]
 
 _POLL_S = 0.5
 _PLAYING_SHARE = 0.5
-
-
-def run_inline(
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-) -> None:
-    """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
-
-    Args:
-        config: The run's config; its task is what the user typed.
-        run: The run; the caller holds its ``train`` lock.
-        budget: The call's budget.
-        journal: Takes every report.
-        stop: Ends the present turn, with everything saved.
-        num_threads: Cores to use.
-
-    Raises:
-        RunError: A role failed or died again and again.
-        UsageError: A role refused its config or files.
-    """
-    # Roles that worked at once may have left experience in memory when they were
-    # killed. It is older than what roles in turns write now.
-    remove_services(run)
-    hub = Hub.on_this_host(run)
-    started = Processes(LocalLauncher(), hub, run, config.task, at_once=False)
-    processes = [
-        started.start(Worker(name=roles[0], roles=roles, num_threads=num_threads))
-        for roles in _groups(config.agent.schedule(config))
-    ]
-    handles = {role: process for process in processes for role in process.roles}
-
-    def end() -> None:
-        for process in processes:
-            process.stop()
-
-    stop.tell(end)
-    try:
-        newest = run.models.latest
-        spending = Spending(budget, read_spent(run), num_threads, newest)
-        journal.begin(spending)
-        try:
-            Turns(config, run, spending, journal, handles, stop).run()
-        finally:
-            record_spent(run, spending.core_minutes)
-    finally:
-        end()
-        try:
-            close_all(processes)
-        finally:
-            hub.close()
-
-
-def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
-    """Returns the roles that share a process.
-
-    Torch in the learner's threads would slow OpenVINO in the same process, so self-play
-    has its own process. Roles that share experience share a process.
-    """
-    playing = tuple(
-        role for role in (schedule.acting, schedule.rating, schedule.closing) if role
-    )
-    if schedule.is_shared:
-        return [(*playing, *schedule.learning)]
-    return [roles for roles in (playing, schedule.learning) if roles]
 
 
 class Turns:
@@ -132,7 +52,7 @@ class Turns:
         run: The run.
         spending: The call's budget, and what of it is spent.
         journal: Takes every report.
-        handles: The process of each role.
+        crew: The processes.
         stop: Ends the present turn.
     """
 
@@ -142,13 +62,13 @@ class Turns:
         run: RunDirectory,
         spending: Spending,
         journal: RunJournal,
-        handles: Mapping[str, RoleProcess],
+        crew: Crew,
         stop: StopListener,
     ) -> None:
         self._config = config
         self._run = run
         self._journal = journal
-        self._handles = handles
+        self._crew = crew
         self._schedule = config.agent.schedule(config)
         self._stop = stop
         self._spending = spending
@@ -180,6 +100,9 @@ class Turns:
             else:
                 self._play()
             self._has_begun = True
+
+    def end(self) -> None:
+        """Does nothing: the turn that goes on ends, and no other begins."""
 
     def _close(self) -> None:
         """Takes the turns that come once training has ended."""
@@ -275,7 +198,7 @@ class Turns:
             "is_changed": role in self._changed,
         }
         self._changed.discard(role)
-        report = self._handles[role].turn(
+        report = self._crew.handle(self._crew.of_role(role)).turn(
             role, self._on_progress, self._journal.death, details
         )
         if report is not None:

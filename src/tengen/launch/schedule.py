@@ -1,43 +1,46 @@
-"""The schedule of launchers whose roles all work at once, each in a process of its own.
+"""The schedule of a call: when each role takes a turn.
 
 ::
 
-    a thread a process:
-        while the call goes on:
-            take a turn of each of its roles; where none had anything to do, wait
-    then:
-        end acting; learn, export and gate what is there, in turn, until the run has
-        all its models; where it has these and a target, end all that is there, and
-        have processes of another role play the models against it, at once
+    at once:                              in turns:
+      a thread a process:                   while budget is left:
+        while the call goes on:               learn, export, gate   # see ``turns``
+          take a turn of each of its          act
+          roles; if none had anything         rate, now and then
+          to do, wait
+      then:
+        end acting; learn, export and
+        gate what is there, in turn
 
-If the run had all its models before the call, the call begins with the last step.
+At the end of a run with a target that has all its models, another role plays the models
+against it, with nothing else at work. A run that had them before the call begins there.
 
-A run of a board game has a process for each role, and several of ``selfplay`` if
-``launch.roles`` says so. A run of environments has one process for learning, one for
-inference and one for each actor; actors have no network (see ``roles.actor``).
-Self-play goes on with models that are published meanwhile, in the middle of a game. A
-process that dies is started again and its turn is redone; if it dies again and again,
-the run ends and names it. A seed does not give the same run, because the processes'
-speeds decide.
+Where roles work at once, a run of a board game has a process for each role, and several
+of ``selfplay`` if ``launch.roles`` says so. A run of environments has one process for
+learning, one for inference and one for each actor; actors have no network (see
+``roles.actor``). Self-play goes on with models that are published meanwhile, in the
+middle of a game. A seed does not give the same run, because the processes' speeds
+decide. A process that dies is started again and its turn is redone; if it dies again
+and again, the run ends and names it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
 from tengen.launch.at_once.closing import Closing, closing_workers
-from tengen.launch.at_once.crew import Crew
 from tengen.launch.at_once.turn_reports import TurnReports
-from tengen.launch.at_once.waiting import Waiting
 from tengen.launch.budget import Budget, Spending
+from tengen.launch.crew import Crew
 from tengen.launch.launcher import close_all
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.workers import Worker, workers_at_once
+from tengen.launch.turns import Turns
+from tengen.launch.waiting import Waiting
+from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
@@ -51,13 +54,13 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, remove_services
 
-__all__ = ["run_at_once"]
+__all__ = ["run_schedule"]
 
 _POLL_S = 0.5
 _IDLE_S = 0.05
 
 
-def run_at_once(
+def run_schedule(
     processes: Processes,
     config: RunConfig,
     run: RunDirectory,
@@ -66,7 +69,7 @@ def run_at_once(
     stop: StopListener,
     *,
     num_threads: int,
-    closing: Callable[[Sequence[Worker]], Sequence[Worker]] | None = None,
+    takes_turns: bool = False,
 ) -> None:
     """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
 
@@ -78,24 +81,26 @@ def run_at_once(
         journal: Takes every report.
         stop: Ends the present turns, with everything saved.
         num_threads: Cores to use; see ``workers_at_once`` for who has how many.
-        closing: Returns the processes of the closing role, given the processes that
-            worked and have ended; None: ``closing_workers``.
+        takes_turns: Whether roles take turns, each on all cores; else all work at once.
 
     Raises:
         UsageError: A role refused its config or its files.
         RunError: A role failed or died again and again.
     """
-    workers = workers_at_once(config, num_threads)
+    if takes_turns:
+        # Roles that worked at once may have left experience in memory when they were
+        # killed. It is older than what roles in turns write now.
+        remove_services(run)
+    workers_of = workers_in_turns if takes_turns else workers_at_once
     # Read first, so that damaged files are refused before a process starts.
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
-    crew = Crew(processes, config, run, workers)
-    if closing is None:
-
-        def closing(workers: Sequence[Worker]) -> Sequence[Worker]:
-            return closing_workers(config, workers, num_threads)
-
-    loop = _AtOnce(config, run, spending, journal, crew, closing)
+    crew = Crew(processes, config, run, workers_of(config, num_threads))
+    loop: Turns | _AtOnce
+    if takes_turns:
+        loop = Turns(config, run, spending, journal, crew, stop)
+    else:
+        loop = _AtOnce(config, run, spending, journal, crew, stop, num_threads)
 
     def end() -> None:
         loop.end()
@@ -105,11 +110,7 @@ def run_at_once(
 
     stop.tell(end)
     try:
-        # Otherwise the learner would go on and make a model too many.
-        if not spending.is_trained():
-            loop.run()
-        if not stop.event.is_set():
-            loop.finish()
+        loop.run()
     finally:
         end()
         crew.join()
@@ -131,7 +132,8 @@ class _AtOnce:
         spending: Spending,
         journal: RunJournal,
         crew: Crew,
-        closing: Callable[[Sequence[Worker]], Sequence[Worker]],
+        stop: StopListener,
+        num_threads: int,
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
@@ -142,7 +144,8 @@ class _AtOnce:
         # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
         self._closing = Closing(self._schedule.closing, self._turn)
-        self._closing_workers = closing
+        self._num_threads = num_threads
+        self._stop = stop
         # Guards everything below; no thread holds it during a turn.
         self._lock = threading.Lock()
         self._error: Exception | None = None
@@ -156,6 +159,13 @@ class _AtOnce:
 
     def run(self) -> None:
         """Works until the budget is spent, the run is stopped, or a role fails."""
+        # Otherwise the learner would go on and make a model too many.
+        if not self._spending.is_trained():
+            self._work()
+        if not self._stop.event.is_set():
+            self._finish()
+
+    def _work(self) -> None:
         crew = self._crew
         crew.start_threads(self._serve)
         while not self._is_over.wait(_POLL_S):
@@ -175,7 +185,7 @@ class _AtOnce:
         if self._error is not None:
             raise self._error
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Learns from the last games while there is time, and makes a last model.
 
         If the run has all its models, this only closes the run.
@@ -188,7 +198,7 @@ class _AtOnce:
             with self._lock:
                 self._waiting.check_end(self._crew.workers)
         for role in self._schedule.learning:
-            worker = next(one for one in self._crew.workers if role in one.roles)
+            worker = self._crew.of_role(role)
             # Once a turn has made the last model, the remaining games are not learned
             # from.
             while not self._spending.is_trained():
@@ -220,7 +230,8 @@ class _AtOnce:
         with self._lock:
             for worker in before:
                 self._waiting.forget(worker)
-        workers = self._crew.begin(self._closing_workers(before))
+        closing = closing_workers(self._config, before, self._num_threads)
+        workers = self._crew.begin(closing)
         self._closing.run(workers)
 
     def end(self) -> None:
