@@ -1,4 +1,8 @@
-"""A host of roles: makes each role of a run when its first turn is asked for."""
+"""A host of roles: makes each role of a run when its first turn is asked for.
+
+A runner says when a role takes a turn (``launch.child``); for a role by itself it is
+always that role's turn (``roles.alone``).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.games import check_typed
-from tengen.roles.config import read_config
+from tengen.roles.config import RunConfig, read_config
+from tengen.roles.devices import with_devices
 from tengen.roles.role import Report, Role, RoleContext, SavingRole, make_role
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, remove_leftovers
 
 __all__ = ["RoleHost"]
 
 # Roles that run code of others when they are closed.
 _WITH_ENVIRONMENTS = ("actor",)
+_OWN_FOLDERS = {
+    "shuffle": ("shuffled",),
+    "learn": ("checkpoints",),
+    "export": ("candidates", "templates"),
+}
+"""The folders that a role by itself publishes in, under its lock."""
 
 
 class RoleHost:
@@ -23,22 +34,34 @@ class RoleHost:
         run: The run.
         context: The context of the roles; ``context.stop`` ends a turn.
         task: The run's task, if the user typed it; None refuses a game in Python.
+        devices: Devices that the user typed; None for the run's.
+        is_alone: Whether no runner gives the turns. Then a role is made anew whenever
+            ``run.json`` changes, and removes what killed processes of any host left.
     """
 
     def __init__(
-        self, run: RunDirectory, context: RoleContext, task: str | None
+        self,
+        run: RunDirectory,
+        context: RoleContext,
+        task: str | None,
+        *,
+        devices: str | None = None,
+        is_alone: bool = False,
     ) -> None:
         self._run = run
         self._context = context
         self._task = task
+        self._devices = devices
+        self._is_alone = is_alone
         self._roles: dict[str, Role] = {}
+        self._configs: dict[str, RunConfig] = {}
 
     def turn(self, name: str, details: Mapping[str, Any]) -> Report | None:
         """Takes a turn of a role. Blocks until its end.
 
         Args:
             name: The role.
-            details: ``sealed``, and perhaps the values of ``Spending.outlook``,
+            details: Perhaps ``sealed`` and the values of ``Spending.outlook``,
                 ``generation_s``, ``follow_models``, ``frames_left``, ``saves`` and
                 ``opponent``; see ``RoleContext``. ``is_changed`` makes the role read
                 ``run.json`` again.
@@ -54,23 +77,43 @@ class RoleHost:
         context.core_minutes = details.get("core_minutes")
         context.core_minutes_in_all = details.get("core_minutes_in_all")
         context.generation_s = details.get("generation_s")
-        context.sealed = details["sealed"]
+        context.sealed = details.get("sealed")
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
         context.opponent = details.get("opponent")
-        if details.get("is_changed", False) and name in self._roles:
-            self._roles.pop(name).close()
-        if name not in self._roles:
-            # Read here and not earlier, because the export role completes the config
-            # once.
-            config = read_config(self._run)
-            check_typed(config.task, self._task, self._run.path)
-            if config.agent.schedule(config).counts_frames:
-                with context.starting("making the environment"):
-                    config.agent.signature(config.task)  # asks for its spaces
-            self._roles[name] = make_role(name, config, self._run, self._context)
+        if details.get("is_changed", False):
+            self.drop(name)
+        if name not in self._roles or self._is_alone:
+            self._make(name)
         return self._roles[name].turn()
+
+    def waits_for(self, name: str) -> str:
+        """Returns what the last turn of a role lacked; "" if it worked."""
+        return self._roles[name].waits_for if name in self._roles else ""
+
+    def drop(self, name: str) -> None:
+        """Closes a role, which is made anew in its next turn. Saves nothing."""
+        if name in self._roles:
+            self._roles.pop(name).close()
+
+    def _make(self, name: str) -> None:
+        """Makes a role, unless it is there and its config is as it was."""
+        # Read here and not earlier, because the export role completes the config once.
+        config = with_devices(read_config(self._run), self._devices)
+        if name in self._roles and config == self._configs[name]:
+            return
+        self.drop(name)
+        check_typed(config.task, self._task, self._run.path)
+        if config.agent.schedule(config).counts_frames:
+            with self._context.starting("making the environment"):
+                config.agent.signature(config.task)  # asks for its spaces
+        self._roles[name] = make_role(name, config, self._run, self._context)
+        self._configs[name] = config
+        if self._is_alone:
+            # The role holds its lock: no other process publishes there, on any host.
+            for folder in _OWN_FOLDERS.get(name, ()):
+                remove_leftovers(self._run.path / folder, of_other_hosts=True)
 
     @property
     def is_saved(self) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tengen.errors import UsageError
 from tengen.inference import parse_devices
-from tengen.launch.ranks.table import Placed, RankInfo
+from tengen.launch.launcher import Placed
+from tengen.launch.ranks.table import RankInfo
 from tengen.roles import RunConfig, gpus_named
 
 __all__ = ["check_named_gpus"]

@@ -15,16 +15,15 @@ from tengen.games import add_task_argument, check_typed
 from tengen.mirror import Mirror
 from tengen.roles.alone.full_disk import FullDiskPause
 from tengen.roles.alone.role_log import RoleLog
-from tengen.roles.config import RunConfig, read_config
-from tengen.roles.devices import with_devices
+from tengen.roles.config import read_config
 from tengen.roles.doors import Connect
 from tengen.roles.doors.connecting import mirrored
-from tengen.roles.role import Report, Role, RoleContext, make_role
+from tengen.roles.host import RoleHost
+from tengen.roles.role import Report, RoleContext
 from tengen.roles.stopping import StopListener
 from tengen.run import (
     RunDirectory,
     check_no_mirror,
-    remove_leftovers,
     usable_threads,
 )
 
@@ -40,12 +39,6 @@ __all__ = [
 
 _POLL_S = 0.5
 _INTERRUPTED = 130
-_OWN_FOLDERS = {
-    "shuffle": ("shuffled",),
-    "learn": ("checkpoints",),
-    "export": ("candidates", "templates"),
-}
-"""The folders that a role by itself publishes in, under its lock."""
 _LEAST_ROOM_BYTES = 1 << 20
 
 
@@ -166,7 +159,6 @@ def _serve(
             num_threads=num_threads,
             stop=listener.event,
             progress=log.busy,
-            follow_models=not args.once,
             say=log.say,
             write=pause,
             index=index,
@@ -174,29 +166,30 @@ def _serve(
             mirror=mirror,
             at_once=True,
         )
-        worker = _Worker(name, run, context, args.devices)
+        host = RoleHost(run, context, args.task, devices=args.devices, is_alone=True)
+        details = {"follow_models": not args.once}
         num_played = 0
         try:
             while not listener.event.is_set():
                 start_s = time.monotonic()
                 try:
-                    last = worker.turn()
+                    last = host.turn(name, details)
                 except DiskFullError as refusal:
                     # The role's memory may be half changed, so it is made anew.
-                    worker.close()
+                    host.drop(name)
                     pause.wait(refusal, max(_room_bytes(run), refusal.needed_bytes))
                     continue
                 if last is not None and last.keys() <= {"stopped"}:
                     continue  # the stop came before there was anything to report
-                if last is not None and not worker.waits_for:
+                if last is not None and not host.waits_for(name):
                     report["num_turns"] += 1
                     report["last"] = dict(last)
                     log.turn(last, time.monotonic() - start_s)
                     num_played += _num_played(last)
                 elif args.once and not listener.event.is_set():
-                    raise RunError(worker.waits_for)
+                    raise RunError(host.waits_for(name))
                 else:
-                    log.idle(worker.waits_for)
+                    log.idle(host.waits_for(name))
                     listener.event.wait(_POLL_S)
                 if args.once or (num_games is not None and num_played >= num_games):
                     break
@@ -204,44 +197,11 @@ def _serve(
                 mirror.check()
             reason = listener.reason or "done"
         finally:
-            worker.close()
+            host.drop(name)
             log.close(reason)
     if num_games is not None:
         report["num_games"] = num_played
     return report | {"exit_code": _INTERRUPTED if reason == "interrupted" else 0}
-
-
-class _Worker:
-    """A role that is made anew whenever ``run.json`` changes."""
-
-    def __init__(
-        self, name: str, run: RunDirectory, context: RoleContext, devices: str | None
-    ) -> None:
-        self._devices = devices
-        self._name = name
-        self._run = run
-        self._context = context
-        self._made: tuple[RunConfig, Role] | None = None
-
-    def turn(self) -> Report | None:
-        config = with_devices(read_config(self._run), self._devices)
-        if self._made is None or self._made[0] != config:
-            self.close()
-            role = make_role(self._name, config, self._run, self._context)
-            self._made = config, role
-            # The role holds its lock: no other process publishes there, on any host.
-            for folder in _OWN_FOLDERS.get(self._name, ()):
-                remove_leftovers(self._run.path / folder, of_other_hosts=True)
-        return self._made[1].turn()
-
-    @property
-    def waits_for(self) -> str:
-        return "" if self._made is None else self._made[1].waits_for
-
-    def close(self) -> None:
-        if self._made is not None:
-            self._made[1].close()
-            self._made = None
 
 
 def _print_of(name: str) -> Callable[[str], None]:
