@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tengen.launch.joined import Child
 from tengen.launch.launcher import Command, Placed
 from tengen.launch.local import LocalLauncher
 from tengen.launch.messages import Message, Progress
-from tengen.launch.process import Child
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.run import RunDirectory

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from tengen.launch import child
+from tengen.launch.joined import Child
 from tengen.launch.messages import Failed, Report, Saved, Stop, Turn
-from tengen.launch.process import Child
 from tengen.launch.wire import Hub
 from tengen.recipes import make_config
 from tengen.roles import TOKEN_VARIABLE, write_config

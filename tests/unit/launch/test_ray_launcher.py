@@ -241,7 +241,7 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
     cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = cluster(a=(8, 1), b=(4, 0))
-    monkeypatch.setattr("tengen.launch.process._WAITING_S", 0)
+    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0)
     after(fake, "learn", 1, lambda: fake.lose("a"))
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
     journal = Deaths()
@@ -259,7 +259,7 @@ def test_a_run_that_never_has_room_ends_with_its_time(
 ) -> None:
     """Other work has the GPU, which the cluster has, so that nothing was refused."""
     fake = cluster(a=(4, 1))
-    monkeypatch.setattr("tengen.launch.process._WAITING_S", 0.05)
+    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
     fake._held[0] = [("a", {"GPU": 1.0})]
     made = config("launch.roles.learn.num_gpus=1")
     journal = Deaths()
@@ -276,7 +276,7 @@ def test_room_that_comes_late_is_taken(
     cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = cluster(a=(1, 0))
-    monkeypatch.setattr("tengen.launch.process._WAITING_S", 0.05)
+    monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
     made = config("launch.roles.learn.num_gpus=1", "launch.grows=true")
     journal = Deaths()
 

@@ -121,6 +121,8 @@ def test_a_role_that_another_process_has_is_a_usage_error(run, process):
 class Scripted:
     """A child that answers with what it is given, and then is gone."""
 
+    has_joined = True
+
     def __init__(self, *answers):
         self.sent = []
         self._answers = list(answers)
@@ -320,6 +322,15 @@ def test_a_learner_that_dies_before_it_has_saved_is_an_error(monkeypatch):
 def test_how_a_learner_ends_after_it_has_saved_is_no_error(monkeypatch):
     process = scripted(monkeypatch, Unsaved(Saved(True), how="signal 11"))
     assert learn(process) == {}
+    process.close()
+
+
+def test_a_learner_that_is_stopped_before_it_has_joined_loses_nothing(monkeypatch):
+    child = Scripted()
+    child.has_joined = False
+    child.send = lambda message: process._is_stopping.set()
+    process = scripted(monkeypatch, child)
+    assert learn(process) == {"stopped": True}
     process.close()
 
 

@@ -15,8 +15,9 @@ from tengen.cli import main
 from tengen.distribution import pip_install_extra
 from tengen.errors import RunError, UsageError
 from tengen.launch import mpi
+from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Report, Stop, Turn
-from tengen.launch.process import Child, RoleProcess
+from tengen.launch.process import RoleProcess
 from tengen.launch.ranks import runner as runner_module
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.runner import Runner
