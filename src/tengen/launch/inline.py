@@ -8,8 +8,6 @@
                                       # shuffle before them where it draws the batches
         selfplay (or actor)           # one generation on the newest model
         rate, now and then
-    eval                              # where the run has a target: models in order,
-                                      # once it has all that it is to have
 
 Every turn continues from what is published, so the same loop resumes whatever killed
 the last call. In environments actor and learner are in one process, and the actor uses
@@ -110,9 +108,7 @@ def _groups(schedule: Schedule) -> list[tuple[str, ...]]:
     Torch in the learner's threads would slow OpenVINO in the same process, so self-play
     has its own process. Roles that share experience share a process.
     """
-    playing = tuple(
-        role for role in (schedule.acting, schedule.rating, schedule.closing) if role
-    )
+    playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
     if schedule.is_shared:
         return [(*playing, *schedule.learning)]
     return [roles for roles in (playing, schedule.learning) if roles]
@@ -167,21 +163,12 @@ class Turns:
                 if self._schedule.is_shared:
                     # What the last turns learned but did not save becomes a model.
                     self._learn(saves=True)
-                self._close()
                 return
             if self._config.agent.learn_from:
                 self._wait_for_games()
             else:
                 self._play()
             self._has_begun = True
-
-    def _close(self) -> None:
-        """Takes the turns that come once training has ended."""
-        role = self._schedule.closing
-        while role and self._spending.is_trained() and not self._stop.event.is_set():
-            report = self._turn(role)
-            if report is None or report.get("stopped"):
-                return
 
     def _learn(self, *, saves: bool = False) -> None:
         if self._spending.is_trained():
@@ -264,7 +251,6 @@ class Turns:
             **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
-            "opponent": self._config.agent.target.opponent,
             "generation_s": self._generation_s(),
             "is_changed": role in self._changed,
         }

@@ -6,7 +6,7 @@
 
 All ranks make the same call. The first rank is the runner, and holds the roles that
 learn and judge. Each of the other ranks holds one acting process, by the table of
-``launch.ranks``. Once training has ended, each rank has a process of the closing role.
+``launch.ranks``.
 A host needs tengen, and the run directory under the same path. If a rank dies,
 ``mpirun`` ends the call, and the same command resumes the run. A silent rank, for
 example on a host that is cut off, also ends the call.
@@ -42,7 +42,6 @@ from tengen.launch.process import (
     start_process,
 )
 from tengen.launch.protocol import log_name
-from tengen.launch.ranks.closing import closing
 from tengen.launch.ranks.devices import environment_with, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.mpi_wire import MpiWire, load_mpi
@@ -164,8 +163,7 @@ def run_mpi(
         if had_earlier:
             journal.progress({"starting": "waiting for processes of an earlier call"})
             _await_earlier(run, table, stop)
-        evaluating = closing(config, runner.ranks, table)
-        launcher = MpiLauncher(run, config.task, runner, [*table, *evaluating])
+        launcher = MpiLauncher(run, config.task, runner, table)
         run_at_once(
             launcher,
             config,
@@ -174,7 +172,6 @@ def run_mpi(
             journal,
             stop,
             num_threads=num_threads,
-            closing=lambda before: [one.worker for one in evaluating],
         )
         if runner.losses:
             raise RunError(runner.losses[0])

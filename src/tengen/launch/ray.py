@@ -9,9 +9,7 @@ mirror of the run (``tengen.mirror``), which needs ``launch.listen``.
 Ray places the processes. Roles that learn, serve and judge ask for one placement group,
 so that either all of them have room or none begins. Acting processes ask one by one:
 self-play for the host whose share it has, actors for any host. When a host is lost, its
-processes are started again elsewhere. The closing role begins once all others have
-ended, and has what they had; if only one host has the run directory, it is on that
-host.
+processes are started again elsewhere.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
 "Resources", "Scheduling" and "Placement Groups" of its documentation.
@@ -37,10 +35,8 @@ from ray.util.scheduling_strategies import (
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.at_once import run_at_once
-from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Budget
 from tengen.launch.cluster.child import RayChild
-from tengen.launch.cluster.closing import closing, closing_at_home
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
 from tengen.launch.cluster.table import (
@@ -140,7 +136,6 @@ def run_ray(
                 journal,
                 stop,
                 num_threads=_num_threads(nodes),
-                closing=launcher.closing,
             )
         finally:
             launcher.close()
@@ -193,13 +188,8 @@ class RayLauncher:
         home = ray.get_runtime_context().get_node_id() if lacking else ""
         self._home = home
         table = table_of(config, nodes, home)
-        # The closing role's process, if it must be on this host; else ``closing`` finds
-        # the processes by those that worked.
-        self._closing: list[Asked] = []
         if home:
             check_fits(config, table, nodes, home)
-            if schedule.closing:
-                self._closing = [closing_at_home(config, table, nodes, home)]
         self._table = {(one.worker.roles, one.worker.index): one for one in table}
         acting = (schedule.acting,)
         self._core = [key for key in self._table if key[0] != acting]
@@ -242,24 +232,9 @@ class RayLauncher:
         logs = f"{self._run.logs / log_name(roles, index)} and Ray's logs"
         return RoleProcess(roles, start, logs)
 
-    def closing(self, before: Sequence[Worker]) -> list[Worker]:
-        """Returns the processes of the closing role, and makes room for them.
-
-        Args:
-            before: The processes that worked, which have ended.
-        """
-        self._give_back()
-        if not self._home:
-            asked = [self._asked(one.roles, one.index) for one in before]
-            self._closing = closing(self._config, asked)
-        return [one.worker for one in self._closing]
-
     def close(self) -> None:
         """Gives back what the cluster reserves for the run."""
         self._hosts.close()
-        self._give_back()
-
-    def _give_back(self) -> None:
         with contextlib.suppress(ray.exceptions.RayError):
             remove_placement_group(self._group)
 
@@ -283,8 +258,6 @@ class RayLauncher:
         )
 
     def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
-        if roles == (self._config.agent.schedule(self._config).closing,):
-            return self._closing[index]
         found = self._table.get((roles, index))
         if found is not None:
             return found

@@ -39,8 +39,8 @@ class RoleHost:
         Args:
             name: The role.
             details: ``sealed``, and perhaps the values of ``Spending.outlook``,
-                ``generation_s``, ``follow_models``, ``frames_left``, ``saves`` and
-                ``opponent``; see ``RoleContext``. ``is_changed`` makes the role read
+                ``generation_s``, ``follow_models``, ``frames_left`` and ``saves``; see
+                ``RoleContext``. ``is_changed`` makes the role read
                 ``run.json`` again.
 
         Raises:
@@ -58,7 +58,6 @@ class RoleHost:
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
-        context.opponent = details.get("opponent")
         if details.get("is_changed", False) and name in self._roles:
             self._roles.pop(name).close()
         if name not in self._roles:

@@ -13,7 +13,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget, fit
-from tengen.launch.at_once.workers import Worker, workers_at_once
+from tengen.launch.at_once.workers import workers_at_once
 from tengen.observe import read_hosts
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -132,111 +132,6 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     assert fake.of("selfplay")[-1].options["scheduling_strategy"] == "SPREAD"
     launcher.close()
     assert not any(number < 0 for number in fake._held)
-
-
-TARGET = ("agent.target.opponent=random", "agent.iterations=9")
-
-
-def closed(launcher: Any, made: RunConfig, actors: dict[str, Any]) -> dict[str, Any]:
-    """Ends every process and begins the closing role's; returns these by name."""
-    workers = workers_at_once(made, 1)
-    for actor in actors.values():
-        actor.die()
-    found = {}
-    for one in launcher.closing(workers):
-        process = launcher.start(one.roles, 1, RoleResources(), one.index)
-        found[one.name] = process._start()._actor
-    return found
-
-
-def test_the_closing_role_has_what_played_and_learned(
-    cluster: Cluster, run: RunDirectory
-) -> None:
-    fake = cluster(a=(4, 0), b=(4, 0))
-    made = fit("ray", config(*TARGET), keeps_count=False)
-    launcher = ray_launcher(made, run)
-    actors = started(launcher, made)
-    played = [actors[f"selfplay-{index}"] for index in range(2)]
-    asked = [(one.host, one.options["num_cpus"]) for one in played]
-    found = closed(launcher, made, actors)
-    assert list(found) == ["eval-0", "eval-1", "eval-2"]
-    evaluating = list(found.values())
-    assert [(one.host, one.options["num_cpus"]) for one in evaluating[:2]] == asked
-    # The third has the learner's cores, which the group has given back.
-    assert (evaluating[2].host, evaluating[2].options["num_cpus"]) == ("a", 0.992)
-    launcher.close()
-    assert not any(number < 0 for number in fake._held)
-
-
-def test_one_that_came_by_scale_closes_too(cluster: Cluster, run: RunDirectory) -> None:
-    cluster(a=(4, 0), b=(4, 0), c=(4, 0))
-    made = fit("ray", override(config(), [*TARGET]), keeps_count=True)
-    launcher = ray_launcher(made, run)
-    workers = workers_at_once(made, 1)
-    (player,) = [one for one in workers if one.name == "selfplay"]
-    more = Worker(name="selfplay-1", roles=player.roles, index=1)
-    found = launcher.closing([*workers, more])
-    assert [one.name for one in found] == ["eval-0", "eval-1", "eval-2"]
-    second = launcher.start(("eval",), 1, RoleResources(), 1)._start()._actor
-    assert second.roles == ["eval"]
-    assert second.options["scheduling_strategy"] == "SPREAD"
-
-
-def test_what_plays_on_a_gpu_does_not_close_on_a_learner_without(
-    cluster: Cluster, run: RunDirectory
-) -> None:
-    cluster(a=(4, 1), b=(4, 1))
-    made = config(*TARGET, "launch.roles.selfplay.num_gpus=1")
-    made = fit("ray", made, keeps_count=False)
-    launcher = ray_launcher(made, run)
-    found = closed(launcher, made, started(launcher, made))
-    assert [one.options["num_gpus"] for one in found.values()] == [1, 1]
-
-
-def test_one_process_closes_where_nobody_acts(
-    cluster: Cluster, run: RunDirectory
-) -> None:
-    cluster(a=(4, 0))
-    made = fit("ray", config(*TARGET, "agent.learn_from=other"), keeps_count=False)
-    launcher = ray_launcher(made, run)
-    found = closed(launcher, made, started(launcher, made))
-    assert [(name, one.host) for name, one in found.items()] == [("eval", "a")]
-
-
-@pytest.mark.parametrize("setting", ["learner.batch_size=32", "agent.learn_from=other"])
-def test_where_others_lack_the_run_one_process_closes_it_here(
-    cluster: Cluster, run: RunDirectory, setting: str
-) -> None:
-    """On no other host: where it has no room here, it waits."""
-    fake = cluster(home=(4, 0), far=(8, 0), farther=(8, 0))
-    fake.lacking |= {"far", "farther"}
-    made = fit("ray", config(LISTENS, *TARGET, setting), keeps_count=False)
-    launcher = ray_launcher(made, run)
-    actors = started(launcher, made)
-    ((_, found),) = closed(launcher, made, actors).items()
-    assert found.host == "home"
-    assert not found.is_far
-    assert 3.5 <= found.options["num_cpus"] <= 4
-    assert found.threads == 4
-    found.die()
-    fake._held[0] = [("home", {"CPU": 4.0})]
-    found = launcher.start(("eval",), 1, RoleResources(), 0)._start()._actor
-    assert found.host == ""
-    strategy = found.options["scheduling_strategy"]
-    assert (strategy.node, strategy.soft) == ("node-home", False)
-
-
-def test_a_home_that_cannot_close_the_run_is_refused(
-    cluster: Cluster, run: RunDirectory
-) -> None:
-    cluster(home=(4, 0), far=(8, 1)).lacking.add("far")
-    made = config(LISTENS, *TARGET, "launch.roles.selfplay.num_gpus=1")
-    made = fit("ray", made, keeps_count=False)
-    line = r"^launch.roles.selfplay.num_gpus \(1\) must be at most 0, the GPUs of host"
-    with pytest.raises(UsageError, match=line):
-        ray_launcher(made, run)
-    # Without a target nothing is to be closed.
-    ray_launcher(override(made, ["agent.target.opponent="]), run).close()
 
 
 def test_what_listens_is_on_one_host_and_actors_are_anywhere(
@@ -387,30 +282,3 @@ def test_room_that_comes_late_is_taken(
     assert trained(run, made, Budget(games=10), journal) is None
     assert journal.waits[-1] == []
     assert fake.of("learn")[-1].host == "b"
-
-
-@pytest.mark.parametrize("setting", ["learner.batch_size=32", "agent.learn_from=other"])
-def test_a_run_that_has_its_models_is_closed_and_nothing_else(
-    cluster: Cluster, run: RunDirectory, setting: str
-) -> None:
-    fake = cluster(a=(4, 0), b=(4, 0))
-    run.models.publish(1, lambda folder: None)
-    made = config(*TARGET, setting)
-    assert trained(run, made, Budget(models=1), Deaths()) is None
-    assert {one.roles[0] for one in fake.actors} == {"eval"}
-    assert all(one.is_dead for one in fake.actors)
-
-
-def test_a_closing_role_without_room_ends_the_run(
-    cluster: Cluster, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = cluster(home=(4, 0), far=(4, 0))
-    fake.lacking.add("far")
-    monkeypatch.setattr(
-        importlib.import_module("tengen.launch.cluster.child"), "_PATIENCE_S", 0.05
-    )
-    fake._held[0] = [("home", {"CPU": 4.0})]
-    run.models.publish(1, lambda folder: None)
-    made = config(*TARGET, LISTENS, "launch.wait_minutes=0.01")
-    error = trained(run, made, Budget(models=1), Deaths())
-    assert str(error).startswith("role (eval) has had no room in the cluster for 0.01")

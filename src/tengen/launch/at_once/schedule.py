@@ -7,10 +7,9 @@
             take a turn of each of its roles; where none had anything to do, wait
     then:
         end acting; learn, export and gate what is there, in turn, until the run has
-        all its models; where it has these and a target, end all that is there, and
-        have processes of another role play the models against it, at once
+        all its models
 
-If the run had all its models before the call, the call begins with the last step.
+If the run had all its models before the call, no process is started.
 
 A run of a board game has a process for each role, and several of ``selfplay`` if
 ``launch.roles`` says so. A run of environments has one process for learning, one for
@@ -25,11 +24,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.launch.at_once.closing import Closing, closing_workers
 from tengen.launch.at_once.crew import Crew
 from tengen.launch.at_once.turn_reports import TurnReports
 from tengen.launch.at_once.waiting import Waiting
@@ -65,7 +62,6 @@ def run_at_once(
     stop: StopListener,
     *,
     num_threads: int,
-    closing: Callable[[Sequence[Worker]], Sequence[Worker]] | None = None,
 ) -> None:
     """Trains until the budget is spent or ``stop`` is told to end the run. Blocks.
 
@@ -77,8 +73,6 @@ def run_at_once(
         journal: Takes every report.
         stop: Ends the present turns, with everything saved.
         num_threads: Cores to use; see ``workers_at_once`` for who has how many.
-        closing: Returns the processes of the closing role, given the processes that
-            worked and have ended; None: ``closing_workers``.
 
     Raises:
         UsageError: A role refused its config or its files.
@@ -89,12 +83,7 @@ def run_at_once(
     spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
     journal.begin(spending)
     crew = Crew(launcher, config, run, workers)
-    if closing is None:
-
-        def closing(workers: Sequence[Worker]) -> Sequence[Worker]:
-            return closing_workers(config, workers, num_threads)
-
-    loop = _AtOnce(config, run, spending, journal, crew, closing)
+    loop = _AtOnce(config, run, spending, journal, crew)
 
     def end() -> None:
         loop.end()
@@ -107,8 +96,8 @@ def run_at_once(
         # Otherwise the learner would go on and make a model too many.
         if not spending.is_trained():
             loop.run()
-        if not stop.event.is_set():
-            loop.finish()
+            if not stop.event.is_set():
+                loop.finish()
     finally:
         end()
         crew.join()
@@ -130,7 +119,6 @@ class _AtOnce:
         spending: Spending,
         journal: RunJournal,
         crew: Crew,
-        closing: Callable[[Sequence[Worker]], Sequence[Worker]],
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
@@ -140,8 +128,6 @@ class _AtOnce:
         self._is_over = threading.Event()
         # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
-        self._closing = Closing(self._schedule.closing, self._turn)
-        self._closing_workers = closing
         # Guards everything below; no thread holds it during a turn.
         self._lock = threading.Lock()
         self._error: Exception | None = None
@@ -177,10 +163,8 @@ class _AtOnce:
     def finish(self) -> None:
         """Learns from the last games while there is time, and makes a last model.
 
-        If the run has all its models, this only closes the run.
-
         Raises:
-            UsageError: The closing role refused its config or files.
+            UsageError: A role refused its config or files.
             RunError: A role that the run needs has no room in the cluster, or failed.
         """
         if not self._spending.is_trained():
@@ -197,35 +181,10 @@ class _AtOnce:
                     break
                 if role == "learn" and is_late:
                     break
-        if self._spending.is_trained():
-            self._close()
-
-    def _close(self) -> None:
-        """Ends training, and lets the closing role take turns until nothing is left.
-
-        Raises:
-            UsageError: The role refused its config or files.
-            RunError: It failed.
-        """
-        if not self._schedule.closing or self._closing.is_over:
-            return
-        before = list(self._crew.workers)
-        self._is_learned.set()
-        for worker in before:
-            if worker.is_follower:
-                self._crew.handle(worker).stop()
-        self._crew.join()
-        self._crew.end_all()
-        with self._lock:
-            for worker in before:
-                self._waiting.forget(worker)
-        workers = self._crew.begin(self._closing_workers(before))
-        self._closing.run(workers)
 
     def end(self) -> None:
         """Makes no role take another turn. From any thread; does not block."""
         self._is_over.set()
-        self._closing.end()
         self._is_learned.set()
 
     def _is_ending(self, worker: Worker) -> bool:
@@ -321,7 +280,6 @@ class _AtOnce:
                 "sealed": sealed,
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
-                "opponent": self._config.agent.target.opponent,
                 # Learning goes on meanwhile, so playing may take all of the time.
                 "generation_s": self._spending.generation_s,
                 "is_changed": role in self._changed,
@@ -397,15 +355,11 @@ class _AtOnce:
             if worker.roles == (self._schedule.acting,):
                 # Other processes may play its games, because it may never have room.
                 self._spending.drop_turn(worker.name)
-            # The closing role works after the budget is spent.
-            is_closing = worker.roles == (self._schedule.closing,)
-            is_late = not is_closing and self._spending.is_late()
-            is_needless = is_late or self._closing.leaves(worker)
-            if not is_needless:
+            is_late = self._spending.is_late()
+            if not is_late:
                 self._waiting.check(self._crew.workers)
-        if is_needless:
-            # The budget is spent, or other processes did all: it need not wait for
-            # room.
+        if is_late:
+            # The budget is spent: it need not wait for room.
             self._crew.handle(worker).stop()
 
     def _tell_who_waits(self) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.ranks.closing import closing
 from tengen.launch.ranks.devices import visible_devices
 from tengen.launch.ranks.table import (
-    Placed,
     RankInfo,
     check_alike,
     filled,
@@ -265,66 +263,3 @@ def test_versions_are_those_of_the_first_rank(field: str, line: str) -> None:
     check_alike([info(0), info(1, "b")])
     with pytest.raises(UsageError, match=line):
         check_alike([info(0), info(1), info(2, "b", **{field: "0.9"})])
-
-
-def closing_of(made: RunConfig, ranks: list[RankInfo]) -> list[Placed]:
-    made = filled(made, ranks)
-    return closing(made, ranks, place(made, ranks))
-
-
-def test_every_rank_has_the_closing_role() -> None:
-    """The learner's too, which has ended; and they divide the cores of its host."""
-    ranks = [info(rank, "ab"[rank // 2], cores=8) for rank in range(3)]
-    made = config("agent.target.opponent=random", "agent.iterations=9")
-    found = closing_of(made, ranks)
-    assert [
-        (one.worker.name, one.worker.index, one.rank, one.host, one.worker.num_threads)
-        for one in found
-    ] == [
-        ("eval-0", 0, 0, "a", 4),
-        ("eval-1", 1, 1, "a", 4),
-        ("eval-2", 2, 2, "b", 8),
-    ]
-    assert {one.worker.roles for one in found} == {("eval",)}
-    # Several learners, as of MLPerf on four hosts.
-    ranks = [info(rank, f"{rank}", cores=16) for rank in range(4)]
-    learners = ("launch.roles.learn.count=2", "launch.roles.learn.num_cpus=12")
-    listens = "launch.listen=127.0.0.1:7070"
-    made = config(
-        "agent.target.opponent=random", "agent.iterations=9", listens, *learners
-    )
-    assert [one.rank for one in closing_of(made, ranks)] == [0, 1, 2, 3]
-    # One that learns from another run has the one rank that there is.
-    made = config(
-        "agent.target.opponent=random", "agent.iterations=9", "agent.learn_from=other"
-    )
-    (only,) = closing_of(made, [info(0)])
-    assert (only.worker.name, only.rank, only.worker.num_threads) == ("eval", 0, 4)
-    # A run without a target has none.
-    assert closing_of(config(), ranks) == []
-
-
-@pytest.mark.parametrize("devices", ["cuda:0", "auto"])
-def test_the_closing_role_has_the_gpus_that_its_rank_had(devices: str) -> None:
-    given = (
-        "agent.target.opponent=random",
-        "agent.iterations=9",
-        f"inference.devices={devices}",
-    )
-    here = ["0", "1", "2"]
-    ranks = [info(rank, devices=here) for rank in range(3)]
-    learns = "launch.roles.learn.num_gpus=1"
-    asks = config(*given, learns, "launch.roles.selfplay.num_gpus=1")
-    assert [(one.rank, one.devices) for one in closing_of(asks, ranks)] == [
-        (0, ("0",)),
-        (1, ("1",)),
-        (2, ("2",)),
-    ]
-    # Where nobody asks each sees all.
-    assert [one.devices for one in closing_of(config(*given), ranks)] == [None] * 3
-    # The runner's rank has none left, and cannot play on one.
-    apart = [info(0, cores=2, devices=["0"]), info(1, cores=2, devices=["0"])]
-    taken = config(*given, "launch.roles.selfplay.num_gpus=1")
-    assert [one.rank for one in closing_of(taken, apart)] == [1]
-    on_cpus = override(taken, ["inference.devices=cpu"])
-    assert [one.rank for one in closing_of(on_cpus, apart)] == [0, 1]

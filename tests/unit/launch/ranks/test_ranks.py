@@ -15,7 +15,7 @@ import pytest
 from tengen.cli import main
 from tengen.distribution import pip_install_extra
 from tengen.errors import RunError, UsageError
-from tengen.launch import Budget, mpi
+from tengen.launch import mpi
 from tengen.launch.at_once.workers import Worker
 from tengen.launch.process import RoleProcess
 from tengen.launch.ranks import post as post_module
@@ -28,7 +28,7 @@ from tengen.observe import HostsLog, Place, read_hosts
 from tengen.observe.status import read_status
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RoleResources, StopListener, write_config
+from tengen.roles import RoleResources, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import wait_for
 from tests.unit.launch.ranks.fake_ranks import FakeWires, info
@@ -169,38 +169,6 @@ def test_the_launcher_gives_each_process_its_gpus(
     process = launcher.start(("learn",), 1, RoleResources())
     assert process.turn("learn", nothing, nothing, {}) == {"sees": "3"}
     process.close()
-
-
-def test_every_rank_takes_part_in_the_closing(
-    ranks: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """By the launcher's own way: the runner's rank has a process too."""
-    both = ranks(3)
-    both.runner.begin()
-    monkeypatch.setattr(mpi, "_runner", both.runner)
-    started: list[Any] = []
-
-    def at_once(launcher: Any, *words: Any, closing: Any, **more: Any) -> None:
-        workers = closing([])
-        for one in workers:
-            launcher.start(one.roles, 1, RoleResources(), one.index)
-        started.extend(workers)
-
-    monkeypatch.setattr(mpi, "run_at_once", at_once)
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    made = override(
-        make_config("tictactoe", None, None),
-        [
-            "launch.roles.selfplay.count=2",
-            "agent.target.opponent=random",
-            "agent.iterations=9",
-        ],
-    )
-    write_config(run, made)
-    with run.lock("train"), StopListener(run) as stop:
-        journal: Any = None
-        mpi.run_mpi(made, run, Budget(), journal, stop, num_threads=4)
-    assert [one.name for one in started] == ["eval-0", "eval-1", "eval-2"]
 
 
 def test_a_process_is_killed_beside_its_rank(ranks: Callable[..., Ranks]) -> None:
