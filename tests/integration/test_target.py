@@ -193,23 +193,9 @@ def test_a_program_that_was_typed_plays_in_processes_of_the_run(
 
 
 @pytest.mark.soak
-def test_several_processes_share_the_games(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    words = command(out, "--launch", "local", "--set", "launch.roles.selfplay.count=2")
-    done = run_command(words)
-    assert done.returncode == 0, done.stderr
-    assert "result.json" in records(out)
-    assert {path.name for path in (out / "logs").glob("eval*")} == {
-        "eval.log",
-        "eval-1.log",
-    }
-
-
-@pytest.mark.soak
-def test_a_run_that_learns_from_another_is_closed_and_then_left_alone(
+def test_a_run_that_learns_from_another_meets_its_target_and_is_then_left_alone(
     tmp_path: Path,
 ) -> None:
-    """Nobody plays there, so the learner's cores do, once it has ended."""
     base, out = tmp_path / "base", tmp_path / "run"
     done = run_command(train_command(base, 72))
     assert done.returncode == 0, done.stderr
@@ -218,7 +204,6 @@ def test_a_run_that_learns_from_another_is_closed_and_then_left_alone(
     done = run_command(words)
     assert done.returncode == 0, done.stderr
     assert "result.json" in records(out)
-    assert [path.name for path in (out / "logs").glob("eval*")] == ["eval.log"]
     before = {
         name: sorted(path.name for path in (out / name).iterdir())
         for name in ("checkpoints", "candidates", "models")

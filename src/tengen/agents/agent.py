@@ -59,9 +59,6 @@ class Schedule:
     """The roles that work between two turns of acting, in order."""
     rating: str = ""
     """The role that rates models from time to time; empty for none."""
-    closing: str = ""
-    """The role that the acting processes take up once training has ended, until it has
-    nothing left to do; empty for none."""
     serving: str = ""
     """The role that answers the acting processes where all roles work at once; empty
     where each acting process has the network itself."""

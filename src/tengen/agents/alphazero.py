@@ -246,7 +246,6 @@ class AlphaZero(Agent):
                 "gate",
             ),
             rating="rate" if self.rating.time_share > 0 else "",
-            closing="eval" if self.target.opponent else "",
             games_per_turn=self.actor.games_per_generation,
         )
 

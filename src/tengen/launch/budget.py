@@ -24,7 +24,7 @@ class Budget:
 
     minutes: float | None = None
     """Wall time of the call from its first turn of work on; start-up comes before it,
-    and the closing match after it."""
+    and matches after it."""
     games: int | None = None
     """Games to play in this call, in whole generations."""
     models: int | None = None

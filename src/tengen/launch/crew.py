@@ -149,19 +149,6 @@ class Crew:
         count = sum(one.roles == (self._acting,) for one in self.workers)
         return count, leaving, refused
 
-    def end_all(self) -> None:
-        """Closes every process; acting ones first, which may make the learner save.
-
-        Raises:
-            RunError: One could not save.
-        """
-        for worker in sorted(
-            self.workers, key=lambda one: one.roles != (self._acting,)
-        ):
-            self.handle(worker).stop()
-            self.handle(worker).close()
-        self.workers = []
-
     def join(self) -> None:
         """Waits for the threads that still work, once every process is to stop.
 
@@ -202,19 +189,6 @@ class Crew:
     def is_actor(self, worker: Worker) -> bool:
         """Returns whether a process steps environments and does nothing else."""
         return self._is_served and worker.roles == (self._acting,)
-
-    def begin(self, workers: Sequence[Worker]) -> list[Worker]:
-        """Begins further processes, and returns them.
-
-        Args:
-            workers: The processes, none of which exists yet.
-
-        Raises:
-            TengenError: There is no place for one.
-        """
-        for worker in workers:
-            self._begin(worker)
-        return list(workers)
 
     def outgrown(self, count: int) -> str:
         """Returns what is too small for so many acting processes, or ""."""

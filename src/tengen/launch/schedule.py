@@ -12,8 +12,7 @@
         end acting; learn, export and
         gate what is there, in turn
 
-At the end of a run with a target that has all its models, another role plays the models
-against it, with nothing else at work. A run that had them before the call begins there.
+If the run had all its models before the call, nothing works.
 
 Where roles work at once, a run of a board game has a process for each role, and several
 of ``selfplay`` if ``launch.roles`` says so. A run of environments has one process for
@@ -31,7 +30,6 @@ import time
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.launch.at_once.closing import Closing, closing_workers
 from tengen.launch.at_once.turn_reports import TurnReports
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
@@ -100,7 +98,7 @@ def run_schedule(
     if takes_turns:
         loop = Turns(config, run, spending, journal, crew, stop)
     else:
-        loop = _AtOnce(config, run, spending, journal, crew, stop, num_threads)
+        loop = _AtOnce(config, run, spending, journal, crew, stop)
 
     def end() -> None:
         loop.end()
@@ -133,7 +131,6 @@ class _AtOnce:
         journal: RunJournal,
         crew: Crew,
         stop: StopListener,
-        num_threads: int,
     ) -> None:
         self._config = config
         self._schedule: Schedule = config.agent.schedule(config)
@@ -143,8 +140,6 @@ class _AtOnce:
         self._is_over = threading.Event()
         # Further learners take turns as long as the first one learns.
         self._is_learned = threading.Event()
-        self._closing = Closing(self._schedule.closing, self._turn)
-        self._num_threads = num_threads
         self._stop = stop
         # Guards everything below; no thread holds it during a turn.
         self._lock = threading.Lock()
@@ -162,8 +157,8 @@ class _AtOnce:
         # Otherwise the learner would go on and make a model too many.
         if not self._spending.is_trained():
             self._work()
-        if not self._stop.event.is_set():
-            self._finish()
+            if not self._stop.event.is_set():
+                self._finish()
 
     def _work(self) -> None:
         crew = self._crew
@@ -188,10 +183,8 @@ class _AtOnce:
     def _finish(self) -> None:
         """Learns from the last games while there is time, and makes a last model.
 
-        If the run has all its models, this only closes the run.
-
         Raises:
-            UsageError: The closing role refused its config or files.
+            UsageError: A role refused its config or files.
             RunError: A role that the run needs has no room in the cluster, or failed.
         """
         if not self._spending.is_trained():
@@ -208,36 +201,10 @@ class _AtOnce:
                     break
                 if role == "learn" and is_late:
                     break
-        if self._spending.is_trained():
-            self._close()
-
-    def _close(self) -> None:
-        """Ends training, and lets the closing role take turns until nothing is left.
-
-        Raises:
-            UsageError: The role refused its config or files.
-            RunError: It failed.
-        """
-        if not self._schedule.closing or self._closing.is_over:
-            return
-        before = list(self._crew.workers)
-        self._is_learned.set()
-        for worker in before:
-            if worker.is_follower:
-                self._crew.handle(worker).stop()
-        self._crew.join()
-        self._crew.end_all()
-        with self._lock:
-            for worker in before:
-                self._waiting.forget(worker)
-        closing = closing_workers(self._config, before, self._num_threads)
-        workers = self._crew.begin(closing)
-        self._closing.run(workers)
 
     def end(self) -> None:
         """Makes no role take another turn. From any thread; does not block."""
         self._is_over.set()
-        self._closing.end()
         self._is_learned.set()
 
     def _is_ending(self, worker: Worker) -> bool:
@@ -333,7 +300,6 @@ class _AtOnce:
                 "sealed": sealed,
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
-                "opponent": self._config.agent.target.opponent,
                 # Learning goes on meanwhile, so playing may take all of the time.
                 "generation_s": self._spending.generation_s,
                 "is_changed": role in self._changed,
@@ -409,15 +375,11 @@ class _AtOnce:
             if worker.roles == (self._schedule.acting,):
                 # Other processes may play its games, because it may never have room.
                 self._spending.drop_turn(worker.name)
-            # The closing role works after the budget is spent.
-            is_closing = worker.roles == (self._schedule.closing,)
-            is_late = not is_closing and self._spending.is_late()
-            is_needless = is_late or self._closing.leaves(worker)
-            if not is_needless:
+            is_late = self._spending.is_late()
+            if not is_late:
                 self._waiting.check(self._crew.workers)
-        if is_needless:
-            # The budget is spent, or other processes did all: it need not wait for
-            # room.
+        if is_late:
+            # The budget is spent: it need not wait for room.
             self._crew.handle(worker).stop()
 
     def _tell_who_waits(self) -> None:

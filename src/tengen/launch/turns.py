@@ -93,7 +93,6 @@ class Turns:
                 if self._schedule.is_shared:
                     # What the last turns learned but did not save becomes a model.
                     self._learn(saves=True)
-                self._close()
                 return
             if self._config.agent.learn_from:
                 self._wait_for_games()
@@ -103,14 +102,6 @@ class Turns:
 
     def end(self) -> None:
         """Does nothing: the turn that goes on ends, and no other begins."""
-
-    def _close(self) -> None:
-        """Takes the turns that come once training has ended."""
-        role = self._schedule.closing
-        while role and self._spending.is_trained() and not self._stop.event.is_set():
-            report = self._turn(role)
-            if report is None or report.get("stopped"):
-                return
 
     def _learn(self, *, saves: bool = False) -> None:
         if self._spending.is_trained():
@@ -193,7 +184,6 @@ class Turns:
             **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
-            "opponent": self._config.agent.target.opponent,
             "generation_s": self._generation_s(),
             "is_changed": role in self._changed,
         }

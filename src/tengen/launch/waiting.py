@@ -3,7 +3,7 @@
 A cluster begins a process once it has room for it. That may be never, if the run is too
 large for the cluster or a host was lost. A role that the run cannot do without is
 waited for only for a limited time. The same holds for acting processes if none of them
-has room, and for processes of the closing role.
+has room.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Waiting:
 
     def __init__(self, schedule: Schedule, launch: LaunchConfig) -> None:
         self._needed = {*schedule.learning, schedule.serving}
-        # In each of these groups one process suffices while the others wait.
-        self._shared = ((schedule.acting,), (schedule.closing,))
+        # One of these processes suffices while the others wait.
+        self._acting = (schedule.acting,)
         self._most_minutes = launch.wait_minutes
         # By process the seconds that it had waited at its last report.
         self._seconds: dict[str, float] = {}
@@ -71,15 +71,13 @@ class Waiting:
             RunError: A role that the run needs has waited for too long.
         """
         needed = self._needed_of(workers)
-        spans = [
-            self._seconds[one.name] for one in needed if one.roles not in self._shared
+        spans = [self._seconds[one.name] for one in needed if one.roles != self._acting]
+        acting = [
+            self._seconds[one.name] for one in needed if one.roles == self._acting
         ]
-        for roles in self._shared:
-            sharing = [self._seconds[one.name] for one in needed if one.roles == roles]
-            if sharing:
-                # The time since none of them works: before, some may have waited for
-                # long.
-                spans.append(min(sharing))
+        if acting:
+            # The time since none of them works: before, some may have waited for long.
+            spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
                 f"role ({_names(needed)}) has had no room in the cluster for "
@@ -109,11 +107,10 @@ class Waiting:
         """Returns the waiting processes that the run cannot do without."""
         waiting = [one for one in workers if one.name in self._seconds]
         needed = [one for one in waiting if self._needed & {*one.roles}]
-        for roles in self._shared:
-            sharing = [one for one in workers if one.roles == roles]
-            # While one of the group works, the others may wait.
-            if all(one in waiting for one in sharing):
-                needed += sharing
+        acting = [one for one in workers if one.roles == self._acting]
+        # While one of them works, the others may wait.
+        if all(one in waiting for one in acting):
+            needed += acting
         return needed
 
 

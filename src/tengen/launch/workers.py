@@ -55,9 +55,7 @@ def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
         num_threads: Cores to use, all of them in each turn.
     """
     schedule = config.agent.schedule(config)
-    playing = tuple(
-        role for role in (schedule.acting, schedule.rating, schedule.closing) if role
-    )
+    playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
     groups = [playing, schedule.learning]
     if schedule.is_shared:
         groups = [(*playing, *schedule.learning)]

@@ -14,7 +14,8 @@ from tengen.games import check_typed
 from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import of_agent
-from tengen.roles import RoleContext, StopListener, make_role, read_config
+from tengen.roles import StopListener, read_config
+from tengen.roles.judging.target import TargetMatches
 from tengen.run import RunDirectory, check_no_mirror, check_writable, usable_threads
 
 __all__ = ["evaluate_models", "has_target"]
@@ -72,25 +73,23 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         )
         run.clear_stop()
     with StopListener(run) as listener, ProgressLine("waiting for models") as line:
-        context = RoleContext(
+        matches = TargetMatches(
+            config,
+            run,
             num_threads=num_threads,
             stop=listener.event,
             opponent=args.opponent,
             progress=lambda report: line.tell(report.get("stage", "")),
         )
-        role = make_role("eval", config, run, context)
-        try:
-            while not listener.event.is_set():
-                report = role.turn()
-                if report is None:
-                    break
-                if "told" in report and not args.json:
-                    line.leave(report["told"])
-        finally:
-            role.close()
+        while not listener.event.is_set():
+            report = matches.turn()
+            if report is None:
+                break
+            if "told" in report and not args.json:
+                line.leave(report["told"])
         result = current_result(TargetFiles(run), config.agent.iterations)
     if result is None:
-        why = role.waits_for or "not all models are played; the same command goes on"
+        why = matches.waits_for or "not all models are played; the same command goes on"
         print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)
         code = _INTERRUPTED if listener.reason == "interrupted" else 1
         return {"run": str(run.path), "exit_code": code}

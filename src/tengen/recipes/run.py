@@ -41,6 +41,7 @@ from tengen.recipes.finale import (
     farewell,
     final_match,
     match_line,
+    meet_target,
     why_unlearned,
 )
 from tengen.recipes.growth import grows_by_recipe
@@ -331,6 +332,9 @@ def _train(
                 lighter=lighter_learning(to_dict(config)),
             )
             run_by(launch)(config, run, budget, journal, stop, num_threads=num_threads)
+            if _has_models(run, budget):
+                opponent = config.agent.target.opponent
+                meet_target(opponent, run, journal, num_threads, stop.event)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config,
@@ -355,11 +359,8 @@ def _train(
     if match is not None and config.agent.rating is not None:
         view.message(match_line(match, config.agent.rating, budget.minutes))
     # As saved: the report of the last turn may not have come.
-    is_trained = (
-        budget.models is not None and (run.models.latest() or 0) >= budget.models
-    )
     unlearned = ""
-    if not is_trained and learned_steps(run) <= steps_before:
+    if not _has_models(run, budget) and learned_steps(run) <= steps_before:
         unlearned = why_unlearned(budget, journal, reason)
     view.message(farewell(config, run, reason, journal, unlearned))
     return {
@@ -369,6 +370,11 @@ def _train(
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
+
+
+def _has_models(run: RunDirectory, budget: Budget) -> bool:
+    """Returns whether the run has all the models that it is to have."""
+    return budget.models is not None and (run.models.latest() or 0) >= budget.models
 
 
 def _leave() -> None:

@@ -62,8 +62,8 @@ class RoleHost:
         Args:
             name: The role.
             details: Perhaps ``sealed`` and the values of ``Spending.outlook``,
-                ``generation_s``, ``follow_models``, ``frames_left``, ``saves`` and
-                ``opponent``; see ``RoleContext``. ``is_changed`` makes the role read
+                ``generation_s``, ``follow_models``, ``frames_left`` and ``saves``; see
+                ``RoleContext``. ``is_changed`` makes the role read
                 ``run.json`` again.
 
         Raises:
@@ -81,7 +81,6 @@ class RoleHost:
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
         context.saves = details.get("saves", True)
-        context.opponent = details.get("opponent")
         if details.get("is_changed", False):
             self.drop(name)
         if name not in self._roles or self._is_alone:

@@ -120,9 +120,6 @@ class RoleContext:
     """Whether a runner gives the turns and has only this process for the index. Then
     another process that holds this role's locks is ending, or belongs to a lost mirror.
     Self-play is then the writer of its index, else any free writer."""
-    opponent: str | None = None
-    """The target's opponent, if the user typed it in the call that gives the turns;
-    None refuses one that is a program."""
     mirror: Mirror | None = None
     """The mirror of a run directory on another host, whose folder is then the run;
     None: the run directory is here.
@@ -187,7 +184,6 @@ def _die(reason: str) -> NoReturn:
 
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
-    "eval": "tengen.roles.judging.target:EvalRole",
     "export": "tengen.roles.learning.export:ExportRole",
     "follow": "tengen.roles.learning.follow:FollowRole",
     "gate": "tengen.roles.judging.gate:GateRole",

@@ -1,11 +1,13 @@
-"""Role ``eval``: one turn plays some games of a run's models against its target."""
+"""Plays a run's models against its target, in order, once training has ended."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from tengen import games
 from tengen.agents.alphazero import AlphaZero
@@ -43,17 +45,18 @@ from tengen.roles.clock import (
     run_open_because,
 )
 from tengen.roles.config import RunConfig, newest_inference
-from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory, WriterLock, storage_error
 from tengen.run.publish import remove_directory
 
-__all__ = ["EvalRole"]
+__all__ = ["TargetMatches"]
+
+Report = Mapping[str, Any]
 
 _LOOK_S = 0.2
 _AHEAD = 2
 """Most matches that a process works on beyond the first open one."""
 _GPU_THREADS = 2
-"""Threads of a part where both players compute on a GPU: one searches while the GPU
+"""Threads for each GPU where both players compute on GPUs: one searches while the GPU
 answers the other. More would make smaller batches of the same games."""
 _GPU_SLOTS = 256
 """Most games at once of such a thread."""
@@ -66,8 +69,8 @@ and its losses say nothing.
 """
 
 
-class EvalRole:
-    """Plays models against the run's target; see ``Role``.
+class TargetMatches:
+    """Plays a run's models against its target. Used by one thread.
 
     Any number of processes share the games of a match by parts. The process that finds
     all parts done publishes the match's record. A process that finds every part of the
@@ -77,21 +80,34 @@ class EvalRole:
     Args:
         config: The run's config.
         run: The run.
-        context: Threads, stop and progress.
+        num_threads: Threads that play.
+        stop: Ends a turn; its games are lost.
+        opponent: The opponent, if the user typed it in this call; None refuses one
+            that is a program.
+        progress: Called with a part's ``stage``, ten times a second.
+
+    Attributes:
+        waits_for: What the last turn lacked for its work, and what to do; empty if it
+            worked.
 
     Raises:
         UsageError: The run has no target, or games were played against another target.
     """
 
     def __init__(
-        self, config: RunConfig, run: RunDirectory, context: RoleContext
+        self,
+        config: RunConfig,
+        run: RunDirectory,
+        *,
+        num_threads: int,
+        stop: threading.Event,
+        opponent: str | None = None,
+        progress: Callable[[dict[str, Any]], None] = lambda report: None,
     ) -> None:
         self.waits_for = ""
-        agent = AlphaZero.of(config, "eval")
+        agent = AlphaZero.of(config, "a target")
         if not agent.target.opponent:
-            raise UsageError(
-                "agent.target.opponent (empty) must name a target for role eval; set it"
-            )
+            raise UsageError("agent.target.opponent (empty) must name a target; set it")
         self._config = config
         self._target = agent.target
         self._iterations = agent.iterations
@@ -99,19 +115,22 @@ class EvalRole:
         self._searches = agent.play_against_target()
         self._play = self._searches.in_precision(precision)
         self._run = run
-        self._context = context
+        self._stop = stop
+        self._typed = opponent
+        self._progress = progress
         self._files = TargetFiles(run)
         self._files.make()
         check_terms(self._files, self._target, self._searches)
         self._game = games.open_game(config.task)
-        self._num_threads = context.num_threads
+        self._num_threads = num_threads
         self._num_slots: int | None = None
         self._devices: str | None = None
         inference = self._inference()
         if inference.is_on_gpu and is_network(self._target.opponent):
             self._devices = inference.devices
             # The games of a part share few large batches.
-            self._num_threads = min(context.num_threads, _GPU_THREADS)
+            threads = _GPU_THREADS * len(inference.devices.split(","))
+            self._num_threads = min(num_threads, threads)
             self._num_slots = _GPU_SLOTS
         self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
@@ -127,7 +146,7 @@ class EvalRole:
             if is_trained and not has_history(self._run):
                 with self._claimed("history") as is_mine:
                     if is_mine:
-                        self._context.write(lambda: publish_history(self._run))
+                        publish_history(self._run)
             if current_result(self._files, self._iterations) is not None:
                 # Games that other processes played ahead, or that a kill left.
                 self._files.clear_all_games()
@@ -146,11 +165,8 @@ class EvalRole:
                 if (report := self._work_at(match)) is not None:
                     return report
             # Other processes play the rest.
-            if self._context.stop.wait(_LOOK_S):
+            if self._stop.wait(_LOOK_S):
                 return {"stopped": True}
-
-    def close(self) -> None:
-        """Does nothing: the role holds nothing."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
         """Plays a free part or ends the match; returns None if neither is possible."""
@@ -190,15 +206,13 @@ class EvalRole:
                 lock.release()
 
     def _play_chunk(self, match: TargetMatch, chunk: int, num_games: int) -> Report:
-        self._context.write(
-            lambda: keep_terms(self._files, self._target, self._searches)
-        )
+        keep_terms(self._files, self._target, self._searches)
         began_at = time.time()
 
         def watch(tally: Tally) -> None:
             stage = f"model {match.model:06d} {match.words}, part {chunk + 1}"
-            self._context.progress({"stage": stage})
-            stopped_by(self._context.stop.is_set)(tally)
+            self._progress({"stage": stage})
+            stopped_by(self._stop.is_set)(tally)
 
         try:
             report = play_match(
@@ -216,11 +230,7 @@ class EvalRole:
         except MatchStopped:
             return {"model": match.model, "stopped": True}
         try:
-            self._context.write(
-                lambda: self._files.publish_games(
-                    match.name, chunk, report.games, began_at
-                )
-            )
+            self._files.publish_games(match.name, chunk, report.games, began_at)
         except RunError:
             # Once there is a result, any process clears what was played ahead.
             if current_result(self._files, self._iterations) is None:
@@ -282,7 +292,7 @@ class EvalRole:
             ended_at=time.time(),
         )
         self._keep(match, played)
-        self._context.write(lambda: self._files.publish_record(match.name, record))
+        self._files.publish_record(match.name, record)
         return {
             "model": match.model,
             "win_rate": record.win_rate,
@@ -306,11 +316,9 @@ class EvalRole:
         if folder.entry(match.model).exists():
             remove_directory(folder.entry(match.model))
         names = (f"{match.model:06d}", self._target.opponent)
-        self._context.write(
-            lambda: folder.publish(
-                match.model,
-                lambda path: write_games(path, self._config.task, *names, played),
-            )
+        folder.publish(
+            match.model,
+            lambda path: write_games(path, self._config.task, *names, played),
         )
 
     def _publish_result(self, models: list[int]) -> Report | None:
@@ -330,7 +338,7 @@ class EvalRole:
                 "is_closed": not because,
                 "open_because": because,
             }
-            self._context.write(lambda: self._files.publish_result(result))
+            self._files.publish_result(result)
             return {**result, "is_result": True}
 
     def _player(self, number: int) -> ModelPlayer:
@@ -354,21 +362,14 @@ class EvalRole:
         return self._model[1]
 
     def _inference(self) -> InferenceConfig:
-        """Returns the newest settings, with one of their devices.
-
-        Processes with other indices take other GPUs, as far as there are more.
-        """
-        inference = newest_inference(self._run, self._config)
-        devices = inference.devices.split(",")
-        device = devices[self._context.index % len(devices)]
-        return dataclasses.replace(inference, devices=device)
+        return newest_inference(self._run, self._config)
 
     def _against(self) -> MatchPlayer:
         if self._opponent is None:
-            word, typed = self._target.opponent, self._context.opponent
+            word = self._target.opponent
             if is_engine(word):
                 # Also where run.json has changed since the runner looked at it.
-                check_typed_opponent(word, typed, self._run.path, "--opponent ")
+                check_typed_opponent(word, self._typed, self._run.path, "--opponent ")
             self._opponent = open_opponent(
                 self._target,
                 self._config.task,

@@ -343,3 +343,54 @@ def test_resources_of_an_environments_roles_are_checked() -> None:
         override(made, ["launch.listen=127.0.0.1:65470"])
     with pytest.raises(UsageError, match=r"^launch.roles \(export\) is not a role"):
         override(made, ["launch.roles.export.num_cpus=2"])
+
+
+def publishing(run: RunDirectory, most: int) -> Turn:
+    """A gate that makes a model each turn, up to a number."""
+
+    def accept(fake: Fake) -> dict[str, Any] | None:
+        newest = run.models.latest() or 0
+        if newest == most:
+            return None
+        run.models.publish(newest + 1, lambda folder: None)
+        return {"candidate": newest + 1}
+
+    return accept
+
+
+def test_a_run_that_has_its_models_starts_no_process(run: RunDirectory) -> None:
+    run.models.publish(1, lambda folder: None)
+    roles, journal = train(run, {}, Budget(models=1))
+    assert journal.reports == []
+    assert {fake.num_turns for fake in roles.fakes.values()} == {0}
+
+
+def test_no_model_too_many_is_made_before_the_call_sees_that_it_is_over(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.launch.schedule._POLL_S", 0.3)
+    scripts: dict[str, Turn] = {"selfplay": until_stopped, "gate": publishing(run, 9)}
+    train(run, scripts, Budget(models=2))
+    assert run.models.numbers() == [1, 2]
+
+
+def test_the_end_makes_no_model_too_many(run: RunDirectory) -> None:
+    """The last model may be made of what is learned once the games are played."""
+    run.models.publish(0, lambda folder: None)
+    is_played = threading.Event()
+    accept = publishing(run, 9)
+    main = threading.current_thread()
+
+    def play(fake: Fake) -> dict[str, Any]:
+        is_played.set()
+        return played(fake)
+
+    def gate(fake: Fake) -> dict[str, Any] | None:
+        # The process' own thread finds nothing: all comes after the budget.
+        late = is_played.is_set() and threading.current_thread() is main
+        return accept(fake) if late else None
+
+    scripts: dict[str, Turn] = {"selfplay": play, "gate": gate}
+    roles, _ = train(run, scripts, Budget(games=10, models=2))
+    assert run.models.numbers() == [0, 1, 2]
+    assert roles.fakes["learn"].is_closed

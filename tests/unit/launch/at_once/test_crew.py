@@ -9,10 +9,8 @@ import pytest
 
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.launch.at_once.closing import closing_workers
 from tengen.launch.crew import Crew
 from tengen.launch.workers import workers_at_once
-from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import read_config, write_config
 from tengen.run import RunDirectory
@@ -63,8 +61,9 @@ def crew_of(run, launcher):
     ends = threading.Event()
 
     def serve(worker):
-        while not (ends.is_set() or crew.has_left(worker)):
-            crew.handle(worker).is_stopped.wait(0.01)
+        # A turn ends once its process is told to stop.
+        while not (ends.is_set() or crew.handle(worker).is_stopped.wait(0.01)):
+            pass
         if crew.has_left(worker):
             crew.forget(worker)
 
@@ -192,52 +191,3 @@ def test_what_it_refuses(run, text, line, capsys):
     assert scale(run, text) == 2
     assert line in capsys.readouterr().err
     assert run.read_run() == before
-
-
-def test_the_closing_role_has_the_cores_of_those_that_played_and_learned(tmp_path):
-    run = RunDirectory.create_or_resume(tmp_path / "run")
-    config = override(
-        make_config("tictactoe", None, None),
-        [
-            "launch.roles.selfplay.count=2",
-            "agent.target.opponent=random",
-            "agent.iterations=9",
-        ],
-    )
-    write_config(run, config)
-    launcher = FakeLauncher()
-    workers = workers_at_once(config, 8)
-    crew = Crew(launcher, config, run, workers)
-    crew.end_all()
-    assert crew.workers == []
-    assert all(handle.is_closed for handle in launcher.handles.values())
-    closing = crew.begin(closing_workers(config, workers, 8))
-    assert [(one.name, one.index) for one in closing] == [("eval-0", 0), ("eval-1", 1)]
-    assert launcher.started[-2:] == [("eval", 0, 4), ("eval", 1, 4)]
-    assert crew.workers == closing
-
-
-def test_one_process_closes_where_nobody_acted():
-    config = override(
-        make_config("tictactoe", None, None),
-        [
-            "agent.learn_from=other",
-            "agent.target.opponent=random",
-            "agent.iterations=9",
-        ],
-    )
-    (closing,) = closing_workers(config, workers_at_once(config, 8), 8)
-    assert (closing.name, closing.roles) == ("eval", ("eval",))
-    assert closing.num_threads == 8
-
-
-def test_the_closing_role_has_no_more_cores_than_the_machine_and_what_was_given():
-    settings = ["agent.target.opponent=random", "agent.iterations=9"]
-    config = override(make_config("tictactoe", None, None), settings)
-    # On one core self-play and the learner have one thread each.
-    (closing,) = closing_workers(config, workers_at_once(config, 1), 1)
-    assert closing.num_threads == 1
-    given = ["launch.roles.selfplay.num_cpus=2", "launch.roles.learn.num_cpus=1"]
-    config = override(config, given)
-    (closing,) = closing_workers(config, workers_at_once(config, 16), 16)
-    assert closing.num_threads == 3

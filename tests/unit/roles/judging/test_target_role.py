@@ -1,4 +1,4 @@
-"""Role eval: what its processes share, and what a kill leaves for the next one."""
+"""Matches with a target: what processes share, and what a kill leaves behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tengen.recipes import make_config
 from tengen.roles import clock, write_config
 from tengen.roles.clock import begin_clock, note_call
 from tengen.roles.judging import target
-from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, publish_json
 
 TARGET = TargetConfig(
@@ -34,7 +33,7 @@ TARGET = TargetConfig(
 @pytest.fixture
 def unpatched_player():
     """The role's own, taken before ``run`` replaces it; name it first in a test."""
-    return target.EvalRole._player
+    return target.TargetMatches._player
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def run(tmp_path, monkeypatch, hash_player):
             generation=number, made_at=100.0 + number, num_steps=number, origin=None
         )
 
-    monkeypatch.setattr(target.EvalRole, "_player", player)
+    monkeypatch.setattr(target.TargetMatches, "_player", player)
     monkeypatch.setattr(target, "read_meta", meta)
     monkeypatch.setattr(clock, "read_meta", meta)
     note_call(made, {})
@@ -61,12 +60,18 @@ def run(tmp_path, monkeypatch, hash_player):
     return made
 
 
-def make_role(run, config=TARGET, stop=None, iterations=4):
+def make_role(run, config=TARGET, stop=None, iterations=4, opponent=None):
     whole = make_config("connect4", None, None)
     agent = dataclasses.replace(whole.agent, target=config, iterations=iterations)
     whole = dataclasses.replace(whole, agent=agent)
     write_config(run, whole)
-    return target.EvalRole(whole, run, RoleContext(stop=stop or threading.Event()))
+    return target.TargetMatches(
+        whole,
+        run,
+        num_threads=1,
+        stop=stop or threading.Event(),
+        opponent=opponent,
+    )
 
 
 def finish(run, config=TARGET, iterations=4):
@@ -275,22 +280,20 @@ def test_the_games_of_another_target_take_the_place_of_all(run):
 
 
 @pytest.mark.parametrize(
-    ("devices", "index", "asked"),
+    ("devices", "asked"),
     [
-        ("cpu", 1, {"num_threads": 6, "num_slots": None, "devices": None}),
-        # Both players on one GPU, in few and large batches.
+        ("cpu", {"num_threads": 6, "num_slots": None, "devices": None}),
+        # Both players on the GPUs, in few and large batches.
+        ("cuda:1", {"num_threads": 2, "num_slots": 256, "devices": "cuda:1"}),
         (
             "cuda:0,cuda:1",
-            3,
-            {"num_threads": 2, "num_slots": 256, "devices": "cuda:1"},
+            {"num_threads": 4, "num_slots": 256, "devices": "cuda:0,cuda:1"},
         ),
     ],
 )
-def test_a_gpu_gets_large_batches(
-    unpatched_player, run, monkeypatch, devices, index, asked
-):
+def test_a_gpu_gets_large_batches(unpatched_player, run, monkeypatch, devices, asked):
     found = {}
-    monkeypatch.setattr(target.EvalRole, "_player", unpatched_player)
+    monkeypatch.setattr(target.TargetMatches, "_player", unpatched_player)
     monkeypatch.setattr(target, "is_network", lambda word: True)
     monkeypatch.setattr(
         target, "load_model", lambda path, *words, **others: SimpleNamespace(path=path)
@@ -317,8 +320,8 @@ def test_a_gpu_gets_large_batches(
     )
     config = dataclasses.replace(config, agent=agent, inference=inference)
     write_config(run, config)
-    context = RoleContext(num_threads=6, index=index)
-    role = target.EvalRole(config, run, context)
+    stop = threading.Event()
+    role = target.TargetMatches(config, run, num_threads=6, stop=stop)
     assert role.turn() == {"model": 1, "stopped": True}
     assert found == {
         **asked,
@@ -328,10 +331,8 @@ def test_a_gpu_gets_large_batches(
     }
     # A target that computes on processors keeps their threads.
     monkeypatch.setattr(target, "is_network", lambda word: False)
-    assert target.EvalRole(config, run, context).turn() == {
-        "model": 1,
-        "stopped": True,
-    }
+    role = target.TargetMatches(config, run, num_threads=6, stop=stop)
+    assert role.turn() == {"model": 1, "stopped": True}
     assert (found["num_threads"], found["num_slots"]) == (6, None)
     assert found["devices"] is None
 
@@ -389,8 +390,7 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path, monkeypatch)
     mark = tmp_path / "mark"
     evil = dataclasses.replace(TARGET, opponent=f"gomocup:touch {mark}")
     for typed, why in ((None, "runs only where it is typed"), ("mcts:2", "must be")):
-        role = make_role(run, evil)
-        role._context.opponent = typed
+        role = make_role(run, evil, opponent=typed)
         with pytest.raises(UsageError, match=why):
             role.turn()
         assert not mark.exists()
@@ -399,7 +399,7 @@ def test_a_program_that_was_not_typed_is_not_started(run, tmp_path, monkeypatch)
         target, "open_opponent", lambda *words, **_: started.append(words)
     )
     monkeypatch.setattr(target, "play_match", lambda *words, **settings: 1 / 0)
-    role._context.opponent = evil.opponent
+    role = make_role(run, evil, opponent=evil.opponent)
     with pytest.raises(ZeroDivisionError):
         role.turn()
     assert len(started) == 1
