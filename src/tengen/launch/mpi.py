@@ -8,8 +8,8 @@ All ranks make the same call. The first rank is the runner, and holds the roles 
 learn and judge. Each of the other ranks holds one acting process, by the table of
 ``launch.ranks``. All processes join the runner over the hosts' network.
 A host needs tengen, and the run directory under the same path. If a rank dies,
-``mpirun`` ends the call, and the same command resumes the run. A silent rank, for
-example on a host that is cut off, also ends the call.
+``mpirun`` ends the call, and the same command resumes the run. A rank whose host
+is cut off also ends the call.
 
 MPI only brings the ranks together: see ``launch.ranks.meeting``.
 
