@@ -10,9 +10,10 @@ from tengen.observe.environment_verdict import (
     environment_verdict,
     lighter_learning,
 )
-from tengen.observe.events import EventWriter, read_events, read_progress
+from tengen.observe.events import EventWriter, read_events
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
+from tengen.observe.run_view import RunView, read_progress
 from tengen.observe.verdict import (
     Shares,
     at_once_verdict,
@@ -30,6 +31,7 @@ __all__ = [
     "ObserveConfig",
     "Place",
     "Progress",
+    "RunView",
     "ServerProgress",
     "Shares",
     "StageTimes",

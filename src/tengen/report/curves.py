@@ -18,8 +18,8 @@ from tengen.drawing import (
     shown_number,
     table,
 )
-from tengen.observe.curves.points import has_actors
 from tengen.observe.curves.table import COLUMNS, Row, read_curve
+from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory
 
 __all__ = ["Curves", "curves", "read_curves"]

@@ -22,8 +22,7 @@ from tengen.drawing import (
 from tengen.errors import RunError, os_reason
 from tengen.evaluation import LadderConfig, run_ratings
 from tengen.games import Game, check_typed, is_program, open_game
-from tengen.observe.curves.points import has_actors
-from tengen.observe.roles import of_agent
+from tengen.observe.roles import has_actors, of_agent
 from tengen.observe.status import read_status, status_rows
 from tengen.play.board import make_board_text
 from tengen.report.curves import read_curves

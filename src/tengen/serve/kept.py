@@ -22,14 +22,25 @@ from tengen.games import Game
 from tengen.games.sgf import read_sgf, replay
 from tengen.run import RunDirectory, find_files
 from tengen.serve.links import in_folder
-from tengen.serve.positions import apply_move, position
+from tengen.serve.positions import apply_move, describe_game, position
 
-__all__ = ["KeptGame", "KeptPly", "Source", "read_source", "replayed", "sources"]
+__all__ = [
+    "KeptGame",
+    "KeptPly",
+    "Source",
+    "game_page",
+    "read_source",
+    "replayed",
+    "source_page",
+    "source_row",
+    "sources",
+]
 
 _LEAD_UNITS = 8.0
 _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000
 _MAX_SOURCES = 400
+_MAX_GAMES = 2000
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,50 @@ def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
     for each in shown:
         del each["legal"]
     return shown
+
+
+def source_row(source: Source) -> dict[str, str]:
+    """Returns one entry of the list of sources, as JSON values."""
+    return {"id": source.id, "kind": source.kind, "title": source.title}
+
+
+def source_page(source: Source) -> dict[str, Any]:
+    """Returns which games a source has, as JSON values; raises as ``read_source``."""
+    games = read_source(source)
+    listed = [
+        {
+            "index": game.index,
+            "title": game.title,
+            "num_plies": len(game.moves),
+            "result": game.result,
+            "variant": game.variant,
+        }
+        for game in games[:_MAX_GAMES]
+    ]
+    return {"title": source.title, "num_games": len(games), "games": listed}
+
+
+def game_page(game: Game, kept: KeptGame) -> dict[str, Any]:
+    """Returns a game ply by ply, as JSON values; raises as ``replayed``."""
+    return {
+        "game": describe_game(game),
+        "index": kept.index,
+        "title": kept.title,
+        "result": kept.result,
+        "moves": kept.moves,
+        "num_opening_plies": kept.num_opening_plies,
+        "positions": replayed(game, kept),
+        "plies": [None if ply is None else _ply(ply) for ply in kept.plies],
+    }
+
+
+def _ply(ply: KeptPly) -> dict[str, Any]:
+    return {
+        "value": round(ply.value_to_play, 4),
+        "simulations": ply.num_simulations,
+        "policy": [[action, round(share, 5)] for action, share in ply.policy],
+        "lead": ply.lead_to_play,
+    }
 
 
 @lru_cache(maxsize=4)
