@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tengen import _core
 from tengen.config import from_dict
 from tengen.errors import UsageError
-from tengen.evaluation import PlayedGame
+from tengen.evaluation import PlayedGame, read_record
 from tengen.experience.games.core_errors import core_errors
 from tengen.experience.games.files import experience_files
 from tengen.experience.games.journal import read_journal
@@ -41,6 +41,7 @@ _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000
 _MAX_SOURCES = 400
 _MAX_GAMES = 2000
+_MAX_BYTES = 64 << 20  # of the games of a match
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Source:
     path: Path
     """The file, or the folder of SGF files."""
     players: tuple[str, str] = ("A", "B")
-    """What the two sides of a match are called."""
+    """What the two sides of a match are called, if no file names them."""
+    record: Path | None = None
+    """The file that names the two sides; it need not be there."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def sources(run: RunDirectory) -> list[Source]:
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
     for path in matches:
         title, players = f"closing match {_number(path)}", ("the model", "its opponent")
-        found.append(Source(path.stem, "match", title, path, players))
+        record = run.eval / f"{path.stem}.json"
+        found.append(Source(path.stem, "match", title, path, players, record))
     for folder in sorted(find_files(run.games / "gate", "*"), reverse=True):
         if folder.name.isdecimal():
             title = f"gate, candidate {int(folder.name)}"
@@ -150,6 +154,8 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
         state = source.path.stat()
     except OSError as error:
         raise UsageError(f"games ({source.id}) are gone; choose others") from error
+    if source.kind == "match" and state.st_size > _MAX_BYTES:
+        raise UsageError(f"games ({source.id}) are too many to show; choose others")
     return _read(source, state.st_mtime_ns, state.st_size)
 
 
@@ -224,7 +230,11 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
             return _lines(lines, source.players)
         return _sgf_folder(path)
     if path.suffix == ".jsonl":
-        return _lines(path, source.players)
+        players = source.players
+        if source.record is not None and source.record.exists():
+            match = read_record(source.record)
+            players = match.a, match.b
+        return _lines(path, players)
     if path.suffix == ".npz":
         return _segment(path)
     with core_errors():
