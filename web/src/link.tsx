@@ -7,12 +7,13 @@ import { report } from "./api";
 const CHANGED = "tengen-path";
 
 // The address in a report, whose only run is called so.
-let reported = "/runs/run";
+const START = "/runs/run";
+let reported = START;
 
 function here(): URL {
   if (!report) return new URL(location.href);
   // Any other hash names a place in the page.
-  if (location.hash.startsWith("#/")) reported = location.hash.slice(1);
+  if (!location.hash || location.hash.startsWith("#/")) reported = location.hash.slice(1) || START;
   return new URL(reported, "http://report");
 }
 
