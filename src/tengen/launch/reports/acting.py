@@ -1,17 +1,23 @@
-"""The reports of several self-play processes, combined into one."""
+"""The reports of the processes that act, of which each tells what all of them do."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Players", "num_flying"]
+__all__ = ["Actors", "Players", "num_flying"]
 
 _RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
+_RATE_S = 10.0
+# Shares of an actor's time in its reports.
+_SHARES = ("simulation_busy", "answer_wait", "room_wait")
+_MEANS = ("mean_return", "mean_length")
 
 
 class Players:
-    """Sums the reports of self-play processes. Used by one thread at a time.
+    """Reports of self-play processes. Used by one thread at a time.
 
     The report of a single process is passed on unchanged.
 
@@ -47,18 +53,17 @@ class Players:
         if self._num_players == 1 or "num_games" not in report:
             return report
         self._flying[name] = report
+        flying = self._flying.values()
         rates = [
             one["num_evaluations"] / one["seconds"]
-            for one in self._flying.values()
+            for one in flying
             if one.get("seconds") and "num_evaluations" in one
         ]
         return {
             **report,
             "num_games": self._num_flying,
             "num_sealed": 0,  # sealed games are left out
-            "num_evaluations": sum(
-                one.get("num_evaluations", 0) for one in self._flying.values()
-            ),
+            "num_evaluations": sum(one.get("num_evaluations", 0) for one in flying),
             "evaluations_per_s": sum(rates),
         }
 
@@ -90,6 +95,60 @@ class Players:
     def _num_flying(self) -> int:
         """Games of the generations in progress that are not sealed yet."""
         return sum(num_flying(one) for one in self._flying.values())
+
+
+class Actors:
+    """Reports of the actors of environments. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        # What each actor last reached: return and length of its episodes.
+        self._reached: dict[str, dict[str, float]] = {}
+        # What recent turns did, and when they began.
+        self._done: deque[tuple[float, dict[str, float]]] = deque()
+
+    def count(self, num_actors: int, left: Sequence[str] = ()) -> None:
+        """Removes actors that no longer act from the means; as of ``Players``."""
+        for name in left:
+            self._reached.pop(name, None)
+
+    def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns an actor's progress as it is."""
+        return report
+
+    def report(
+        self, name: str, index: int, report: Mapping[str, Any], seconds: float
+    ) -> Mapping[str, Any]:
+        """Returns an actor's report with its figures replaced by those of all actors.
+
+        These are means over actors of their last episodes' returns and lengths, and
+        rates and shares of the last ten seconds. Arguments are as of ``Players``.
+        """
+        if report["mean_return"] is not None:
+            self._reached[name] = {mean: report[mean] for mean in _MEANS}
+        now_s, worked_s = time.monotonic(), report["seconds"]
+        done = {count: report[count] for count in _RATES.values()}
+        done |= {share: report[share] * worked_s for share in _SHARES}
+        self._done.append((now_s - worked_s, {**done, "seconds": worked_s}))
+        while self._done[0][0] < now_s - _RATE_S and len(self._done) > 1:
+            self._done.popleft()
+        span_s = max(1e-9, now_s - self._done[0][0])
+
+        def total(name: str) -> float:
+            return sum(one[name] for _, one in self._done)
+
+        reached = list(self._reached.values())
+        return {
+            **report,
+            "actor": index,
+            **{rate: total(count) / span_s for rate, count in _RATES.items()},
+            **{share: total(share) / max(1e-9, total("seconds")) for share in _SHARES},
+            **{
+                mean: sum(one[mean] for one in reached) / len(reached)
+                if reached
+                else None
+                for mean in _MEANS
+            },
+        }
 
 
 def num_flying(report: Mapping[str, Any]) -> int:
