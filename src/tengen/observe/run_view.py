@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any
@@ -11,7 +12,7 @@ from tengen.observe.curves.points import Point, PointMaker
 from tengen.observe.events import EventFiles
 from tengen.observe.hosts import HOSTS, Hosts
 from tengen.observe.progress import Progress
-from tengen.observe.roles import RoleProcesses, has_actors, is_number
+from tengen.observe.roles import RoleProcesses, has_actors
 from tengen.run import RunDirectory
 
 __all__ = ["Curve", "RunView", "is_of_learner", "read_progress"]
@@ -110,7 +111,7 @@ class RunView:
         self._hosts_file = ""
         self._call = ""
         self._maker = PointMaker(in_environments=self.in_environments)
-        self._new: list[dict[str, Any]] = []
+        self._new: deque[Point] = deque(maxlen=_KEPT_NEW)
 
     def read(self) -> RunView:
         """Takes what was appended to the run's files since the last call."""
@@ -130,9 +131,10 @@ class RunView:
         time_s = float(event["time_s"])
         self.told_s = time_s if self.told_s is None else max(time_s, self.told_s)
         with _forgiving():
-            self.processes.take(event, file)
-        with _forgiving():
-            self._take_hosts(event, file)
+            if file.startswith(f"{HOSTS}-"):
+                self._take_hosts(event, file)
+            elif "-command-" in file:
+                self.processes.take(event, file)
         if kind == "progress":
             with _forgiving():
                 self.progress = Progress.from_dict(event)
@@ -156,8 +158,17 @@ class RunView:
 
     def since(self, num_points: int) -> list[dict[str, Any]] | None:
         """Returns the points after the first ``num_points``; None if too many."""
-        first = self.num_points - len(self._new)
-        return None if num_points < first else self._new[num_points - first :]
+        num_left = self.num_points - num_points
+        if num_left > len(self._new):
+            return None
+        return [
+            {
+                "step": point.step,
+                "time_s": point.time_s,
+                "values": {tag: _rounded(y) for tag, y in _finite(point).items()},
+            }
+            for point in list(self._new)[len(self._new) - max(0, num_left) :]
+        ]
 
     def shown_curves(self) -> dict[str, Any]:
         """Returns the curves as JSON values; those with the same steps share them.
@@ -179,8 +190,6 @@ class RunView:
         return {"axes": axes, "curves": found}
 
     def _take_hosts(self, event: Mapping[str, Any], file: str) -> None:
-        if not file.startswith(f"{HOSTS}-"):
-            return
         if event["kind"] == "placed":
             self._hosts_file = file
         if file == self._hosts_file:
@@ -195,18 +204,15 @@ class RunView:
                 curve.cut(point.step)
             self.epoch += 1
             self.num_points = 0
-            self._new = []
+            self._new.clear()
         if not point.values:
             return
-        values = {tag: value for tag, value in point.values.items() if _is_shown(value)}
-        for tag, value in values.items():
+        for tag, value in _finite(point).items():
             if tag in self.curves or len(self.curves) < _MAX_CURVES:
                 curve = self.curves.setdefault(tag, Curve())
                 curve.add(point.step, point.time_s, value)
         self.num_points += 1
-        shown = {tag: _rounded(value) for tag, value in values.items()}
-        self._new.append({"step": point.step, "time_s": point.time_s, "values": shown})
-        del self._new[:-_KEPT_NEW]
+        self._new.append(point)
 
 
 def read_progress(run: RunDirectory) -> Progress | None:
@@ -225,8 +231,9 @@ def _forgiving() -> AbstractContextManager[None]:
     return suppress(UsageError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
-def _is_shown(value: float) -> bool:
-    return is_number(value) and abs(value) < 1e300
+def _finite(point: Point) -> dict[str, float]:
+    """Returns the values of a point that a chart can show."""
+    return {tag: value for tag, value in point.values.items() if abs(value) < 1e300}
 
 
 def _rounded(value: float) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 from tengen.agents import Schedule
 from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Spending
-from tengen.launch.reports.acting import Actors, Players
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.reports.processes import Actors, Players
 from tengen.observe import BusyTimes
 
 __all__ = ["TurnReports"]

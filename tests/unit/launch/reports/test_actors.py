@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.reports.acting import Actors
+from tengen.launch.reports.processes import Actors
 
 
 def test_the_rates_are_those_of_all_actors() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from tengen.launch import Budget, RunJournal
 from tengen.launch.budget import Spending
-from tengen.launch.reports.servers import Servers
+from tengen.launch.reports.processes import Servers
 from tengen.observe import EventWriter, Progress, RunView, read_progress
 from tengen.observe.view import plain_line
 from tengen.run import RunDirectory
