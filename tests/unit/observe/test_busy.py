@@ -1,34 +1,8 @@
-"""What is told of a run whose roles all work at once."""
+"""The share of time in which roles work that all work at once."""
 
 import pytest
 
-from tengen.observe import BusyTimes, Shares, at_once_verdict
-from tengen.observe.verdict import AT_ONCE_ADVICE
-
-PLAYING = Shares(playing=0.99, learning=0.7, inference_busy=0.7, tree_busy=0.25)
-BUSY = {"selfplay": 0.99, "learn": 0.7, "export": 0.12, "gate": 0.01, "rate": 0.1}
-
-
-def test_the_whole_line():
-    assert at_once_verdict("selfplay", PLAYING, BUSY) == (
-        "at once, self-play 99% (net 70%, trees 25%, batches 100% full); learning 70%; "
-        "publishing 12%; rating 10%: self-play and learner go together"
-    )
-
-
-@pytest.mark.parametrize(
-    ("changed", "limit"),
-    [
-        ({}, "even"),
-        ({"learn": 0.95}, "learning"),
-        ({"learn": 0.3}, "playing"),
-        ({"gate": 0.95}, "gate"),
-        ({"gate": 0.95, "learn": 0.95}, "gate"),
-    ],
-)
-def test_what_limits(changed, limit):
-    line = at_once_verdict("selfplay", PLAYING, BUSY | changed)
-    assert line.partition(": ")[2] == AT_ONCE_ADVICE["selfplay"][limit]
+from tengen.observe import BusyTimes
 
 
 @pytest.fixture
