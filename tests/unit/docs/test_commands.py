@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from scripts.manifests.commands import Typed, page_commands
 
 from tengen.cli import command_parser, find_command
 from tests.unit.docs.pages import PAGES, ROOT, blocks_of, name_of, prose_of
+from tests.unit.docs.typed import Typed, page_commands
 
 # Folders of the checkout: what a page names below them must be there.
 FOLDERS = (
