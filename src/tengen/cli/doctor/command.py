@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tengen.doctor.finding import Finding
-from tengen.doctor.machine import check_machine
-from tengen.doctor.packages import check_extras, check_required
+from tengen.cli.doctor.machine import Finding, check_machine
+from tengen.cli.doctor.packages import check_extras, check_required
 from tengen.observe.progress_line import ProgressLine
 
 __all__ = ["add_arguments", "doctor", "examine"]
@@ -55,7 +54,7 @@ def examine() -> dict[str, Finding]:
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
         # It imports the core, whose line says what is wrong else.
-        from tengen.doctor.choices import check_choices
+        from tengen.cli.doctor.choices import check_choices
 
         found.update(check_choices())
     return {**found, **check_extras()}

@@ -6,8 +6,8 @@ import importlib
 import re
 from importlib import metadata
 
+from tengen.cli.doctor.machine import Finding
 from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
-from tengen.doctor.finding import Finding
 
 __all__ = ["EXTRAS", "check_extras", "check_required", "package"]
 

@@ -120,7 +120,7 @@ COMMANDS = (
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
         "game new",
-        "tengen.starters.command:game_new",
+        "tengen.cli.starters:game_new",
         "write a starter file for a game of your own",
     ),
     Command(
@@ -130,7 +130,7 @@ COMMANDS = (
     ),
     Command(
         "env new",
-        "tengen.starters.command:env_new",
+        "tengen.cli.starters:env_new",
         "write a starter file for an environment of your own",
     ),
     Command(
@@ -145,7 +145,7 @@ COMMANDS = (
     ),
     Command(
         "doctor",
-        "tengen.doctor.command:doctor",
+        "tengen.cli.doctor.command:doctor",
         "show what tengen will use on this machine, and why",
     ),
     Command(
@@ -195,7 +195,7 @@ COMMANDS = (
     Command("bench", "tengen.bench.command:bench", "measure the speed of one part"),
     Command(
         "completion",
-        "tengen.completion.command:completion",
+        "tengen.cli.completion:completion",
         "print a script that completes commands in a shell",
         talks=True,
     ),

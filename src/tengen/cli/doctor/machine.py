@@ -7,9 +7,10 @@ import os
 import platform
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from tengen.doctor.finding import Finding
 from tengen.run import available_cores
 from tengen.run.machine import (
     cpu_features,
@@ -18,7 +19,22 @@ from tengen.run.machine import (
     quota_cores,
 )
 
-__all__ = ["check_machine", "core", "cores", "disk", "kernels", "memory"]
+__all__ = ["Finding", "check_machine", "core", "cores", "kernels"]
+
+State = Literal["ok", "absent", "bad"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of ``tengen doctor``."""
+
+    text: str
+    """What is there, and what follows for tengen."""
+    state: State = "ok"
+    """``absent``: something that not everybody needs; ``bad``: training fails."""
+    fix: str = ""
+    """What to type, or do, where something is missing; else empty."""
+
 
 _COMPILERS = ("c++", "g++", "clang++")
 # What networks gain most from, best first.

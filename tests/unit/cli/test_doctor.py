@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tengen.cli.doctor import choices, command, machine, packages
+from tengen.cli.doctor.command import doctor
+from tengen.cli.doctor.machine import Finding
 from tengen.distribution import pip_install, pip_install_extra
-from tengen.doctor import choices, command, machine, packages
-from tengen.doctor.command import doctor
-from tengen.doctor.finding import Finding
 
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")

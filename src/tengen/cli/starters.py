@@ -1,19 +1,26 @@
-"""Writes a module and its test from the files beside this one, under another name."""
+"""``tengen game new`` and ``tengen env new``: files to begin with.
+
+A small game and a small environment that work and train, each with its test, under a
+name of the user's.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import keyword
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from tengen.config import check
 from tengen.errors import UsageError
 
-__all__ = ["ENVIRONMENT", "GAME", "Starter", "write_starter"]
+__all__ = ["add_arguments", "env_new", "game_new"]
 
 _MAX_LENGTH = 60
 # What stands for the module and the class in the files.
@@ -21,8 +28,8 @@ _MODULE, _CLASS = "starter_module", "StarterClass"
 
 
 @dataclass(frozen=True)
-class Starter:
-    """Two files to begin with."""
+class _Starter:
+    """Two files to begin with, and commands to run next."""
 
     kind: str
     """As the commands have it: ``game`` or ``env``."""
@@ -30,13 +37,85 @@ class Starter:
     """The file of the module."""
     test: str
     """The file of its test."""
+    after: tuple[str, ...]
+    """Commands, of a task and its run."""
 
 
-GAME = Starter("game", "game.txt", "game_test.txt")
-ENVIRONMENT = Starter("env", "environment.txt", "environment_test.txt")
+_GAME = _Starter(
+    "game",
+    "game.txt",
+    "game_test.txt",
+    (
+        "tengen game check {task}",
+        "tengen train {task} --minutes 2",
+        "tengen play {run} --task {task}",
+    ),
+)
+_ENVIRONMENT = _Starter(
+    "env",
+    "environment.txt",
+    "environment_test.txt",
+    (
+        "tengen env check {task}",
+        "tengen train {task} --agent ppo --frames 20k",
+        "tengen eval {run} --task {task} --episodes 100",
+    ),
+)
 
 
-def write_starter(starter: Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of both commands."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="name of the file, such as my_name, which gets a class MyName",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="folder to write the file to, made if it is missing (here)",
+    )
+
+
+def game_new(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes a small game that works, and its test.
+
+    Returns:
+        ``task``, ``files`` and ``commands``, what to run next.
+
+    Raises:
+        UsageError: The name is none of a new module, or a file is there already.
+    """
+    return _write(_GAME, args)
+
+
+def env_new(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes a small environment that works, and its test; returns as ``game_new``.
+
+    Raises:
+        UsageError: The name is none of a new module, or a file is there already.
+    """
+    return _write(_ENVIRONMENT, args)
+
+
+def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
+    source, test, task = _write_files(starter, args.name, args.out)
+    run = f"runs/{task.replace(':', '_')}"
+    lines = [command.format(task=task, run=run) for command in starter.after]
+    if importlib.util.find_spec("pytest") is not None:
+        lines.insert(1, f"python -m pytest {test.name}")
+    if args.out != Path():
+        lines.insert(0, f"cd {shlex.quote(str(args.out))}")
+    if not args.json:
+        print(f"wrote {source} and {test}; comments say what to change. Next:")
+        for line in lines:
+            print(f"  {line}")
+    return {"task": task, "files": [str(source), str(test)], "commands": lines}
+
+
+def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
     """Writes both files; nothing where either cannot be. Blocks on the disk.
 
     Args:
@@ -68,7 +147,7 @@ def write_starter(starter: Starter, name: str, folder: Path) -> tuple[Path, Path
     return *paths, f"{name}:{class_name}"
 
 
-def _class_name(starter: Starter, name: str) -> str:
+def _class_name(starter: _Starter, name: str) -> str:
     """Returns ``MyGame`` of ``my_game``.
 
     Raises:
@@ -118,4 +197,4 @@ def _check_free(*names: str) -> None:
 
 
 def _text(name: str) -> str:
-    return (resources.files(__package__) / name).read_text(encoding="ascii")
+    return (resources.files(__package__) / "data" / name).read_text(encoding="ascii")

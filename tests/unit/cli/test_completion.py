@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tengen.cli import COMMANDS, main
-from tengen.completion.table import TASK, completions
+from tengen.cli.completion import TASK, completions
 
 # What is typed, its last word unfinished, and some of what must be offered; what must
 # not stands behind a !.

@@ -1,10 +1,16 @@
-"""What may be typed where, from the arguments that the commands declare."""
+"""``tengen completion bash|zsh|fish``: prints what completes its words in a shell.
+
+The script has a table of what may be typed where, from the arguments that the commands
+declare, so that no Python starts while somebody types.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from tengen import envs, games
 from tengen.agents import Agent
@@ -13,7 +19,11 @@ from tengen.cli import COMMANDS, command_parser
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.recipes.registry import recipes
 
-__all__ = ["FILE", "FOLDER", "MODEL", "RUN", "TASK", "VALUE", "completions"]
+__all__ = ["TASK", "add_arguments", "completion", "completions"]
+
+_SHELLS = ("bash", "zsh", "fish")
+# Where the table goes in the script of a shell.
+_MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
 """Stand for words that are not known before: those of a disk, and any value."""
@@ -35,6 +45,42 @@ _KINDS = {
     "dir": FOLDER,
     "out": FOLDER,
 }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the argument of ``completion``."""
+    parser.add_argument(
+        "shell", choices=_SHELLS, help="the shell whose script to print"
+    )
+
+
+def completion(args: argparse.Namespace) -> dict[str, Any]:
+    """Prints the script; with ``--json`` it is in the report.
+
+    Returns:
+        ``shell`` and ``script``.
+    """
+    lines = [
+        _line(args.shell, key, words) for key, words in sorted(completions().items())
+    ]
+    text = (files(__package__) / "data" / f"{args.shell}.txt").read_text()
+    script = text.replace(_MARK, "".join(lines))
+    if not args.json:
+        print(script, end="")
+    return {"shell": args.shell, "script": script}
+
+
+def _line(shell: str, key: str, words: list[str]) -> str:
+    """Returns the line of a shell's table that has the words of one key."""
+    said = " ".join(map(_quoted, words))
+    if shell == "fish":
+        return f"    case {_quoted(key)}\n        printf '%s\\n' {said}\n"
+    return f"    {_quoted(key)}) printf '%s\\n' {said} ;;\n"
+
+
+def _quoted(word: str) -> str:
+    """Returns a word between quotes; no name of tengen has one in it."""
+    return "'" + word.replace("'", "") + "'"
 
 
 def completions() -> dict[str, list[str]]:
