@@ -77,13 +77,13 @@ COMMANDS = (
     Command(
         "gtp",
         "tengen.play.gtp.command:gtp",
-        "play Go by a model, for GTP controllers",
+        "play Go with a model, for GTP controllers",
         True,
     ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
-        "play gomoku by a model, for Gomocup managers",
+        "play gomoku with a model, for Gomocup managers",
         talks=True,
     ),
     Command(
@@ -100,7 +100,7 @@ COMMANDS = (
     Command(
         "status",
         "tengen.observe.status:status",
-        "show a run's progress and what limits it",
+        "show a run's progress and its bottleneck",
     ),
     Command(
         "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
