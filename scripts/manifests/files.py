@@ -14,7 +14,7 @@ from scripts.manifests.table import K8S, MPI_WORKERS
 __all__ = ["file_texts"]
 
 _WIDTH = 88
-_MADE = "Made by scripts/check_manifests.py --write of scripts/manifests/table.py."
+_MADE = "Generated from scripts/manifests by scripts/check_manifests.py --write."
 _LEARNER = """\
 One pod: it makes the run if there is none, then learns, exports and gates until
 "tengen stop /runs/go9". A container that dies is started again where it stopped.
@@ -31,6 +31,23 @@ was done. What needs the data waits for /runs/minigo-data/READY (wait.sh).
 _ATARI = """\
 Trains on the cluster of raycluster.yaml. Deleted and applied again it resumes the run.
 """
+_GO9 = """\
+Every role names its cores: it has as many threads, and Ray keeps them for it. The "GPU"
+of the learner's group is no device: it is the name by which the learner finds its pod.
+"""
+_MINIGO = """\
+One pod learns on its GPU, and four play on processors. Every role names its cores: it
+has as many threads, and Ray keeps them for it. See docs/howto/train/mlperf.md.
+"""
+_CLUSTER = """\
+A cluster that stays. Its group of actors grows while actors of a run wait for cores and
+shrinks when they are idle. The two "GPUs" of the learner's group are no devices: they
+keep the learner and inference on one pod.
+"""
+_MPI = """\
+One rank on each worker: half of them learn, half play, each with a GPU of its own. See
+docs/howto/train/mlperf.md, "Who does what".
+"""
 
 
 def file_texts() -> dict[Path, str]:
@@ -41,14 +58,14 @@ def file_texts() -> dict[Path, str]:
         K8S / "minigo" / "data" / "job.yaml": _text(jobs.data(), _DATA),
         plain / "learner.yaml": _text(jobs.learner(), _LEARNER),
         plain / "selfplay.yaml": _text(jobs.selfplay(), _SELFPLAY),
-        overlays / "rayjob-go9" / "rayjob.yaml": _text(ray.go9()),
-        overlays / "rayjob-minigo" / "rayjob.yaml": _text(ray.minigo()),
+        overlays / "rayjob-go9" / "rayjob.yaml": _text(ray.go9(), _GO9),
+        overlays / "rayjob-minigo" / "rayjob.yaml": _text(ray.minigo(), _MINIGO),
         atari / "job.yaml": _text(ray.atari_job(), _ATARI),
-        atari / "raycluster.yaml": _text(ray.atari_cluster()),
+        atari / "raycluster.yaml": _text(ray.atari_cluster(), _CLUSTER),
         atari / "service.yaml": _text(ray.atari_service()),
     }
     for name, num_workers in MPI_WORKERS.items():
-        made[overlays / name / "mpijob.yaml"] = _text(mpi.job(num_workers))
+        made[overlays / name / "mpijob.yaml"] = _text(mpi.job(num_workers), _MPI)
     return made
 
 
