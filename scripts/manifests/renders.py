@@ -18,17 +18,18 @@ __all__ = ["OVERLAYS", "RENDERS", "SINGLE", "render", "single_text"]
 
 OVERLAYS = sorted(path.name for path in (K8S / "overlays").iterdir())
 
-_JOBS = "jobs-selfplay"
 # Mirrors change what gpu and the queues change, in either order.
-_OF_JOBS = (("gpu",), ("network",), ("gpu", "mirrors"), ("mirrors", "gpu"))
-_OF_JOBS = (*_OF_JOBS, ("mirrors",), ("mirrors", "network", "queue-volcano"))
+_OF_JOBS: list[tuple[str, ...]] = [
+    *(("gpu",), ("network",), ("mirrors",), ("gpu", "mirrors"), ("mirrors", "gpu")),
+    ("mirrors", "network", "queue-volcano"),
+]
 
 
 def _sets(name: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = [(), ("queue-volcano",)]
     if name != "raycluster-atari":  # Kueue admits no cluster that scales itself
         found.append(("queue-kueue",))
-    return [*found, *(_OF_JOBS if name == _JOBS else ())]
+    return [*found, *(_OF_JOBS if name == "jobs-selfplay" else ())]
 
 
 RENDERS = [(name, components) for name in OVERLAYS for components in _sets(name)]
