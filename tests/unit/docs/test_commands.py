@@ -18,7 +18,7 @@ FOLDERS = (
     *("core", "src", "docs", "tests", "benchmarks", "examples", "scripts"),
     *("deploy", "web"),
 )
-NAMED = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
+NAMED = re.compile(rf"(?<![\w/.:~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
 # What a page has its reader write.
 TO_WRITE = re.compile(
     r"(tests|core|src)/.*(domineering|corridor|actor_critic|gru|nice|NAME)"

@@ -18,9 +18,11 @@ FOLDERS = (
 )
 SUFFIXES = {".c", ".cc", ".h", ".ipynb", ".json", ".md", ".py", ".sh", ".toml", ".yaml"}
 SUFFIXES |= {".sbatch", ".ts", ".yml"}
-# Whole paths, and none that stands for several, as results/curves/ppo-*.csv.
+# Whole paths, and none that stands for several, as results/curves/ppo-*.csv. A path
+# after a commit, as git names it, was there at that commit.
 NAMED = re.compile(
-    r"\b(?:benchmarks/[\w/-]*\w(?:\.\w+)?/?(?![\w/{*-])|docs/[\w/-]+\.md\b)"
+    r"(?<![0-9a-f]{8}:)\b"
+    r"(?:benchmarks/[\w/-]*\w(?:\.\w+)?/?(?![\w/{*-])|docs/[\w/-]+\.md\b)"
 )
 # A page of KataGo's repository.
 OF_OTHERS = {"docs/GTP_Extensions.md"}
@@ -35,7 +37,8 @@ def files() -> list[Path]:
         if path.is_file()
         and (path.suffix in SUFFIXES or path.name == "Makefile")
         and "node_modules" not in path.parts
-        and path != Path(__file__)  # It names some that are not there.
+        # These name some that are not there: this one, and the history.
+        and path not in (Path(__file__), ROOT / "CHANGELOG.md")
     )
 
 
@@ -59,3 +62,4 @@ def test_a_path_that_is_not_there_is_found() -> None:
     script, page, folder = "benchmarks/a.py", "docs/b.md", "benchmarks/c"
     text = f"`python {script} --help`, ({page}, docs/install.md), {folder}/, {folder}."
     assert missing(text) == [script, folder, f"{folder}/", page]
+    assert missing(f"`python 0123abcd:{script}` and 0123abcd:{page}") == []
