@@ -194,7 +194,7 @@ def _has_rows(out: Path) -> bool:
     games += experience_files(run.experience, "npz")
     if any(path.exists() and path.stat().st_size for path in games):
         return True
-    return run.actors.exists() and read_actor_counts(run)["num_rows"] > 0
+    return read_actor_counts(run).get("num_rows", 0) > 0
 
 
 def _look(root: int, seen: Seen) -> list[Alive]:
