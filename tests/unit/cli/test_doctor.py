@@ -18,7 +18,7 @@ from tengen.distribution import pip_install, pip_install_extra
 ROOT = Path(__file__).resolve().parents[3]
 Usage = namedtuple("Usage", "total used free")
 # Of benchmarks, tests and the site, which no user needs.
-NOT_TOLD = {"docs", "plots", "simulate", "test"}
+NOT_TOLD = {"docs", "plots", "test"}
 
 
 def test_it_prints_a_line_a_check_and_the_fixes(capsys, monkeypatch):

@@ -16,7 +16,7 @@ FOLDERS = (
     *("core", "src", "docs", "tests", "benchmarks", "examples", "scripts"),
     *("deploy", "web"),
 )
-NAMED = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
+NAMED = re.compile(rf"(?<![\w/.:~-])(?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]")
 # What a page has its reader write.
 TO_WRITE = re.compile(
     r"(tests|core|src)/.*(domineering|corridor|actor_critic|gru|nice|NAME)"
@@ -90,9 +90,10 @@ def test_lists_begin_after_an_empty_line() -> None:
     assert wrong == []
 
 
-# Whole paths, and none that stands for several, as results/curves/ppo-*.csv.
+# Whole paths, and none that stands for several, as results/curves/ppo-*.csv. A path
+# after a commit, as git names it, was there at that commit.
 ANYWHERE = re.compile(
-    r"\b(?:benchmarks/[\w/-]*\w(?:\.\w+)?/?(?![\w/{*-])|docs/[\w/-]+\.md\b)"
+    r"(?<![0-9a-f]{8}:)\b(?:benchmarks/[\w/-]*\w(?:\.\w+)?/?(?![\w/{*-])|docs/[\w/-]+\.md\b)"
 )
 OF_KATAGO = "docs/GTP_Extensions.md"
 SUFFIXES = {".c", ".cc", ".h", ".ipynb", ".json", ".md", ".py", ".sh", ".toml", ".yaml"}

@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from tengen._core import Rng
-from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node, Proof
 
 __all__ = [
     "GumbelRoot",

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 from tengen._core import Rng
-from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node, Proof
 
 __all__ = [
     "add_root_noise",

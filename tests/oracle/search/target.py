@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node, Proof
 
 __all__ = [
     "best_by_lower_bound",

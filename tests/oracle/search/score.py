@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from tengen.search.reference_tree import Node
 from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node
 
 __all__ = ["Score", "ScoreUtility", "expected_saturated"]
 

@@ -33,7 +33,7 @@ class Node:
     """A position in the tree. Values are for the position's side to play.
 
     Values are what the search maximises: win minus loss, and if the settings say so the
-    utility of the score (`tengen.search.reference_score`).
+    utility of the score (`tests.oracle.search.score`).
     """
 
     state: State

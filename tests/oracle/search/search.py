@@ -5,12 +5,12 @@ One search looks at one position. It begins with the root alone and makes
 policy selects, adds one new position to the tree, has it evaluated, and adds the value
 to every position on the way back. Two policies select moves:
 
-* PUCT, for hundreds of simulations a move: `tengen.search.reference_puct` (Silver et
+* PUCT, for hundreds of simulations a move: `tests.oracle.search.puct` (Silver et
   al. 2017, "Mastering the game of Go without human knowledge").
-* Gumbel, for a few: `tengen.search.reference_gumbel` (Danihelka et al. 2022, "Policy
+* Gumbel, for a few: `tests.oracle.search.gumbel` (Danihelka et al. 2022, "Policy
   improvement by planning with Gumbel").
 
-The search of the benchmark minigo is another one, `tengen.search.reference_minigo`.
+The search of the benchmark minigo is another one, `tests.oracle.search.minigo`.
 
 Differs from the papers: results of finished games are proven up the tree. A position is
 won if one of its moves wins, and settled if all its moves are settled. A settled
@@ -18,7 +18,7 @@ position has its exact value and is not searched further, and a move proven lost
 tried again.
 
 For games with a score, which may count beside the result, see
-`tengen.search.reference_score`. The score of a settled position is that of the play
+`tests.oracle.search.score`. The score of a settled position is that of the play
 that settles it, and a search does not go on for more points.
 
 The native search is far faster and must build exactly the same tree: tests compare both
@@ -35,27 +35,27 @@ from dataclasses import dataclass
 
 from tengen._core import LeftOut, Rng
 from tengen.games.protocol import State
-from tengen.search.reference_gumbel import (
+from tengen.search.settings import SearchConfig
+from tests.oracle.search.gumbel import (
     GumbelRoot,
     improved_policy,
     select_below,
     target_mean,
 )
-from tengen.search.reference_puct import (
+from tests.oracle.search.puct import (
     add_root_noise,
     apply_root_temperature,
     exploration_scale,
     forced_action,
     select_puct,
 )
-from tengen.search.reference_score import Score, ScoreUtility
-from tengen.search.reference_target import (
+from tests.oracle.search.score import Score, ScoreUtility
+from tests.oracle.search.target import (
     best_by_lower_bound,
     prune_forced_playouts,
     training_target,
 )
-from tengen.search.reference_tree import Node, Proof, prove
-from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node, Proof, prove
 
 __all__ = ["Evaluate", "ReferenceSearch", "SearchResult"]
 

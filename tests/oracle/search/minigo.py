@@ -5,7 +5,7 @@ et al. 2018, supplement), the pruned target is Wu 2019, "Accelerating self-play 
 in Go", section 3.2. The native twin is core/search/minigo/minigo_search.h; tests hold
 it to this one node by node.
 
-What tells it from PUCT (`tengen.search.reference_puct`):
+What tells it from PUCT (`tests.oracle.search.puct`):
 
 * Each move of a position begins with a value, the position's own less a penalty, and
   that counts as one visit for ever: Q = W / (1 + N).
@@ -36,7 +36,7 @@ from tengen.search.settings import SearchConfig
 __all__ = ["MinigoNode", "MinigoResult", "ReferenceMinigo"]
 
 Evaluate = Callable[[State], tuple[Sequence[float], float]]
-"""As `tengen.search.reference.Evaluate`."""
+"""As `tests.oracle.search.Evaluate`."""
 
 _ROOT_NOISE = 2  # the stream of random numbers, as numbered in core/base/rng.h
 
@@ -114,7 +114,7 @@ class ReferenceMinigo:
         generation: int = 0,
         game: int = 0,
     ) -> MinigoResult:
-        """Searches ``state``; arguments as for `tengen.search.ReferenceSearch`.
+        """Searches ``state``; arguments as for `tests.oracle.search.ReferenceSearch`.
 
         The simulations are made beside those in the tree that `play` kept. The root's
         own evaluation is one of them.
