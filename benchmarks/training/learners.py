@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from tengen import envs
 from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.experience import Divided, ReplayConfig
+from tengen.experience import Divided, ExperiencePart, ReplayConfig
 from tengen.games import open_game
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
@@ -88,8 +88,8 @@ class Memory:
     def shared(self, *, begins: bool) -> dict[str, Any]:
         return {}
 
-    def catch_up(self, shared: Mapping[str, Any]) -> None:
-        pass
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        return True
 
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
@@ -165,7 +165,7 @@ def follow(name: str, folder: str) -> None:
     connection, _ = Client(LEARNERS, folder).open(message)
     follower = Follower(
         connection,
-        Memory(columns_of(config)),
+        ExperiencePart(lambda shared: Memory(columns_of(config))),
         lambda stage: make_learner(config, None, None),
         threading.Event(),
     )

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from tengen.errors import RunError, UsageError
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.rows.derived_rows import DerivedRows
 from tengen.experience.rows.validation import is_validation, select_games
@@ -120,18 +119,8 @@ class WindowSegments:
             UsageError: The segment is of a newer schema or of another game.
             RunError: The segment is damaged.
         """
-        with entry.open(self.manifest.experience) as reader:
-            if reader.meta["game"] != self._game:
-                raise UsageError(
-                    f"segment ({reader.path}) must be of {self._game}, not of "
-                    f"{reader.meta['game']}; choose another --out"
-                )
-            try:
-                return self._insert(entry, reader.game_columns())
-            except RunError as error:
-                raise RunError(
-                    f"segment ({reader.path}) is refused: {error}"
-                ) from error
+        with self.manifest.opened(entry, self._game) as reader:
+            return self._insert(entry, reader.game_columns())
 
     def close(self) -> None:
         """Frees the games that are held. A second call does nothing."""
