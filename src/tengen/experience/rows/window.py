@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,9 @@ from tengen.errors import RunError
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.limiter import SamplesPerInsert
 from tengen.experience.ordered import WRONG_FORM, OrderedExperience, Rows
+from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.validation import is_validation, select_games
 from tengen.experience.rows.window_draw import WindowDraw, WindowPass
-from tengen.experience.rows.window_segments import (
-    MetSegments,
-    WindowSegments,
-    segments_of_state,
-)
 from tengen.experience.window_config import WindowConfig
 
 __all__ = ["GameWindow"]
@@ -66,7 +64,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         self._seed = seed
         # The current pass, where rows are drawn without replacement.
         self._pass: WindowPass | None = None
-        met = MetSegments(Manifest(experience), [], [])
+        manifest, left = Manifest(experience), 0
+        num_learned: list[int] = []
         num_batches, level = 0, 0.0
         if state is not None:
             try:
@@ -74,17 +73,26 @@ class GameWindow(OrderedExperience[WindowDraw]):
                 # States of earlier versions have no pass.
                 if (place := state.get("pass")) is not None:
                     self._pass = WindowPass(*map(int, place))
-                met = segments_of_state(experience, config, state)
+                manifest, num_learned = _segments_of(experience, state)
+                left = _num_left(config, num_learned)
                 level = float(state["limiter_level"])
             except WRONG_FORM as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "
                     f"go on from an earlier one"
                 ) from error
-        self._segments = WindowSegments(game, config, auxiliary, met)
-        super().__init__(met.manifest, num_batches)
-        self.rows = self._segments.rows
-        self.validation_rows = self._segments.validation_rows
+        super().__init__(manifest, num_batches)
+        # Number of rows to learn from in each segment.
+        self._num_learned = num_learned[:left]
+        entries = list(manifest)
+        num_dropped = sum(entry.num_rows for entry in entries[:left])
+        num_rows = sum(self._num_learned)
+        self.rows = DerivedRows(game, auxiliary, num_rows)
+        self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
+        # The ends of the held segments, counted in rows and in validation rows.
+        self._ends: deque[tuple[int, int]] = deque()
+        for entry in entries[left:]:
+            self._load(entry)
         # Made after the rows were loaded, which have filled the bucket once already.
         self._limiter = SamplesPerInsert(config.limiter, level)
 
@@ -107,9 +115,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         """See ``OrderedExperience.take_in``; returns how many rows to learn from."""
         before = self.num_rows
         for entry in entries:
-            num_new = self._segments.load(entry)
-            if num_new is not None:
-                self._limiter.insert(num_new)
+            self._limiter.insert(self._load(entry))
         return self.num_rows - before
 
     def available(self) -> int:
@@ -191,7 +197,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         place = lent[0].place if lent else self._pass
         return {
             "manifest": self.manifest.to_dict(),
-            "segment_rows": list(self._segments.num_learned),
+            "segment_rows": list(self._num_learned),
             "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
             "pass": None if place is None else list(place),
         }
@@ -202,12 +208,12 @@ class GameWindow(OrderedExperience[WindowDraw]):
             "num_games": self.num_games,
             "num_rows": self.num_rows,
             "window_rows": self.window_rows,
-            "window_bytes": self._segments.num_bytes,
+            "window_bytes": self.rows.num_bytes + self.validation_rows.num_bytes,
         }
 
     def close(self) -> None:
         """Frees the games that are held. A second call does nothing."""
-        self._segments.close()
+        self._drop_before(self.num_rows, self.validation_rows.num_rows)
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
         """Returns the place of the next rows: in the current pass, or in a new one.
@@ -231,5 +237,68 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return WindowPass(self.num_drawn, first_row, size, 0)
 
     def _draw_of(self, values: Sequence[Any]) -> WindowDraw:
-        *numbers, place = values
-        return WindowDraw(*numbers, None if place is None else WindowPass(*place))
+        draw = WindowDraw._make(values)
+        if draw.place is None:
+            return draw
+        return draw._replace(place=WindowPass._make(draw.place))
+
+    def _load(self, entry: SegmentEntry) -> int:
+        """Reads a segment, and drops those that the window no longer reaches.
+
+        Returns:
+            How many rows to learn from it has.
+
+        Raises:
+            UsageError: The segment is of a newer schema or of another game.
+            RunError: The segment is damaged, or a move or a result is wrong.
+        """
+        share = self.config.validation_share
+        with self.manifest.opened(entry, self.game) as reader:
+            columns = reader.game_columns()
+            if share > 0:
+                kept = is_validation(entry.generation, columns["game_index"], share)
+                self.validation_rows.add(select_games(columns, kept))
+                columns = select_games(columns, ~kept)
+            num_new = self.rows.add(columns)
+        self._num_learned.append(num_new)
+        self._ends.append((self.num_rows, self.validation_rows.num_rows))
+        first_row = self.num_rows - self.window_rows
+        while self._ends and self._ends[0][0] <= first_row:
+            self._drop_before(*self._ends.popleft())
+        return num_new
+
+    def _drop_before(self, row: int, validation_row: int) -> None:
+        """Frees the segments whose rows of both kinds are before these."""
+        self.rows.drop_before(row)
+        self.validation_rows.drop_before(validation_row)
+
+
+def _segments_of(
+    experience: Path, state: Mapping[str, Any]
+) -> tuple[Manifest, list[int]]:
+    """Returns the segments of a state, with how many rows each had to learn from.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: The state has a wrong form.
+    """
+    manifest = Manifest.from_dict(experience, state["manifest"])
+    num_listed = len(manifest)
+    aside = manifest.set_aside()
+    num_learned = [int(state["segment_rows"][i]) for i in range(num_listed)]
+    return manifest, [num for i, num in enumerate(num_learned) if i not in aside]
+
+
+def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
+    """Returns how many of the first segments the window has dropped.
+
+    Args:
+        config: Size of the window.
+        num_learned: How many rows each segment has to learn from.
+    """
+    num_rows = sum(num_learned)
+    first_row, end = num_rows - config.window_rows(num_rows), 0
+    for place, num in enumerate(num_learned):
+        end += num
+        if end > first_row:
+            return place
+    return len(num_learned)
