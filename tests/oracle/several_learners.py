@@ -24,7 +24,7 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
-from tengen.experience import Divided, ItemLayout, ReplayConfig
+from tengen.experience import Divided, ExperiencePart, ItemLayout, ReplayConfig
 from tengen.learners import Learner, LearnerConfig, SgdConfig, Update
 from tengen.learners.follower import Follower
 from tengen.learners.peer import LEARNERS, greeting
@@ -80,8 +80,8 @@ class Tape:
     def shared(self, *, begins: bool) -> dict[str, Any]:
         return {}
 
-    def catch_up(self, shared: Mapping[str, Any]) -> None:
-        pass
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        return True
 
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
@@ -287,7 +287,7 @@ def _follow(pipe: Connection, index: int) -> None:
         tape = Tape(case)
         follower = Follower(
             connection,
-            tape,
+            ExperiencePart(lambda shared, tape=tape: tape),  # type: ignore[misc]
             lambda stage, case=case: make_learner(case, None, None),  # type: ignore[misc]
             threading.Event(),
             patience_s=20.0,

@@ -1,10 +1,10 @@
-"""Parts of batches of steps, for learners that follow another one."""
+"""Draws items of a table of steps: in the store's own process, or as a client."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,20 @@ from tengen.experience.replay_config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.packing import unpack_batch
 from tengen.experience.steps.slot_writer import TABLE
-from tengen.store import Batch, Column, Store, StoreTimeout, Table
+from tengen.store import Batch, Column, Store, StoreTimeout
 
-__all__ = ["StepPart"]
+__all__ = ["StepDraws"]
 
 
-class StepPart:
-    """Items of a table of steps in another process; an ``ExperiencePart``.
+class StepDraws:
+    """Items of a table of steps; ``Followed``, and the leader's own draws.
 
-    It draws its items as a client of the table, and writes their priorities back by
-    itself. Items that it has not acknowledged when it ends count as never drawn.
+    A following learner draws its items as a client of the table, and writes their
+    priorities back by itself. Items that it has not acknowledged when it ends count as
+    never drawn. One thread draws; another one acknowledges batches.
 
     Args:
-        connect: Returns a client of the table's store; see ``Store.connect``.
+        store: The store, or a client of it (``Store.connect``); closed by ``close``.
         columns: Columns of a step, by flat name, without the state.
         layout: Layout of the items.
         config: The table's config.
@@ -35,38 +36,45 @@ class StepPart:
 
     def __init__(
         self,
-        connect: Callable[[], Store],
+        store: Store,
         columns: Mapping[str, Column],
         layout: ItemLayout,
         config: ReplayConfig,
     ) -> None:
-        self._connect = connect
+        self._store = store
         self._columns = columns
         self._layout = layout
         self._config = config
-        self._store: Store | None = None
-        self._table: Table | None = None
-        # A sampler may be used by only one thread at a time.
+        self._table = store.table(TABLE)
+        # A draw may wait for writers while another thread acknowledges a batch.
         self._lock = threading.Lock()
 
-    def catch_up(self, shared: Mapping[str, Any]) -> None:
-        """See ``ExperiencePart.catch_up``: connects at the first call."""
-        if self._store is None:
-            self._store = self._connect()
-            self._table = self._store.table(TABLE)
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        """Returns True; see ``Followed.follow``: the table itself is shared."""
+        return True
 
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
     ) -> Batch:
-        """See ``ExperiencePart.draw``.
+        """See ``Followed.draw``."""
+        return self.sample(last - first)
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws items; waits until there are enough.
+
+        Args:
+            num_samples: Number B of items.
+
+        Returns:
+            The batch: columns by flat name ``[B, T, ...]``, and the states of the
+            first steps, ``state/NAME`` ``[B, ...]``.
 
         Raises:
             RunError: Too few items came within ``timeout_s``, or the table is gone.
         """
-        assert self._table is not None
         try:
             with self._lock:
-                drawn = self._table.sample(last - first, self._config.timeout_s)
+                drawn = self._table.sample(num_samples, self._config.timeout_s)
         except StoreTimeout as error:
             raise RunError(
                 f"experience ({TABLE}) was short of items for "
@@ -81,9 +89,8 @@ class StepPart:
         )
 
     def close(self) -> None:
-        """See ``ExperiencePart.close``."""
-        if self._store is not None:
-            self._store.close()
+        """See ``Followed.close``."""
+        self._store.close()
 
     def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
         if self._config.sampler != "prioritized":
