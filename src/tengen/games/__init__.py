@@ -15,7 +15,7 @@ from tengen.games.book import (
 )
 from tengen.games.check import check_own_game
 from tengen.games.framed import Framed
-from tengen.games.go_result import go_result
+from tengen.games.go_rules import go_result
 from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from tengen import _core
 from tengen._core import GoRules
+from tengen.games.registry import open_game
 
-__all__ = ["read_go_rules", "rules_as_json", "rules_as_text"]
+__all__ = ["go_result", "read_go_rules", "rules_as_json", "rules_as_text"]
 
 # (ko, whether a chain may take its own last liberty); what is written comes first.
 _NAMED = {
@@ -87,3 +90,28 @@ def _read_object(text: str) -> tuple[str, bool] | None:
     if any(key not in _FIXED or said[key] != _FIXED[key] for key in said):
         return None
     return ko.lower(), may_suicide
+
+
+def go_result(name: str, moves: Sequence[int]) -> str:
+    """Returns the result as SGF and GTP write it: ``B+3.5``, ``W+R``, ``0``.
+
+    Args:
+        name: The game, by its own name.
+        moves: Actions from the first. Where they do not end the game, the side to
+            move has resigned.
+
+    Raises:
+        UsageError: There is no such game.
+        CoreError: A move is not legal.
+    """
+    state = open_game(name).new_state()
+    for move in moves:
+        state.apply(move)
+    if not state.is_terminal():
+        return f"{'WB'[state.to_play]}+R"
+    # Not by the score alone: a board that comes back may end a game as a draw.
+    winner = state.returns()[0]
+    if winner == 0:
+        return "0"
+    score = _core.GoPosition(name, list(moves)).score()
+    return f"{'B' if winner > 0 else 'W'}+{abs(score):g}"

@@ -2,7 +2,7 @@
 
 The rules are our own because they keep every tensor's name, fold nothing, and take
 milliseconds where torch's exporter takes seconds and needs one more package. A network
-with an operation without a rule goes through that exporter (``torch_exporter``).
+with an operation without a rule goes through that exporter (``export_by_torch``).
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from tengen.nets.resnet import ResNetConfig, parse_net, parse_size
 if TYPE_CHECKING:
     from tengen.nets.modules.auxiliary import Auxiliary
     from tengen.nets.modules.board_net import BoardNet
-    from tengen.nets.modules.inference_head import InferenceHead
-    from tengen.nets.modules.net import Net
+    from tengen.nets.modules.net import InferenceHead, Net
     from tengen.nets.modules.resnet import ResNet
 
 __all__ = [
@@ -39,7 +38,7 @@ __all__ = [
 _TORCH_NAMES = {
     "Auxiliary": "auxiliary",
     "BoardNet": "board_net",
-    "InferenceHead": "inference_head",
+    "InferenceHead": "net",
     "Net": "net",
     "ResNet": "resnet",
 }

@@ -4,8 +4,7 @@ The search itself is C++ (core/search) and runs inside self-play workers, matche
 sessions. `tengen.search.reference` explains what it does.
 """
 
-from tengen.search.levels import Level, draw_seed
-from tengen.search.play_config import PlayConfig, PlayPrecision
+from tengen.search.play_config import Level, PlayConfig, PlayPrecision, draw_seed
 from tengen.search.reference import ReferenceSearch, SearchResult
 from tengen.search.reference_tree import Node, Proof
 from tengen.search.settings import MAX_SIMULATIONS, SearchConfig

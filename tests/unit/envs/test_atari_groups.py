@@ -23,11 +23,11 @@ pytestmark = pytest.mark.skipif(not atari.names(), reason="needs pip install ale
 SEEDS = (5, 6)
 
 
-def actions_of(num_steps: int, num_envs: int) -> Any:
+def actions_of(num_steps, num_envs):
     return np.random.default_rng(0).integers(0, 4, (num_steps, 2, num_envs))
 
 
-def same(mine: envs.Step, theirs: envs.Step) -> None:
+def same(mine, theirs):
     np.testing.assert_array_equal(
         mine.observation["observation"], theirs.observation["observation"]
     )
@@ -65,7 +65,7 @@ def test_groups_step_as_their_copies_would_apart() -> None:
         closed.close()
 
 
-def test_groups_that_do_not_alternate_are_refused() -> None:
+def test_groups_that_do_not_alternate_are_refused():
     first, second = atari_groups.make_groups("atari/Pong", 2, SEEDS)
     action = np.zeros(2, np.int64)
     with pytest.raises(RunError, match="must be sent actions after it was received"):
@@ -87,13 +87,11 @@ def test_groups_that_do_not_alternate_are_refused() -> None:
     second.close()
 
 
-def test_copies_that_come_back_in_another_order_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_copies_that_come_back_in_another_order_are_an_error(monkeypatch):
     first, _ = atari_groups.make_groups("atari/Pong", 2, SEEDS)
     reset = first._both._envs.reset  # type: ignore[attr-defined]
 
-    def other(seed: Any) -> Any:
+    def other(seed):
         screens, info = reset(seed=seed)
         return screens, info | {"env_id": info["env_id"] + 1}
 
@@ -102,7 +100,7 @@ def test_copies_that_come_back_in_another_order_are_an_error(
         first.receive_first()
 
 
-def test_groups_of_two_sizes_have_environments_of_their_own() -> None:
+def test_groups_of_two_sizes_have_environments_of_their_own():
     for sizes in ([2, 1], [1, 1, 1], [2]):
         made: Sequence[Env | GroupEnv] = envs.make_groups(
             "atari/Pong", sizes, [3] * len(sizes)
@@ -116,18 +114,18 @@ def test_groups_of_two_sizes_have_environments_of_their_own() -> None:
 class Answers:
     """Inference whose logits are sums over bands of the screen."""
 
-    def __init__(self, port: EnvironmentPort) -> None:
+    def __init__(self, port):
         self._port = port
 
-    def ask(self) -> None: ...
+    def ask(self): ...
 
-    def wait(self) -> None:
+    def wait(self):
         screen = self._port.inputs["observation"][:, 0].astype(np.float32)
         bands = screen.reshape(len(screen), 4, -1).mean(axis=2)
         self._port.outputs["policy"][:] = bands - bands.mean(axis=1, keepdims=True)
 
 
-def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
+def blocks_of(made):
     """Returns the blocks that a port of each environment writes."""
     agent = Vtrace()
     spec = made[0].spec
@@ -136,7 +134,7 @@ def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
     )
     blocks: list[list[Arrays]] = [[] for _ in made]
 
-    def write(place: int, columns: Arrays, _: Arrays) -> int:
+    def write(place, columns, _):
         blocks[place].append(columns)
         return 1
 
@@ -165,7 +163,7 @@ def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
     return blocks
 
 
-def test_ports_over_groups_write_what_ports_apart_write() -> None:
+def test_ports_over_groups_write_what_ports_apart_write():
     task = "atari/Breakout/classic"
     groups = blocks_of(envs.make_groups(task, [2, 2], SEEDS))
     apart = blocks_of([envs.make(task, 2, seed) for seed in SEEDS])

@@ -13,7 +13,7 @@ VECTOR = Signature(
 )
 
 
-def test_policy_starts_uniform_and_value_unbounded() -> None:
+def test_policy_starts_uniform_and_value_unbounded():
     torch.manual_seed(0)
     net = build_net(VECTOR, MlpConfig())
     observations = torch.randn(7, 4)
@@ -27,7 +27,7 @@ def test_policy_starts_uniform_and_value_unbounded() -> None:
     assert InferenceHead(net)(observations)[1].abs().max() > 1
 
 
-def test_weights_have_the_names_that_models_have() -> None:
+def test_weights_have_the_names_that_models_have():
     names = set(build_net(VECTOR, MlpConfig(num_layers=1)).state_dict())
     assert names == {
         f"{tower}.{layer}.{part}"
@@ -37,7 +37,7 @@ def test_weights_have_the_names_that_models_have() -> None:
     }
 
 
-def test_inputs_of_any_shape_and_dtype_are_one_vector() -> None:
+def test_inputs_of_any_shape_and_dtype_are_one_vector():
     torch.manual_seed(0)
     wanted = Signature(
         inputs={

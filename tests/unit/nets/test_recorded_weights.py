@@ -9,7 +9,6 @@ import hashlib
 
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, build_net
 from tengen.tensors import BoardSpec, Signature, TensorSpec
@@ -23,13 +22,13 @@ AUXILIARY = [5.02727, -0.48968, 0.79508, -0.30273, -1.7932, -0.5651]
 VECTOR = ("20b3235ed60b7030", 1.406931, [0.00753, -0.0017])
 
 
-def weighted_sum(tensor: Tensor) -> float:
+def weighted_sum(tensor):
     """A sum that no two orders of the numbers share."""
     numbers = tensor.detach().double().flatten()
     return float(numbers @ torch.arange(len(numbers)).double().cos())
 
 
-def sums_of(net: torch.nn.Module) -> tuple[str, float]:
+def sums_of(net):
     state = net.state_dict()
     names = repr([(name, tuple(tensor.shape)) for name, tensor in state.items()])
     return (
@@ -39,7 +38,7 @@ def sums_of(net: torch.nn.Module) -> tuple[str, float]:
 
 
 @pytest.mark.parametrize("auxiliary", [False, True])
-def test_a_resnet_is_as_recorded(auxiliary: bool) -> None:
+def test_a_resnet_is_as_recorded(auxiliary):
     board = BoardSpec(
         num_planes=3,
         height=6,
@@ -67,7 +66,7 @@ def test_a_resnet_is_as_recorded(auxiliary: bool) -> None:
     assert extra == pytest.approx(AUXILIARY if auxiliary else [], abs=1e-4)
 
 
-def test_an_mlp_is_as_recorded() -> None:
+def test_an_mlp_is_as_recorded():
     wanted = Signature(
         inputs={"observation": TensorSpec(shape=(4,))},
         outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},

@@ -12,7 +12,7 @@ import pytest
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(found) -> ElementTree.Element:
+def drawn(found):
     return ElementTree.fromstring(found._repr_html_())
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tengen import __version__, _core
 from tengen.errors import TengenError, UsageError
 from tengen.games.gomoku import read_gomoku_name, write_cell
-from tengen.play.gomocup.limits import ManagerLimits
+from tengen.play.gomocup.limits import ManagerLimits, resident_bytes
 from tengen.play.gomocup.protocol import (
     Command,
     GomocupError,
@@ -21,13 +21,12 @@ from tengen.play.gomocup.stones import OTHER, OWN, Stones
 from tengen.play.growing import Analysis
 from tengen.play.player import Player
 from tengen.play.session.lines import LineReader
-from tengen.play.session.memory import resident_bytes
 from tengen.play.session.searches import (
     USUAL_SIMULATIONS,
+    Limits,
     Searches,
     most_simulations,
 )
-from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from tengen.games.gomoku import GomokuRules
 from tengen.play.session.clock import Clock, TimeSettings
 
-__all__ = ["ManagerLimits"]
+__all__ = ["ManagerLimits", "resident_bytes"]
 
 # What managers send where the time of a match has no limit.
 _UNLIMITED_MS = (1 << 31) - 1
@@ -157,3 +160,18 @@ class ManagerLimits:
         if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
             return f"must be {1 - self._rule}"
         return None
+
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int:
+    """Returns the memory that is resident now; the most that ever was, off Linux."""
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # which Windows has not
+
+        # In kB, but on macOS in bytes.
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from tengen.games.vertices import read_vertex, write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
-from tengen.play.gtp.protocol import GtpError
+from tengen.play.gtp.protocol import PLAYERS, GtpError, is_whole, read_whole
 
 __all__ = ["AnalysisRequest", "info_line", "parse_analysis"]
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000
-_PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 # Options of KataGo that change what is shown, not what is searched; not shown here.
 _PASSED_OVER = (
     "movesownership",
@@ -65,9 +64,9 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
         GtpError: A word is no such thing.
     """
     rest = [word.lower() for word in words]
-    player = _PLAYERS[rest.pop(0)] if rest and rest[0] in _PLAYERS else None
+    player = PLAYERS[rest.pop(0)] if rest and rest[0] in PLAYERS else None
     numbers = {"interval": _DEFAULT_INTERVAL_CS, "minmoves": 0, "maxmoves": 1000}
-    if rest and rest[0].isascii() and rest[0].isdecimal():
+    if rest and is_whole(rest[0]):
         rest.insert(0, "interval")
     shown = {"rootinfo": False, "ownership": False}
     kinds: dict[int, str] = {}  # avoid or allow, by player
@@ -75,20 +74,18 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
     while rest:
         key, value = rest.pop(0), rest.pop(0) if rest else ""
         if key in numbers:
-            if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise GtpError("syntax error")
-            numbers[key] = int(value)
+            numbers[key] = read_whole(value)
         elif key in shown and value in ("true", "false"):
             shown[key] = value == "true"
         elif key in _PASSED_OVER and value in ("true", "false"):
             continue
-        elif key in ("avoid", "allow") and value in _PLAYERS and len(rest) >= 2:
+        elif key in ("avoid", "allow") and value in PLAYERS and len(rest) >= 2:
             # Of one side several times avoid, or once allow.
-            said = kinds.get(_PLAYERS[value])
+            said = kinds.get(PLAYERS[value])
             if said is not None and (said, key) != ("avoid", "avoid"):
                 raise GtpError("syntax error")
-            kinds[_PLAYERS[value]] = key
-            left_out += _left_out(key, _PLAYERS[value], rest.pop(0), rest.pop(0), board)
+            kinds[PLAYERS[value]] = key
+            left_out += _left_out(key, PLAYERS[value], rest.pop(0), rest.pop(0), board)
         else:
             raise GtpError("syntax error")
     interval_cs = min(max(numbers["interval"], 1), _MAX_INTERVAL_CS)
@@ -107,10 +104,9 @@ def _left_out(
     key: str, player: int, vertices: str, depth: str, board: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
     """Returns what ``avoid`` or ``allow`` leaves out."""
-    is_depth = depth.isascii() and depth.isdecimal() and len(depth) < 10
     read = [read_vertex(word, *board) for word in vertices.split(",") if word]
     actions = {action for action in read if action is not None}
-    if not is_depth or int(depth) < 1 or None in read:
+    if read_whole(depth) < 1 or None in read:
         raise GtpError("syntax error")
     if key == "allow":
         actions = set(range(board[0] * board[1] + 1)) - actions

@@ -20,64 +20,20 @@ from tengen.games.vertices import read_vertex
 from tengen.play.board import make_board_text
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.position import Position, Start
-from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.gtp.protocol import (
+    Command,
+    GtpError,
+    is_whole,
+    read_number,
+    read_player,
+    read_whole,
+    words_of,
+)
 
-__all__ = [
-    "BOARD_COMMANDS",
-    "read_number",
-    "read_player",
-    "read_whole",
-    "words_of",
-]
+__all__ = ["BOARD_COMMANDS"]
 
-_PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _MAX_KOMI = 361
 _MAX_FILE_BYTES = 1 << 22
-
-
-def read_player(word: str) -> int:
-    """Returns 0 for Black, 1 for White.
-
-    Raises:
-        GtpError: The word is neither.
-    """
-    if word.lower() not in _PLAYERS:
-        raise GtpError("invalid color")
-    return _PLAYERS[word.lower()]
-
-
-def read_whole(word: str, error: str = "syntax error") -> int:
-    """Returns a whole number of at most nine digits.
-
-    Raises:
-        GtpError: The word is none; the error's text is given.
-    """
-    if not (word.isascii() and word.isdecimal() and len(word) < 10):
-        raise GtpError(error)
-    return int(word)
-
-
-def read_number(word: str) -> float:
-    """Returns a number, which may be infinite.
-
-    Raises:
-        GtpError: The word is none.
-    """
-    try:
-        # Python's own forms, as 1_000, are not of the protocol.
-        number = float(word) if word.isascii() and "_" not in word else math.nan
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise GtpError("syntax error")
-    return number
-
-
-def words_of(command: Command, count: int) -> tuple[str, ...]:
-    """Returns the arguments, of which there must be at least so many."""
-    if len(command.words) < count:
-        raise GtpError("syntax error")
-    return command.words
 
 
 def _set_size(engine: Engine, width: int, height: int) -> None:
@@ -251,8 +207,7 @@ def _file_and_moves(command: Command) -> tuple[Path, int | None]:
     """
     whole = Path(command.text)
     *name, last = command.text.rsplit(maxsplit=1)
-    is_number = last.isascii() and last.isdecimal() and len(last) < 10
-    if not name or not is_number or whole.is_file():
+    if not name or not is_whole(last) or whole.is_file():
         return whole, None
     return Path(name[0]), max(int(last) - 1, 0)
 

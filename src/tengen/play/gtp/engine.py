@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tengen import __version__, _core
@@ -27,10 +27,10 @@ from tengen.play.session.clock import Clock
 from tengen.play.session.lines import LineReader
 from tengen.play.session.searches import (
     USUAL_SIMULATIONS,
+    Limits,
     Searches,
     most_simulations,
 )
-from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
 
@@ -40,6 +40,7 @@ class Engine:
 
     Args:
         player: Who plays; its game is Go.
+        handlers: Answer commands, by name.
         simulations: A move; None for 400 without a clock, and for the clock alone with
             one.
         threads: That search one tree.
@@ -60,6 +61,7 @@ class Engine:
     def __init__(
         self,
         player: Player,
+        handlers: Mapping[str, Handler],
         *,
         simulations: int | None,
         threads: int,
@@ -92,7 +94,7 @@ class Engine:
         self._resigning = resigning or Resigning(None)
         self._ponders = ponders
         self._moved_to: Position | None = None
-        self._handlers: dict[str, Handler] = {}
+        self._handlers = handlers
         self.is_over = False
         self.clock = Clock()
         rules.max_plies = MAX_PLIES
@@ -134,15 +136,6 @@ class Engine:
     def version(self) -> str:
         """The program's version and its model."""
         return f"{__version__} {self._trained.name}"
-
-    @property
-    def command_names(self) -> list[str]:
-        """Every command, in the order of their table."""
-        return list(self._handlers)
-
-    def add(self, handlers: dict[str, Handler]) -> None:
-        """Adds commands."""
-        self._handlers |= handlers
 
     def run(self) -> None:
         """Answers until the controller leaves or its input ends; once. Blocks."""
@@ -316,9 +309,7 @@ class Engine:
             if handler is None:
                 raise GtpError("unknown command")
             text = handler(self, command)
-        except GtpError as error:
-            self._write(answer_text(command, str(error), ok=False))
-        except (TengenError, _core.CoreError) as error:
+        except (GtpError, TengenError, _core.CoreError) as error:
             self._write(answer_text(command, str(error), ok=False))
         else:
             if text is not None:

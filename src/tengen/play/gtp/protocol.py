@@ -5,20 +5,30 @@ Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 2 an
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 
 __all__ = [
     "INTERRUPT",
+    "PLAYERS",
     "Command",
     "GtpError",
     "answer_text",
     "first_line",
+    "is_whole",
     "parse_line",
+    "read_number",
+    "read_player",
+    "read_whole",
+    "words_of",
 ]
 
 INTERRUPT = b"# interrupt"
 """The comment by which GoGui ends a search of a program that knows gogui-interrupt."""
+
+PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
+"""Black and White, by the words for them in small letters."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -73,3 +83,58 @@ def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]
     body = "\n".join(lines)
     return f"{first_line(command, ok=ok)}{' ' if body else ''}{body}\n\n"
+
+
+def read_player(word: str) -> int:
+    """Returns 0 for Black, 1 for White.
+
+    Raises:
+        GtpError: The word is neither.
+    """
+    player = PLAYERS.get(word.lower())
+    if player is None:
+        raise GtpError("invalid color")
+    return player
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number of at most nine digits."""
+    return word.isascii() and word.isdecimal() and len(word) < 10
+
+
+def read_whole(word: str) -> int:
+    """Returns a whole number of at most nine digits.
+
+    Raises:
+        GtpError: The word is none.
+    """
+    if not is_whole(word):
+        raise GtpError("syntax error")
+    return int(word)
+
+
+def read_number(word: str) -> float:
+    """Returns a number, which may be infinite.
+
+    Raises:
+        GtpError: The word is none.
+    """
+    try:
+        # Python's own forms, as 1_000, are not of the protocol.
+        number = float(word) if word.isascii() and "_" not in word else math.nan
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise GtpError("syntax error")
+    return number
+
+
+def words_of(command: Command, count: int) -> tuple[str, ...]:
+    """Returns the arguments of a command that needs at least ``count`` of them.
+
+    Raises:
+        GtpError: There are fewer.
+    """
+    if len(command.words) < count:
+        raise GtpError("syntax error")
+    return command.words

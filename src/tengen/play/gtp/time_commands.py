@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tengen.play.gtp.board_commands import read_number, read_player, read_whole
 from tengen.play.gtp.engine import Engine, Handler
-from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.gtp.protocol import (
+    Command,
+    GtpError,
+    read_number,
+    read_player,
+    read_whole,
+    words_of,
+)
 from tengen.play.session.clock import Clock, TimeSettings
 
 __all__ = ["TIME_COMMANDS"]
@@ -70,11 +76,9 @@ def _system(kinds: dict[str, int], words: tuple[str, ...]) -> TimeSettings:
 
 
 def _time_settings(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    main_s, period_s = (_seconds(word) for word in command.words[:2])
-    count = read_whole(command.words[2])
-    engine.clock = Clock(_canadian(main_s, period_s, count))
+    main, period, count = words_of(command, 3)[:3]
+    settings = _canadian(_seconds(main), _seconds(period), read_whole(count))
+    engine.clock = Clock(settings)
     return ""
 
 
@@ -88,16 +92,9 @@ def _kata_time_settings(engine: Engine, command: Command) -> str:
     return ""
 
 
-def _kata_list_time_settings(engine: Engine, command: Command) -> str:
-    return " ".join(_KATA_KINDS)
-
-
 def _time_left(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    player = read_player(command.words[0])
-    seconds = _seconds(command.words[1])
-    engine.clock.set_left(player, seconds, read_whole(command.words[2]))
+    player, seconds, count = words_of(command, 3)[:3]
+    engine.clock.set_left(read_player(player), _seconds(seconds), read_whole(count))
     return ""
 
 
@@ -105,7 +102,7 @@ TIME_COMMANDS: dict[str, Handler] = {
     "time_settings": _time_settings,
     "kgs-time_settings": _kgs_time_settings,
     "kata-time_settings": _kata_time_settings,
-    "kata-list_time_settings": _kata_list_time_settings,
+    "kata-list_time_settings": lambda engine, command: " ".join(_KATA_KINDS),
     "time_left": _time_left,
 }
 """Commands by name."""

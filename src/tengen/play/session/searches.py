@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tengen import _core
 from tengen.errors import TengenError
 from tengen.games import Game
-from tengen.play.growing import Analysis
+from tengen.play.growing import Analysis, GrowingSearch
 from tengen.play.player import Player
-from tengen.play.session.thinking import Limits, Thinker
 
-__all__ = ["USUAL_SIMULATIONS", "Searches", "most_simulations"]
+__all__ = ["USUAL_SIMULATIONS", "Limits", "Searches", "Thinker", "most_simulations"]
 
 USUAL_SIMULATIONS = 400
 """Of a move that nothing else limits."""
@@ -93,3 +94,116 @@ class Searches:
             print(f"tengen: pondering ends: {error}", file=sys.stderr)
             return False
         return True
+
+
+_SLICE_S = 0.05
+# A slice may be this part of what is left of a move's time.
+_SLICE_PART = 0.25
+_MAX_SLICE = 1 << 16
+_MAX_SPEED_UP = 2.0
+# The best move is clear where the second has at most this part of its visits, and no
+# less is expected of it.
+_CLEAR_PART = 0.75
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends, whatever is met first."""
+
+    simulations: int
+    """Simulations in all."""
+    seconds: float | None = None
+    """Since the search was asked for; None for ever."""
+    most_seconds: float | None = None
+    """The same for a position in which no move is clearly the best, at least
+    ``seconds``; None: ``seconds``."""
+    may_end_early: bool = False
+    """Whether a search ends, too, once the simulations to come cannot give another move
+    the most visits: until ``seconds`` where one move is clearly the best."""
+
+    @property
+    def last_s(self) -> float | None:
+        """Seconds that no search goes beyond; None for ever."""
+        return self.seconds if self.most_seconds is None else self.most_seconds
+
+
+class Thinker:
+    """Lets searches grow within limits, and knows how fast they are.
+
+    Args:
+        now: Returns a time in seconds that never goes back.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._rate: float | None = None  # simulations a second, of the last slices
+
+    def think(
+        self,
+        search: GrowingSearch,
+        limits: Limits,
+        begun_s: float,
+        between: Callable[[], bool],
+    ) -> None:
+        """Grows a search until a limit is met, or it is certain. Blocks.
+
+        Where there is no time at all the move is the one that the network likes best.
+
+        Args:
+            search: What grows.
+            limits: When it ends.
+            begun_s: When the search was asked for, by ``now``.
+            between: Called between slices; True ends it.
+        """
+        while not search.is_proven and search.num_simulations < limits.simulations:
+            left_s = None
+            if limits.last_s is not None:
+                left_s = limits.last_s - (self._now() - begun_s)
+            size = min(self._slice(left_s), limits.simulations - search.num_simulations)
+            if size == 0 or self._is_decided(search, limits, left_s):
+                return
+            started_s, before = self._now(), search.num_simulations
+            search.grow(size)
+            self._measure(search.num_simulations - before, self._now() - started_s)
+            if between():
+                return
+
+    def _is_decided(
+        self, search: GrowingSearch, limits: Limits, left_s: float | None
+    ) -> bool:
+        """Returns whether more thinking is of no use, or not worth a clock's time."""
+        if not limits.may_end_early or search.num_simulations == 0:
+            return False
+        contest = search.contest()
+        if not contest.is_best:
+            return False
+        to_come = limits.simulations - search.num_simulations
+        if limits.seconds is not None and limits.last_s is not None:
+            assert left_s is not None
+            if self._rate is None:
+                return False
+            is_clear = contest.second_visits <= _CLEAR_PART * contest.most_visits
+            if is_clear and contest.has_best_value:
+                left_s -= limits.last_s - limits.seconds
+            to_come = min(to_come, max(0, int(self._rate * left_s)))
+        return contest.most_visits - contest.second_visits > to_come
+
+    def _slice(self, left_s: float | None) -> int:
+        """Returns how many simulations to make before the next look."""
+        if left_s is not None and left_s <= 0:
+            return 0
+        if self._rate is None:
+            return 1
+        wanted_s = _SLICE_S if left_s is None else min(_SLICE_S, _SLICE_PART * left_s)
+        size = int(self._rate * wanted_s)
+        if size == 0 and left_s is not None and self._rate * left_s < 1:
+            return 0  # not even one would end in time
+        return min(max(size, 1), _MAX_SLICE)
+
+    def _measure(self, simulations: int, seconds: float) -> None:
+        if simulations == 0:
+            return
+        rate = simulations / max(seconds, 1e-6)
+        # A slice that a cache answered says little of the next.
+        most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
+        self._rate = min(rate, most)
