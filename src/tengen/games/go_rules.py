@@ -13,6 +13,7 @@ from typing import Any
 
 from tengen import _core
 from tengen._core import GoRules
+from tengen.games.positions import position_after
 from tengen.games.registry import open_game
 
 __all__ = ["go_result", "read_go_rules", "rules_as_json", "rules_as_text"]
@@ -104,9 +105,7 @@ def go_result(name: str, moves: Sequence[int]) -> str:
         UsageError: There is no such game.
         CoreError: A move is not legal.
     """
-    state = open_game(name).new_state()
-    for move in moves:
-        state.apply(move)
+    state = position_after(open_game(name), moves)
     if not state.is_terminal():
         return f"{'WB'[state.to_play]}+R"
     # Not by the score alone: a board that comes back may end a game as a draw.

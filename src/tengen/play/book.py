@@ -17,10 +17,10 @@ from tengen.errors import RunError
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import (
     Game,
-    State,
     add_task_argument,
     is_external,
     openings_text,
+    position_after,
     read_book,
 )
 from tengen.games.book import BOOK_SCHEMA, MAX_OPENINGS
@@ -110,7 +110,7 @@ def find_openings(
             actions, shares = policies[moves]
             drawn = rng.choice(actions, p=shares) if actions else None
             moves = None if drawn is None else (*moves, int(drawn))
-            if moves is not None and _state(player.game, moves).is_terminal():
+            if moves is not None and position_after(player.game, moves).is_terminal():
                 moves = None
         if moves is not None:
             key = _key(player.game, moves)
@@ -155,7 +155,7 @@ def _balancing(
     kept, weights = [], []
     for action, share in zip(actions, shares, strict=True):
         then = [*moves, action]
-        if _state(player.game, then).is_terminal():
+        if position_after(player.game, then).is_terminal():
             continue
         if abs(player.analyse(then, 1).network_value_to_play) <= within:
             kept.append(action)
@@ -166,20 +166,13 @@ def _balancing(
 
 def _key(game: Game, moves: Sequence[int]) -> bytes:
     """Returns the same bytes for all symmetric images and move orders of a position."""
-    state = _state(game, moves)
+    state = position_after(game, moves)
     # In native games the first planes show the stones, and later ones the last moves.
     last = None if is_external(game) else _STONES
     return min(
         state.observation(symmetry)[:last].tobytes()
         for symmetry in range(game.num_symmetries)
     )
-
-
-def _state(game: Game, moves: Sequence[int]) -> State:
-    state = game.new_state()
-    for action in moves:
-        state.apply(action)
-    return state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

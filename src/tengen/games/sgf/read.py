@@ -14,7 +14,7 @@ from tengen.errors import UsageError
 from tengen.games.go_rules import read_go_rules
 from tengen.games.go_turns import GoTurns
 from tengen.games.sgf.charset import parse_bytes
-from tengen.games.sgf.record import GoRecord, replay
+from tengen.games.sgf.record import GoRecord, is_fixed_handicap, replay
 from tengen.games.sgf.stones import check_later_stones, read_move, start_stones
 from tengen.games.sgf.tree import (
     Node,
@@ -81,7 +81,7 @@ def read_sgf(
         notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
     to_play = _to_play(nodes, notes)
     first = _first_player(to_play, opens, black, white)
-    if black and not white and first == 1 and _is_standard(rules, black):
+    if black and not white and first == 1 and is_fixed_handicap(rules, black):
         rules.handicap, black = len(black), []
     start = GoRecord(
         game=rules.name,
@@ -270,14 +270,6 @@ def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
     except CoreError as error:
         rule = "must be a handicap that the board has points for; write AB"
         raise refuse("HA", handicap, rule) from error
-
-
-def _is_standard(rules: GoRules, black: list[int]) -> bool:
-    try:
-        points = handicap_points(rules.height, rules.width, len(black))
-    except CoreError:
-        return False
-    return sorted(points) == black
 
 
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tengen._core import CoreError
+from tengen._core import CoreError, GoRules, handicap_points
 from tengen.errors import UsageError
 from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 from tengen.games.vertices import write_vertex
 
-__all__ = ["GoRecord", "replay", "setup_moves", "stones_on"]
+__all__ = ["GoRecord", "is_fixed_handicap", "replay", "setup_moves", "stones_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +91,20 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     _play(game, state, moves, "setup")
     _play(game, state, record.moves, "move")
     return state, [*moves, *record.moves]
+
+
+def is_fixed_handicap(rules: GoRules, stones: Sequence[int]) -> bool:
+    """Returns whether stones, in increasing order, stand on the fixed handicap points.
+
+    Args:
+        rules: The rules, which have the board.
+        stones: The points.
+    """
+    try:
+        points = handicap_points(rules.height, rules.width, len(stones))
+    except CoreError:
+        return False
+    return sorted(points) == list(stones)
 
 
 def stones_on(state: State) -> tuple[set[int], set[int]]:

@@ -10,9 +10,10 @@ from tengen._core import CoreError, GoRules
 from tengen.games.sgf.record import GoRecord, replay, stones_on
 from tengen.games.sgf.tree import Node, has_move, refuse
 
-__all__ = ["check_later_stones", "read_move", "start_stones"]
+__all__ = ["LETTERS", "check_later_stones", "read_move", "start_stones"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""The letters of columns and rows."""
 _STONES = ("AB", "AW", "AE")
 _PASSES = ("", "tt", "pass")
 
@@ -43,7 +44,7 @@ def _action(text: str, rules: GoRules, name: str) -> int:
 def _point(text: str, rules: GoRules, name: str) -> int:
     text = text.strip()
     if re.fullmatch("[a-z]{2}", text):
-        column, row = (_LETTERS.index(letter) for letter in text)
+        column, row = (LETTERS.index(letter) for letter in text)
         if row < rules.height and column < rules.width:
             return row * rules.width + column
     rule = f"must be two letters, a point of the {rules.height}x{rules.width} board"

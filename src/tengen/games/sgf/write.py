@@ -7,10 +7,10 @@ import re
 from tengen._core import GoRules, handicap_points, parse_go_name
 from tengen.games.go_rules import rules_as_text
 from tengen.games.sgf.record import GoRecord
+from tengen.games.sgf.stones import LETTERS
 
 __all__ = ["write_sgf"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MOVES_A_LINE = 10
 _LARGE_KOMI = 50
 
@@ -84,7 +84,7 @@ def _moves(record: GoRecord, rules: GoRules) -> str:
 def _point(action: int, rules: GoRules) -> str:
     """Returns a point's two letters, nothing for a pass."""
     row, column = divmod(action, rules.width)
-    return "" if row == rules.height else _LETTERS[column] + _LETTERS[row]
+    return "" if row == rules.height else LETTERS[column] + LETTERS[row]
 
 
 def _escaped(text: str) -> str:

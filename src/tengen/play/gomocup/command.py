@@ -37,15 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gomocup(args: argparse.Namespace) -> dict[str, Any]:
-    """Answers a manager on stdin and stdout until it leaves; returns nothing.
+    """Answers a manager on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
         UsageError: The model cannot be used or plays no gomoku, or a number or a
-            setting is refused.
-        RunError: The backend refuses the model.
+            setting is invalid.
+        RunError: The backend rejects the model.
     """
-    # A match's time runs since the process was made: what it has computed is the least
-    # of what it has lived.
+    # A match's time runs from the start of the process, which was at least its CPU time
+    # ago.
     begun_s = time.monotonic() - time.process_time()
     player, simulations, threads = load_for_session(args)
     with player:
@@ -69,7 +69,7 @@ _SIDES = re.compile(r"([^\s,]+)(?:\s*[\s,]\s*([^\s,]+))?")
 
 
 def _start(engine: Engine, command: Command) -> str:
-    """Some managers send both sides, as of RECTSTART."""
+    """Some managers send width and height, as for RECTSTART."""
     sides = _SIDES.fullmatch(command.text)
     width, height = sides.groups() if sides else (command.text, None)
     return _begin_match(engine, width, height or width)
@@ -130,7 +130,7 @@ def _board(engine: Engine, command: Command) -> str | None:
 
 
 def _yxboard(engine: Engine, command: Command) -> None:
-    """As BOARD of the protocol's other dialect, Yixin's: nobody moves."""
+    """Like BOARD, but the engine does not move; from Yixin's dialect."""
     engine.stones = _stones_until_done(engine)
 
 
@@ -180,13 +180,13 @@ def _done(engine: Engine, command: Command) -> str:
 
 
 def _lines_until_done(engine: Engine) -> list[str]:
-    """Returns what comes before DONE, at most a line more than there are cells.
+    """Returns the lines before DONE, at most one more than the board has cells.
 
-    INFO may come at any time, and is no line of them.
+    INFO may come at any time; it is handled and not returned.
 
     Raises:
-        GomocupError: Another command or the end of the input comes first; that is
-            left.
+        GomocupError: Another command or the end of the input comes first; it is not
+            consumed.
     """
     lines: list[str] = []
     while True:
@@ -235,8 +235,8 @@ COMMANDS: dict[str, Handler] = {
 
 
 _NUM_OFFERED = 3
-# Offers that the network looks at within this part of the time, and those of them that
-# are searched.
+# Offers that the network evaluates, the share of the time for that, and the number of
+# the best offers that are then searched.
 _NUM_LOOKED_AT = 48
 _LOOKING = 0.25
 _NUM_SEARCHED = 6
@@ -246,16 +246,22 @@ _SEED = 0
 def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None:
     """Returns the answer to SWAP2BOARD: stones to offer, SWAP, or a move. Blocks.
 
+    Whoever is offered stones may take either side, or add two stones and leave the
+    choice to the other side. The last option is worth no more than the better side, so
+    it is never chosen.
+
+    Source: Gomocup, "Experimental tournament 2020", the command SWAP2BOARD.
+
     Args:
-        engine: Whose searches judge, within its limits.
+        engine: The engine, whose searches judge within its limits.
         cells: The stones so far, black's first: none, three or five.
-        begun_s: When it was asked, by ``time.monotonic``.
+        begun_s: When the command arrived, by ``time.monotonic``.
 
     Returns:
-        None where the manager has left meanwhile.
+        The answer; None if the manager has quit meanwhile.
 
     Raises:
-        GomocupError: There are otherwise many stones, or the game is over.
+        GomocupError: The number of stones is another one, or the game is over.
     """
     if len(cells) not in (0, _NUM_OFFERED, _NUM_OFFERED + 2):
         raise GomocupError(
@@ -270,12 +276,12 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
     found = engine.think(as_white, begun_s)
     if engine.is_over:
         return None
-    # As black the other side makes the next move.
+    # After SWAP the other side plays white and makes the next move.
     return "SWAP" if found.value_to_play < 0 else engine.play(as_white, found)
 
 
 def _offer(engine: Engine, begun_s: float) -> list[int]:
-    """Returns three stones after which searches expect the evenest game."""
+    """Returns the three stones whose value is closest to even."""
     limits = engine.move_limits(0)
     looked_at: list[tuple[float, list[int]]] = []
     for cells in _offers(engine.rules.size**2):
@@ -303,7 +309,7 @@ def _offer(engine: Engine, begun_s: float) -> list[int]:
 
 
 def _offers(num_cells: int) -> Iterator[list[int]]:
-    """Yields stones to look at, the same ones each time."""
+    """Yields offers to evaluate, always the same."""
     rng = np.random.default_rng(_SEED)
     for _ in range(_NUM_LOOKED_AT):
         drawn = rng.choice(num_cells, _NUM_OFFERED, replace=False)

@@ -13,9 +13,9 @@ from typing import Any
 
 from tengen import _core
 from tengen.config import check
+from tengen.games.sgf import stones_on
 from tengen.play.gtp.board_commands import BOARD_COMMANDS
 from tengen.play.gtp.engine import Engine, Handler
-from tengen.play.gtp.position import Position
 from tengen.play.gtp.protocol import PLAYERS, Command, GtpError, read_player, words_of
 from tengen.play.gtp.resigning import Resigning
 from tengen.play.gtp.time_commands import TIME_COMMANDS
@@ -52,12 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
-    """Answers a controller on stdin and stdout until it leaves; returns nothing.
+    """Answers a controller on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
         UsageError: The model cannot be used or plays no Go, or a number or a setting
-            is refused.
-        RunError: The backend refuses the model.
+            is invalid.
+        RunError: The backend rejects the model.
     """
     below = args.resign_below
     check(
@@ -90,7 +90,7 @@ _ANALYZE_COMMANDS = (
     "plist/Territory of White/final_status_list white_territory",
     "string/Network/kata-raw-nn all",
 )
-# Of networks that know of owners.
+# For networks that predict ownership.
 _OWNER_COMMANDS = (
     "plist/Final Status Dead/final_status_list dead",
     "dboard/Expected Owners/tengen-ownership",
@@ -98,7 +98,7 @@ _OWNER_COMMANDS = (
 
 
 def _known_command(engine: Engine, command: Command) -> str:
-    """Never fails: no word is the name of no command."""
+    """Never fails; without an argument it answers false."""
     name = command.words[0] if command.words else ""
     return "true" if name in COMMANDS else "false"
 
@@ -132,10 +132,10 @@ def _genmove_analyze(engine: Engine, command: Command) -> None:
 
 
 def _raw_nn(engine: Engine, command: Command) -> str:
-    """``[colour] [symmetry]``; win, loss and policy are what a search begins with.
+    """``[colour] [symmetry]``: the network's answer, as a search begins with it.
 
-    The symmetry is the one that searches choose for the position, and for what the
-    auxiliary heads say it is the mean over all.
+    Any symmetry is accepted and ignored: win, loss and policy use the one that searches
+    choose for the position, and the auxiliary heads the mean over all symmetries.
     """
     words = [word.lower() for word in command.words]
     position = engine.position.going_on()
@@ -179,7 +179,7 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 
 def _ownership(engine: Engine, command: Command) -> str:
-    """As GoGui's ``dboard`` has it: rows from the top, 1 is Black's."""
+    """The predicted ownership in GoGui's form ``dboard``: from the top, 1 is Black."""
     position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
@@ -194,7 +194,7 @@ def _gogui_commands(engine: Engine, command: Command) -> str:
     return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
 
 
-# A chain is dead where the mean of its points is so surely the other side's.
+# A chain is dead if the mean predicted ownership of its points is beyond this.
 _DEAD_OWNERSHIP = 0.8
 
 
@@ -204,13 +204,14 @@ def _final_score(engine: Engine, command: Command) -> str:
 
 
 def _final_status_list(engine: Engine, command: Command) -> str:
-    """Points are the rules'; which stones are dead is what the network expects.
+    """Lists points by the rules, and dead stones by the network's prediction.
 
-    Nothing is seki: by area its stones and eyes are their owner's.
+    No stones are in seki, because area scoring counts them and their eyes as usual.
     """
     position = engine.position
     board = _core.GoPosition(position.game.name, position.actions)
-    stones = _stones(position)
+    black, white = stones_on(position.state)
+    stones = dict.fromkeys(black, 0) | dict.fromkeys(white, 1)
     points = {"black_territory": 1, "white_territory": -1, "dame": 0}
     status = words_of(command, 1)[0].lower()
     if status in ("alive", "dead"):
@@ -235,9 +236,9 @@ def _final_status_list(engine: Engine, command: Command) -> str:
 def _dead_chains(
     engine: Engine, stones: dict[int, int], board: _core.GoPosition
 ) -> list[list[int]]:
-    """Returns the chains that the network expects to be taken off in the end.
+    """Returns the chains that the network predicts to be dead.
 
-    None where it knows nothing of owners; never one that cannot be taken.
+    Empty if it predicts no ownership. Chains that cannot be captured are left out.
     """
     position = engine.position.going_on()
     forecast = engine.forecast(position)
@@ -252,17 +253,6 @@ def _dead_chains(
         if own * owners[chain].mean() < -_DEAD_OWNERSHIP and kept[chain[0]] != own:
             dead.append(chain)
     return dead
-
-
-def _stones(position: Position) -> dict[int, int]:
-    """Returns whose stone stands on which point."""
-    planes = position.state.observation().reshape(-1, position.game.num_actions - 1)
-    mover = position.state.to_play
-    return {
-        int(point): player
-        for plane, player in ((1, mover), (2, 1 - mover))
-        for point in planes[plane].nonzero()[0]
-    }
 
 
 def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:

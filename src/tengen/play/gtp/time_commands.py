@@ -1,7 +1,7 @@
 """GTP commands that set the clock.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3.3; the
-time systems of KGS and of KataGo (docs/GTP_Extensions.md) by their own pages.
+time systems of KGS and of KataGo (docs/GTP_Extensions.md) from their own pages.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tengen.play.session.clock import Clock, TimeSettings
 
 __all__ = ["TIME_COMMANDS"]
 
-# Longer is for ever, in seconds.
+# Longer times count as unlimited, in seconds.
 _MAX_TIME_S = 1e7
-# How many numbers each system of KGS has, and those that KataGo adds.
+# The number of arguments of each system of KGS, and of those that KataGo adds.
 _KGS_KINDS = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
 _KATA_KINDS = {**_KGS_KINDS, "fischer": 2, "fischer-capped": 4}
 
@@ -34,20 +34,20 @@ def _seconds(word: str) -> float:
 
 
 def _limit(word: str) -> float:
-    """Returns a limit in seconds, where less than none is no limit."""
+    """Returns a limit in seconds; a negative number means no limit."""
     return math.inf if read_number(word) < 0 else _seconds(word)
 
 
 def _canadian(main_s: float, period_s: float, count: int) -> TimeSettings:
     if period_s > 0 and count == 0:
-        return TimeSettings()  # how the protocol says that there is no limit
+        return TimeSettings()  # This means no limit in the protocol.
     if period_s > 0:
         return TimeSettings("canadian", main_s, period_s, count)
     return TimeSettings("absolute", main_s)
 
 
 def _system(kinds: dict[str, int], words: tuple[str, ...]) -> TimeSettings:
-    """Returns the settings that the name of a system and its numbers say."""
+    """Parses the name of a time system and its numbers."""
     kind, numbers = words[0].lower() if words else "", words[1:]
     if kind not in kinds:
         raise GtpError(f"unknown time system; known are {' '.join(kinds)}")

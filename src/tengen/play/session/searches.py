@@ -1,4 +1,4 @@
-"""The searches of a session: each within limits, in a tree of bounded size."""
+"""The searches of a session: they keep to limits of time and of memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tengen.play.player import Player
 __all__ = ["USUAL_SIMULATIONS", "Limits", "Searches", "Thinker", "most_simulations"]
 
 USUAL_SIMULATIONS = 400
-"""Of a move that nothing else limits."""
+"""Simulations of a move without any other limit."""
 
 _MAX_TREE_BYTES = 1 << 30
-# The longest variation that is told of a move.
+# The longest variation that is reported.
 _MAX_VARIATION = 15
-# What one simulation adds to a tree.
+# Bytes that one simulation adds to a tree: of the node, and of each legal action.
 _NODE_BYTES = 200
 _LEGAL_BYTES = 6
 
@@ -30,8 +30,8 @@ def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
     """Returns how many simulations a tree has room for.
 
     Args:
-        game: What is searched.
-        tree_bytes: The room; no more than 1 GiB, which None is.
+        game: The game to search.
+        tree_bytes: Memory for the tree, at most 1 GiB; None for 1 GiB.
     """
     room = _MAX_TREE_BYTES if tree_bytes is None else min(tree_bytes, _MAX_TREE_BYTES)
     return room // (_NODE_BYTES + _LEGAL_BYTES * game.num_actions)
@@ -41,8 +41,8 @@ class Searches:
     """Makes the searches of one session. Used by one thread.
 
     Args:
-        threads: That search one tree.
-        usual: Simulations of most moves, which the batches of all are made for.
+        threads: Threads that search one tree.
+        usual: Simulations of a usual move, which batches are sized for.
     """
 
     def __init__(self, threads: int, usual: int = USUAL_SIMULATIONS) -> None:
@@ -59,15 +59,15 @@ class Searches:
         between: Callable[[Callable[[], Analysis]], bool],
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Analysis:
-        """Returns what a search within limits finds. Blocks.
+        """Returns the analysis of a search within limits. Blocks.
 
         Args:
-            player: Who searches.
-            moves: From the first move of its game, which is not over.
+            player: The player that searches.
+            moves: Actions from the start of its game, which is not over.
             limits: When the search ends.
-            begun_s: When it was asked for, by ``time.monotonic``.
-            between: Called between slices with what tells of the search so far; True
-                ends it.
+            begun_s: When the move was requested, by ``time.monotonic``.
+            between: Called between slices with a function that returns the analysis so
+                far; True ends the search.
             left_out: As for ``Player.begin``.
         """
         with player.begin(
@@ -83,10 +83,10 @@ class Searches:
 
     @staticmethod
     def ponder(search: Callable[[], object]) -> bool:
-        """Makes a search that nobody asked for; returns whether it could be made.
+        """Runs a search in the opponent's time; returns whether it succeeded.
 
-        Where it could not, a line on stderr says why: the search that is asked for
-        next says it to the other program.
+        If it fails, a line on stderr says why. The next requested search will fail too
+        and tell the other program.
         """
         try:
             search()
@@ -97,46 +97,46 @@ class Searches:
 
 
 _SLICE_S = 0.05
-# A slice may be this part of what is left of a move's time.
+# The largest share of a move's remaining time that one slice may take.
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
 _MAX_SPEED_UP = 2.0
-# The best move is clear where the second has at most this part of its visits, and no
-# less is expected of it.
+# The best move is clear if the second has at most this share of its visits, and no
+# higher value.
 _CLEAR_PART = 0.75
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends, whatever is met first."""
+    """When a search ends: at the first limit that it reaches."""
 
     simulations: int
-    """Simulations in all."""
+    """Total simulations."""
     seconds: float | None = None
-    """Since the search was asked for; None for ever."""
+    """Seconds since the move was requested; None for no limit."""
     most_seconds: float | None = None
-    """The same for a position in which no move is clearly the best, at least
-    ``seconds``; None: ``seconds``."""
+    """The limit if no move is clearly the best, at least ``seconds``; None for
+    ``seconds``."""
     may_end_early: bool = False
-    """Whether a search ends, too, once the simulations to come cannot give another move
-    the most visits: until ``seconds`` where one move is clearly the best."""
+    """Whether a search also ends once the remaining simulations cannot give another
+    move the most visits. Only those until ``seconds`` count if one move is clear."""
 
     @property
     def last_s(self) -> float | None:
-        """Seconds that no search goes beyond; None for ever."""
+        """The latest end of any search, in seconds; None for no limit."""
         return self.seconds if self.most_seconds is None else self.most_seconds
 
 
 class Thinker:
-    """Lets searches grow within limits, and knows how fast they are.
+    """Grows searches within limits, and measures their speed.
 
     Args:
-        now: Returns a time in seconds that never goes back.
+        now: Returns a monotonic time in seconds.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._rate: float | None = None  # simulations a second, of the last slices
+        self._rate: float | None = None  # simulations per second of the last slices
 
     def think(
         self,
@@ -145,14 +145,14 @@ class Thinker:
         begun_s: float,
         between: Callable[[], bool],
     ) -> None:
-        """Grows a search until a limit is met, or it is certain. Blocks.
+        """Grows a search until it reaches a limit or its result is proven. Blocks.
 
-        Where there is no time at all the move is the one that the network likes best.
+        Without any time, the move is the one that the network prefers.
 
         Args:
-            search: What grows.
+            search: The search.
             limits: When it ends.
-            begun_s: When the search was asked for, by ``now``.
+            begun_s: When the move was requested, by ``now``.
             between: Called between slices; True ends it.
         """
         while not search.is_proven and search.num_simulations < limits.simulations:
@@ -171,7 +171,7 @@ class Thinker:
     def _is_decided(
         self, search: GrowingSearch, limits: Limits, left_s: float | None
     ) -> bool:
-        """Returns whether more thinking is of no use, or not worth a clock's time."""
+        """Returns whether more simulations cannot change the move."""
         if not limits.may_end_early or search.num_simulations == 0:
             return False
         contest = search.contest()
@@ -189,7 +189,7 @@ class Thinker:
         return contest.most_visits - contest.second_visits > to_come
 
     def _slice(self, left_s: float | None) -> int:
-        """Returns how many simulations to make before the next look."""
+        """Returns the number of simulations until the next check of the limits."""
         if left_s is not None and left_s <= 0:
             return 0
         if self._rate is None:
@@ -197,13 +197,13 @@ class Thinker:
         wanted_s = _SLICE_S if left_s is None else min(_SLICE_S, _SLICE_PART * left_s)
         size = int(self._rate * wanted_s)
         if size == 0 and left_s is not None and self._rate * left_s < 1:
-            return 0  # not even one would end in time
+            return 0  # Not even one simulation would end in time.
         return min(max(size, 1), _MAX_SLICE)
 
     def _measure(self, simulations: int, seconds: float) -> None:
         if simulations == 0:
             return
         rate = simulations / max(seconds, 1e-6)
-        # A slice that a cache answered says little of the next.
+        # A slice answered from the cache says little about the next one.
         most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
         self._rate = min(rate, most)
