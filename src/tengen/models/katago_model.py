@@ -1,8 +1,8 @@
-"""A network of KataGo's as a model: made of its file once, and kept.
+"""KataGo's networks as models, made from their files once and cached.
 
-A model is of one board, as everywhere, and the network of all of them: for each that is
-asked for there is a model directory, in the user's cache folder, whose weights are the
-same. It can be removed at any time.
+A model is for one board size, and a network for all sizes. So each requested size has
+its own model directory in the user's cache folder, with the same weights. It can be
+removed at any time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,25 @@ from tengen.run import file_sha256
 __all__ = ["add_int8_graph", "katago_model"]
 
 _FOLDER = "tengen/katago"
-# Part of the folder's name: raise it when models are made otherwise.
+# A part of the folder's name; raise it when the way of making models changes.
 _FORMAT = 1
 _USUAL_SIDE = 19
 
 
 def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
-    """Returns the model of a network's file, on a board of 19x19.
+    """Returns the model of a network's file for a board of 19x19.
 
-    It has ``boards`` for others. Blocks while it is made: the first time some seconds,
-    with a trial of the network for its int8 graph.
+    Its ``boards`` makes models for other sizes. Blocks for some seconds the first time,
+    to make the model and to try the network in int8.
 
     Args:
         path: ``.bin.gz`` or ``.txt.gz``, as KataGo publishes them.
-        cache: Where models are kept; None for ``tengen/katago`` of the user's cache
+        cache: Folder of the models; None for ``tengen/katago`` of the user's cache
             folder (``XDG_CACHE_HOME``, else ``~/.cache``).
 
     Raises:
-        UsageError: The file cannot be read, is damaged, or is of a kind that is not
-            supported.
-        RunError: The disk refuses.
+        UsageError: The file cannot be read, is damaged, or of an unsupported kind.
+        RunError: The disk fails.
     """
     check_name(path)
     if cache is None:
@@ -111,24 +110,26 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
             raise
 
 
-# Games that are begun, moves that the network makes in each, and those of them that it
-# needs to make something sensible of what random moves left.
+# Number of games, moves of the network in each, and the first of these moves whose
+# positions are not used, because random moves came before.
 _NUM_GAMES = 24
 _NUM_MOVES = 6
 _NUM_FIRST = 2
-# Smaller boards have no more than a few.
+# Small boards have too few positions to calibrate.
 _LEAST_POSITIONS = 30
-# Of the board's points random moves fill so many at most.
+# The maximum share of the board's points that random moves fill.
 _MOST_FILLED = 0.6
 _FLOAT = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dynamic")
 
 
 def add_int8_graph(directory: Path, game: Game) -> None:
-    """Writes ``model_int8.onnx`` where the CPU computes it and little is lost. Blocks.
+    """Writes ``model_int8.onnx`` if the CPU has int8 and the errors are small. Blocks.
+
+    The graph is calibrated on positions of games that the network plays.
 
     Args:
         directory: A model directory that is not published yet.
-        game: Whose planes the network reads.
+        game: The game whose planes the network reads.
     """
     if not can_quantise():
         return
@@ -138,7 +139,7 @@ def add_int8_graph(directory: Path, game: Game) -> None:
     try:
         is_lossy = quantise(directory, np.stack(planes), np.stack(legal)).refusal()
     except RunError:
-        # Nothing in it is wide enough.
+        # The network has no layer to compute in int8.
         return
     if is_lossy:
         (directory / INT8_FILE).unlink()
@@ -157,7 +158,7 @@ def _positions(
     num_points = game.height * game.width
     for index, state in enumerate(states):
         for _ in range(int(index / _NUM_GAMES * _MOST_FILLED * num_points)):
-            # But for the pass, which is the last.
+            # Without the pass, which is the last action.
             stones = np.asarray(state.legal_actions())[:-1]
             if len(stones) == 0:
                 break

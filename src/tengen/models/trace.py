@@ -1,4 +1,8 @@
-"""From a torch network to an ONNX graph: trace it once, apply one rule an operation.
+"""Turns a torch network into an ONNX graph: one rule for each traced operation.
+
+Networks with an operation without a rule go through torch's exporter. It takes seconds
+and the package onnxscript, and knows nearly every operation. It must not optimise, or
+it would fold weights into each other, and they could no longer be patched.
 
 Legend: B batch, H W board, A actions.
 """
@@ -27,9 +31,9 @@ from tengen.tensors import Signature, TensorSpec
 
 __all__ = ["export_by_torch", "trace"]
 
-# Assertions about dtypes that torch puts in for its own compiler.
+# Assertions about dtypes that torch inserts for its own compiler.
 _IGNORED = "aten._assert_tensor_metadata.default"
-# What the head puts before the network's own names.
+# The prefix of the network's own names within the head.
 _PREFIX = "net."
 # Tensors that training may change.
 _KEPT = (InputKind.PARAMETER, InputKind.BUFFER)
@@ -38,20 +42,20 @@ _Axes = list[str | int]
 
 
 def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
-    """Returns a network as an ONNX graph with its tensors under their own names.
+    """Returns the ONNX graph of a network, whose tensors keep their names.
 
     Args:
-        head: float32 on the CPU, in evaluation mode; takes the signature's inputs and
-            answers its outputs, in its order.
-        signature: Without state. The batch is free; H and W of a board are too, but
-            for nets of a flat policy or a fixed size.
+        head: The network, float32 on the CPU, in evaluation mode; with the
+            signature's inputs and outputs, in its order.
+        signature: The signature, without state. The batch axis is dynamic, and so are
+            H and W of a board, except for nets with a flat policy or a fixed size.
 
     Returns:
         A graph whose inputs and outputs have the signature's names.
 
     Raises:
-        RunError: The network cannot be traced, or has an operation that neither our
-            rules nor torch's exporter know.
+        RunError: The network cannot be traced, or has an operation that neither the
+            rules nor torch's exporter support.
     """
     is_fixed = head.net.config.fixed_size
     board = signature.board
@@ -203,14 +207,14 @@ def export_by_torch(
     names: Set[str],
     reason: str,
 ) -> onnx.ModelProto:
-    """Returns a traced network as an ONNX graph with its tensors under their own names.
+    """Returns the ONNX graph of a traced network, made by torch's exporter.
 
     Args:
         program: The traced network.
         signature: Names of its inputs and outputs, in order.
-        prefix: What the program puts before the network's own names.
+        prefix: The program's prefix of the network's own names.
         names: Every tensor of the network.
-        reason: Why our rules do not do, for messages.
+        reason: Why the rules do not suffice, for messages.
 
     Raises:
         RunError: onnxscript is not installed, or the exporter fails.
@@ -262,9 +266,9 @@ def _used(program: ExportedProgram, prefix: str) -> set[str]:
 def _rename(
     graph: onnx.GraphProto, signature: Signature, prefix: str, names: Set[str]
 ) -> None:
-    """Gives tensors the network's names; those that are none become constants.
+    """Renames tensors to the network's names; other initializers become constants.
 
-    By nodes that do nothing, so that graphs inside of nodes need no change.
+    Identity nodes do it, so that graphs inside nodes need no change.
     """
     before: list[onnx.NodeProto] = []
     after: list[onnx.NodeProto] = []
