@@ -34,7 +34,7 @@ from tengen.experience.generations.passes import GenerationPass
 from tengen.experience.generations.stock import GenerationStock
 from tengen.learners.optimizer import Optimizer
 from tengen.learners.update import Update
-from tengen.nets import Net, build_net
+from tengen.nets import Net
 from tengen.overrides import override
 from tengen.roles import read_config
 from tengen.run import RunDirectory
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         rows = Rows(run, config.task, config.store, args.generations)
         torch.manual_seed(args.seed)
-        net = build_net(agent.signature(config.task), config.net)
+        net = config.net.build(agent.signature(config.task))
     except TengenError as error:
         print(f"net_on_games: {error}", file=sys.stderr)
         return 2

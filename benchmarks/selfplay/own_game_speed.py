@@ -56,11 +56,11 @@ class Reference:
     def __init__(self, features: BoardSpec, net: str, simulations: int) -> None:
         import torch
 
-        from tengen.nets import InferenceHead, build_net
+        from tengen.nets import InferenceHead
 
         torch.set_num_threads(1)
         torch.manual_seed(0)
-        self._head = InferenceHead(build_net(features.signature, parse_net(net))).eval()
+        self._head = InferenceHead(parse_net(net).build(features.signature)).eval()
         self._torch = torch
         self._simulations = simulations
         self._rng = np.random.default_rng(0)

@@ -27,7 +27,7 @@ def reference(game_name: str, net: str, simulations: int, num_threads: int) -> f
     """Returns simulations a second of one reference search after another."""
     import torch
 
-    from tengen.nets import InferenceHead, board_of, build_net, parse_net
+    from tengen.nets import InferenceHead, board_of, parse_net
     from tengen.search import SearchConfig
     from tengen.search.reference import ReferenceSearch
 
@@ -35,7 +35,7 @@ def reference(game_name: str, net: str, simulations: int, num_threads: int) -> f
     torch.manual_seed(0)
     game = games.make(game_name)
     features = board_of(game)
-    head = InferenceHead(build_net(features.signature, parse_net(net))).eval()
+    head = InferenceHead(parse_net(net).build(features.signature)).eval()
 
     @torch.inference_mode()
     def evaluate(state: games.State) -> tuple[list[float], float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tengen.nets.config import NetConfig, board_of, build_net
+from tengen.nets.config import NetConfig, board_of
 from tengen.nets.mlp import MlpConfig
 from tengen.nets.resnet import ResNetConfig, parse_net, parse_size
 
@@ -30,7 +30,6 @@ __all__ = [
     "ResNet",
     "ResNetConfig",
     "board_of",
-    "build_net",
     "parse_net",
     "parse_size",
 ]

@@ -37,9 +37,9 @@ def same(mine, theirs):
 
 def test_groups_step_as_their_copies_would_apart() -> None:
     # Of Breakout played at random, whose episodes end within some two hundred steps.
-    groups = envs.make_groups("atari/Breakout/classic", [3, 3], SEEDS)
-    apart = [envs.make("atari/Breakout/classic", 3, seed) for seed in SEEDS]
-    actions = actions_of(400, 3)
+    groups = envs.make_groups("atari/Breakout/classic", [2, 2], SEEDS)
+    apart = [envs.make("atari/Breakout/classic", 2, seed) for seed in SEEDS]
+    actions = actions_of(260, 2)
     num_resets = num_lives = 0
     pairs = list(zip(groups, apart, strict=True))
     for group, env in pairs:
@@ -47,7 +47,7 @@ def test_groups_step_as_their_copies_would_apart() -> None:
         first = group.receive_first()["observation"]
         np.testing.assert_array_equal(first, env.reset()["observation"])
         group.send(actions[0, pairs.index((group, env))])
-    for t in range(400):
+    for t in range(260):
         for place, (group, env) in enumerate(pairs):
             assert isinstance(group, GroupEnv)
             step = group.receive()
@@ -55,12 +55,12 @@ def test_groups_step_as_their_copies_would_apart() -> None:
             num_resets += int(step.is_reset.sum())
             assert step.life_lost is not None
             num_lives += int(step.life_lost.sum())
-            if t < 399:
+            if t < 259:
                 group.send(actions[t + 1, place])
             elif place == 0:
                 group.send(actions[0, place])
-    assert num_resets >= 6
-    assert num_lives >= 20
+    assert num_resets >= 2
+    assert num_lives >= 10
     for closed in (*groups, *groups, *apart):
         closed.close()
 

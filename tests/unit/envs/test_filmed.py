@@ -81,16 +81,16 @@ def test_what_is_looked_at_steps_as_it_does_otherwise(task):
 def test_atari_in_colours_is_the_episode_that_is_scored(protocol):
     """Over ends of episodes too, with sticky actions, no-ops and fire."""
     pytest.importorskip("ale_py")
-    env = envs.make_filmed(f"atari/Breakout/{protocol}", 4, 7, 2)
+    env = envs.make_filmed(f"atari/Breakout/{protocol}", 3, 7, 2)
     grey = env.reset()["observation"]
     rewards, num_over = 0.0, 0
-    for action in actions_of(env, 400):
+    for action in actions_of(env, 300):
         step = env.step(action)  # compares rewards and ends
         grey = step.observation["observation"]
         rewards += float(step.reward[:2].sum())
         num_over += int(step.terminated[:2].sum())
     assert rewards > 0
-    assert num_over > 2
+    assert num_over > 0
     # The pictures are of the same screens, in luminance and scaled.
     for copy in range(2):
         luminance = env.picture(copy) @ np.array([0.299, 0.587, 0.114])

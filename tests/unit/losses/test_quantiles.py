@@ -43,14 +43,15 @@ def test_the_slow_reference_agrees(delta):
 def test_its_least_is_at_the_quantiles_of_the_targets():
     targets = torch.linspace(0, 100, 1001)[None]
     fractions = torch.tensor([[0.1, 0.5, 0.9]])
-    answers = torch.full((1, 3), 40.0, requires_grad=True)
-    optimizer = torch.optim.Adam([answers], lr=0.5)
-    for _ in range(800):
-        loss = quantile_huber_loss(answers, fractions, targets).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert answers.detach()[0].tolist() == pytest.approx([10, 50, 90], abs=1.5)
+
+    def slopes(shift):
+        answers = torch.tensor([[10.0, 50.0, 90.0]]) + shift
+        answers.requires_grad_()
+        quantile_huber_loss(answers, fractions, targets).sum().backward()
+        return answers.grad[0]
+
+    assert (slopes(-1.5) < 0).all()
+    assert (slopes(1.5) > 0).all()
 
 
 def test_no_gradient_reaches_the_targets():

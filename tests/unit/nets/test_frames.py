@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.nets import build_net
 from tengen.nets.modules.torso_net import FrameStack
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import FRAMES, Signature, TensorSpec
@@ -80,7 +79,7 @@ def test_a_network_answers_alike_by_steps_and_by_unrolls():
     )
     for lstm_units in (0, 8):
         config = NatureConfig(num_frames=4, lstm_units=lstm_units)
-        net = build_net(wanted, config).eval()
+        net = config.build(wanted).eval()
         assert set(net.signature.state) >= {FRAMES + "observation"}
         images = torch.randint(0, 255, (9, 2, 1, 36, 36), dtype=torch.uint8)
         is_first = torch.tensor([[0, 1], [0, 0], [1, 0]] * 3, dtype=torch.bool)

@@ -10,7 +10,7 @@ import hashlib
 import pytest
 import torch
 
-from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, build_net
+from tengen.nets import InferenceHead, MlpConfig, ResNetConfig
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 # The hash of names and shapes in order, and sums of weights and of each answer.
@@ -72,7 +72,7 @@ def test_an_mlp_is_as_recorded():
         outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
     )
     torch.manual_seed(7)
-    net = build_net(wanted, MlpConfig(num_layers=2, num_units=32))
+    net = MlpConfig(num_layers=2, num_units=32).build(wanted)
     names, weights, answers = VECTOR
     assert sums_of(net) == (names, pytest.approx(weights, abs=1e-5))
     found = [weighted_sum(answer) for answer in InferenceHead(net)(torch.randn(5, 4))]
