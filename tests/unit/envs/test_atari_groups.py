@@ -89,13 +89,13 @@ def test_groups_that_do_not_alternate_are_refused():
 
 def test_copies_that_come_back_in_another_order_are_an_error(monkeypatch):
     first, _ = atari_groups.make_groups("atari/Pong", 2, SEEDS)
-    reset = first._both._envs.reset  # type: ignore[attr-defined]
+    reset = first._both._envs.reset
 
     def other(seed):
         screens, info = reset(seed=seed)
         return screens, info | {"env_id": info["env_id"] + 1}
 
-    monkeypatch.setattr(first._both._envs, "reset", other)  # type: ignore[attr-defined]
+    monkeypatch.setattr(first._both._envs, "reset", other)
     with pytest.raises(EnvError, match=r"copies \(\[1, 2\]\) .*num_groups=1"):
         first.receive_first()
 
@@ -152,7 +152,7 @@ def blocks_of(made):
         for place, env in enumerate(made)
     ]
     askers: Any = [
-        central.Asker(port, Answers(port), functools.partial(port.begin, 7))  # type: ignore[arg-type]
+        central.Asker(port, Answers(port), functools.partial(port.begin, 7))
         for port in ports
     ]
     # A call leaves a group stepping for the next one.

@@ -1,7 +1,5 @@
 """The rules of the small environments that other tests learn and break on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Copies that are looked at do what others do, and have pictures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """MinAtar's games against the package's own way to play them."""
 
-from __future__ import annotations
-
 import logging
 import sys
 

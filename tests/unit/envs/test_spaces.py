@@ -1,7 +1,5 @@
 """Gymnasium's spaces as named tensors, choices and numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -334,7 +334,7 @@ FAKES: list[FakeLab] = []
 def fake_lab(monkeypatch, tmp_path):
     """Puts the fake where DeepMind Lab would be."""
     module = types.ModuleType("deepmind_lab")
-    module.Lab = FakeLab  # type: ignore[attr-defined]
+    module.Lab = FakeLab
     module.__spec__ = importlib.util.spec_from_loader("deepmind_lab", None)
     monkeypatch.setitem(sys.modules, "deepmind_lab", module)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

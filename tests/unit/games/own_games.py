@@ -1,7 +1,5 @@
 """Games of one's own that the core has too, so that the two can be compared."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tengen.games import transform_cell, transform_planes

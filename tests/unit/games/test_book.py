@@ -1,7 +1,5 @@
 """Books of openings: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """The example of docs/tutorials/own_game.md, checked by its commands."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

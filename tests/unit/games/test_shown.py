@@ -1,7 +1,5 @@
 """How notebooks show positions."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 

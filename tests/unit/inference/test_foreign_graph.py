@@ -1,7 +1,5 @@
 """An ONNX network of another program against its source and against tengen's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

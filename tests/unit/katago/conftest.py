@@ -1,7 +1,5 @@
 """Models of KataGo's networks are made once for all tests."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Networks of KataGo's on a ladder of anchors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

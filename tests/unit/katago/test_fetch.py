@@ -1,7 +1,5 @@
 """The script that fetches published networks, without a network."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

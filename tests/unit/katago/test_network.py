@@ -1,7 +1,5 @@
 """Networks of KataGo's files: its own answers, and files that are none."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

@@ -1,7 +1,5 @@
 """``katago:FILE`` wherever a model is named."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

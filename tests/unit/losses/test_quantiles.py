@@ -1,7 +1,5 @@
 """The quantile loss against worked pairs, a slow reference and known quantiles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

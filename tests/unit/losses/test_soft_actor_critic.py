@@ -1,7 +1,5 @@
 """The losses of SAC against worked numbers and the distributions of torch."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

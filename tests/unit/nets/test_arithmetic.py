@@ -1,7 +1,5 @@
 """Networks for environments in bfloat16: near what they are in float32, and marked."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

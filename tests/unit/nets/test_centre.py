@@ -96,7 +96,7 @@ def test_another_background_after_a_million_rows_is_followed():
 
 
 @pytest.mark.parametrize("config", NETS, ids=lambda config: config.kind)
-def test_a_background_changes_no_answer(config) -> None:  # type: ignore[no-untyped-def]
+def test_a_background_changes_no_answer(config) -> None:
     background = pictures(1, seed=5)
     answers = []
     for behind in (torch.zeros_like(background), background):

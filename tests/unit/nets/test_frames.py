@@ -1,7 +1,5 @@
 """Stacks of past images against a loop that keeps a list of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Growth leaves the function alone and lets new weights learn."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 
@@ -28,7 +26,7 @@ def make_net(layout, config):
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
         max_score=20 * config.auxiliary,
     )
     net = ResNet(features.signature, config)
@@ -129,7 +127,7 @@ def test_new_weights_get_gradients():
 def test_shrinking_or_changing_is_refused(change, name):
     net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
-        net.grown(replace(net.config, **change))  # type: ignore[arg-type]
+        net.grown(replace(net.config, **change))
 
 
 def test_a_net_that_fits_no_machine_is_refused():

@@ -1,7 +1,5 @@
 """Networks for images: the unit of each image, and of what is observed beside them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The multi-layer perceptron: towers of any outputs over any inputs."""
 
-from __future__ import annotations
-
 import torch
 
 from tengen.nets import InferenceHead, MlpConfig

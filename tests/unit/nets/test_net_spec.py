@@ -88,7 +88,7 @@ def test_targets_are_what_the_heads_answer(fields, max_score, targets):
     board = BoardSpec(
         num_planes=2, height=3, width=3, num_actions=9, max_score=max_score
     )
-    config = ResNetConfig(num_blocks=2, num_channels=8, **fields)  # type: ignore[arg-type]
+    config = ResNetConfig(num_blocks=2, num_channels=8, **fields)
     assert config.targets(board) == targets
     heads = config.build(board.signature).eval().learn(torch.ones(1, 2, 3, 3))[2]
     answered = {} if heads is None else heads._asdict()

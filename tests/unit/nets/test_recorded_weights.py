@@ -3,8 +3,6 @@
 The numbers are compared and not their bits, which depend on the machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -31,8 +31,8 @@ WANTED = Signature(
 SMALL = {"kernels": (3,), "strides": (1,), "channels": (8,), "num_units": 16}
 CONFIGS: list[NetConfig] = [
     MlpConfig(num_layers=2, num_units=16, lstm_units=8),
-    NatureConfig(**SMALL, lstm_units=8),  # type: ignore[arg-type]
-    NatureConfig(**SMALL),  # type: ignore[arg-type]
+    NatureConfig(**SMALL, lstm_units=8),
+    NatureConfig(**SMALL),
     ImpalaConfig(channels=(4, 8), num_units=16, lstm_units=8),
     ImpalaConfig(channels=(4, 8), num_units=16),
     MlpConfig(num_layers=2, num_units=16),
@@ -146,7 +146,7 @@ def test_every_input_counts_and_every_weight_learns(config):
         other = {**inputs, name: tensor.flip(1)}
         changed = net.unroll(other, state, is_first)[0]["value"]
         assert not torch.allclose(changed, answers["value"], atol=1e-6), name
-    sum(answer.square().sum() for answer in answers.values()).backward()  # type: ignore[union-attr]
+    sum(answer.square().sum() for answer in answers.values()).backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
@@ -228,7 +228,7 @@ def test_channels_may_come_first_or_last():
     first = dataclasses.replace(
         last, inputs={"observation": TensorSpec(dtype="uint8", shape=(4, 10, 10))}
     )
-    for config in (NatureConfig(**SMALL), ImpalaConfig()):  # type: ignore[arg-type]
+    for config in (NatureConfig(**SMALL), ImpalaConfig()):
         answers = []
         images = torch.randint(0, 256, (3, 10, 10, 4), dtype=torch.uint8)
         for wanted, seen in ((last, images), (first, images.permute(0, 3, 1, 2))):

@@ -1,7 +1,5 @@
 """The residual network: shapes, masking, what each head can see."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -26,7 +24,7 @@ def make_features(layout):
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
     )
 
 

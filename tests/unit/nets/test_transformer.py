@@ -1,7 +1,5 @@
 """The transformer for boards: a network that one file adds."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -35,7 +33,7 @@ def made(layout):
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
         max_score=9,
     )
     planes = torch.randint(0, 2, (4, 3, height, width)).float()

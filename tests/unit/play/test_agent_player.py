@@ -1,7 +1,5 @@
 """Agents of environments: ``tengen.load``, ``reset`` and ``act``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

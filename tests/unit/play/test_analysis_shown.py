@@ -1,7 +1,5 @@
 """What a search found, in a notebook and in a terminal."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re

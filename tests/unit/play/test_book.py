@@ -1,7 +1,5 @@
 """Books of balanced openings: how they are found, and where they are played."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -6,8 +6,6 @@ training and the evaluation play the same episodes; both take the best action, s
 each return must be the same.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

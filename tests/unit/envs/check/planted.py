@@ -108,7 +108,7 @@ class ResetsToAnObservation(Walk):
 
 
 class TakesNoSeed(Walk):
-    def reset(self) -> Reset:  # type: ignore[override]
+    def reset(self) -> Reset:
         return super().reset()
 
 

@@ -1,7 +1,5 @@
 """The checker of environments names each fault that was planted, and no other."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("gymnasium")

@@ -1,7 +1,5 @@
 """``tengen env check``: what it prints and returns, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

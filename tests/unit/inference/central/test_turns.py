@@ -161,7 +161,7 @@ def test_one_port_alone_waits_for_its_answers(tmp_path):
 def test_what_a_port_raises_is_raised(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 1, "b": 1}, steps=1)
-        ports[1].done = lambda: (_ for _ in ()).throw(ValueError("broken"))  # type: ignore[method-assign]
+        ports[1].done = lambda: (_ for _ in ()).throw(ValueError("broken"))
         with pytest.raises(ValueError, match="broken"):
             drive_in_turns(askers(ports), lambda: True, DriveStats())
         for port in ports:
