@@ -29,7 +29,7 @@ from tengen.learners import Learner, LearnerConfig, SgdConfig, Update
 from tengen.learners.follower import Follower
 from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.team import Team
-from tengen.nets import Net, ResNetConfig, build_net
+from tengen.nets import Net, ResNetConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
 from tengen.store import Batch
@@ -156,7 +156,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
             policy_layout="cells",
         )
         config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
-        net = build_net(features.signature, config)
+        net = config.build(features.signature)
         update = AlphaZeroUpdate(AlphaZeroLossConfig())
         # At ten times the rate a rounding error of 1e-7 grows to 1 in a hundred steps
         # of one learner alone.

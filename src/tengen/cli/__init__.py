@@ -89,9 +89,7 @@ COMMANDS = (
     Command(
         "match", "tengen.evaluation.command:match", "play a match between two players"
     ),
-    Command(
-        "book", "tengen.play.book_command:book", "find balanced openings for games"
-    ),
+    Command("book", "tengen.play.book:book", "find balanced openings for games"),
     Command(
         "eval",
         "tengen.play.eval_command:evaluate",

@@ -4,8 +4,7 @@ The search itself is C++ (core/search) and runs inside self-play workers, matche
 sessions. ``tests/oracle/search/`` is the same search in plain Python, to be read.
 """
 
-from tengen.search.levels import Level, draw_seed
-from tengen.search.play_config import PlayConfig, PlayPrecision
+from tengen.search.play_config import Level, PlayConfig, PlayPrecision, draw_seed
 from tengen.search.settings import MAX_SIMULATIONS, SearchConfig
 
 __all__ = [
