@@ -16,20 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 95_550,
+    "lines_of_src": 92_900,
     "lines_of_core": 34_160,
-    "lines_of_tests": 110_200,
-    "lines_of_benchmarks_and_scripts": 19_430,
-    "packages": 32,
-    "modules_with_one_importer": 221,
+    "lines_of_tests": 108_100,
+    "lines_of_benchmarks_and_scripts": 8_770,
+    "packages": 30,
+    "modules_with_one_importer": 186,
     "imports_up": 12,
     "circles": 15,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
-    "options_without_caller": 29,
-    "tests_of_prose": 623,
-    "monkeypatches": 432,
-    "private_attributes": 273,
+    "options_without_caller": 35,
+    "tests_of_prose": 618,
+    "monkeypatches": 410,
+    "private_attributes": 269,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
