@@ -84,14 +84,32 @@ def nodes() -> dict[str, list[ast.AST]]:
     return {name: list(ast.walk(tree)) for name, tree in trees().items()}
 
 
+def nodes_for_types(found: list[ast.AST]) -> set[int]:
+    """Returns the identities of the nodes that only a type checker reads."""
+    return {
+        id(node)
+        for block in found
+        if isinstance(block, ast.If) and last_name(block.test) == "TYPE_CHECKING"
+        for child in block.body
+        for node in ast.walk(child)
+    }
+
+
 @cache
-def imports() -> dict[str, set[str]]:
-    """Returns the modules that each module imports, for types and in functions too."""
+def imports(for_types: bool = True) -> dict[str, set[str]]:
+    """Returns the modules that each module imports, in functions too.
+
+    Args:
+        for_types: Whether imports below ``if TYPE_CHECKING`` count.
+    """
     modules = trees()
     found = {}
     for name in modules:
         targets = set()
+        skipped = set() if for_types else nodes_for_types(nodes()[name])
         for node in nodes()[name]:
+            if id(node) in skipped:
+                continue
             if isinstance(node, ast.Import):
                 targets |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -121,13 +139,13 @@ def import_ranks() -> dict[str, int]:
     return {name: rank for rank, line in enumerate(lines) for name in line.split()}
 
 
-def imports_up() -> list[str]:
-    """Returns the imports that go up in the order, those for types included."""
+def imports_up(for_types: bool = True) -> list[str]:
+    """Returns the imports that go up in the order; ``for_types`` as in ``imports``."""
     ranks = import_ranks()
     parts = {name: [*name.split("."), ""][1] for name in trees()}
     return sorted(
         f"{name} imports {target}"
-        for name, targets in imports().items()
+        for name, targets in imports(for_types).items()
         for target in targets
         if ranks.get(parts[target], -1) > ranks.get(parts[name], len(ranks))
     )
@@ -136,8 +154,8 @@ def imports_up() -> list[str]:
 def circles() -> list[str]:
     """Returns the sets of modules that import each other, for types included.
 
-    What passes through the ``__init__`` of a package does not count: it names nearly
-    every module below it.
+    Imports of and by the ``__init__`` of a package do not count, because it imports
+    nearly every module below it.
     """
     inner = {name.rpartition(".")[0] for name in trees()}
     graph = {
@@ -206,11 +224,12 @@ def definitions() -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def symbols_without_caller() -> list[str]:
-    """Returns the public functions, classes, methods and constants nobody names.
+    """Returns the public functions, classes, methods and constants without a caller.
 
-    A name that occurs once, in its own definition, has no caller in the package, the
-    benchmarks, the examples and the pages; tests are no callers. A library calls the
-    methods that begin with ``visit_``, ``do_`` and ``test_``.
+    The name of such a symbol occurs only in its definition: not in the package, the
+    benchmarks, the scripts, the examples or the documentation. Tests do not count as
+    callers. Names that begin with ``visit_``, ``do_`` and ``test_`` are skipped,
+    because libraries call them.
     """
     words = words_of_users()
     return sorted(
@@ -221,7 +240,7 @@ def symbols_without_caller() -> list[str]:
 
 
 def enum_values_without_reader() -> list[str]:
-    """Returns the values of enums that nothing names but their definition."""
+    """Returns the enum values whose names occur only in their definitions."""
     words = words_of_users()
     found = []
     for module, found_nodes in nodes().items():
@@ -274,11 +293,12 @@ class Calls:
 
 
 def options_without_caller() -> list[str]:
-    """Returns the parameters with a default that no call of their function gives.
+    """Returns the parameters with a default that no call of their function passes.
 
-    Functions are told apart by their last name, so that this finds too few and not too
-    many. A function that is passed on, or called with ``*`` or ``**``, is left out; so
-    are those that pages name, which users call.
+    Calls are matched to functions by name alone, so that some dead options are missed
+    and none is reported by mistake. Three kinds of functions are skipped: functions
+    that are passed as values, functions that are called with ``*`` or ``**``, and
+    functions that the documentation names, because users call them.
     """
     calls = Calls()
     pages = Counter(
