@@ -77,7 +77,8 @@ def test_an_actor_that_is_evicted_ends(host, start, tmp_path, mirror_at):
     # It says last that all is saved, if it began to serve before.
     told = [json.loads(line) for line in process.stdout.read().splitlines()]
     errors = [message["error"] for message in told if "error" in message]
-    assert len(errors) == 1 and "has no place in this run any more" in errors[0]
+    assert len(errors) == 1
+    assert "has no place in this run any more" in errors[0]
     write_actor_totals(other.run, 0, (5, 1))
 
 
