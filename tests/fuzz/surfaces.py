@@ -34,7 +34,6 @@ from tengen.models import load_model
 from tengen.observe.curves.table import read_curve
 from tengen.observe.status import read_status
 from tengen.overrides import override
-from tengen.recipes.resolve import new_config
 from tengen.report.write import write_report
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, find_files
@@ -45,6 +44,7 @@ from tengen.serve.shown import run_page, summary
 from tengen.serve.watch import Watch
 from tengen.store import Column, Store, TableConfig
 from tengen.store.configs.store_config import StoreConfig
+from tests.configs import new_config
 from tests.fuzz.reading import Surface, every
 from tests.oracle.katago_files import tiny_network
 from tests.unit.minigo.golden import GAME, GRAPH, PREFIX

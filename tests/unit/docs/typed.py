@@ -12,8 +12,8 @@ from typing import Any
 
 from tengen.cli import parse_command
 from tengen.launch import check_launch
-from tengen.recipes.resolve import new_config
 from tengen.roles import RunConfig
+from tests.configs import new_config
 
 # What "tengen" follows where it is a name and no program.
 _BEFORE_A_NAME = ("--tag", "-n", "--namespace", "namespace", "echo", "from", "import")
