@@ -83,7 +83,9 @@ def remove_unfinished(writer_directory: Path, generation: int) -> None:
 
 
 def remove_sealed_unfinished(writer_directory: Path) -> None:
-    """Removes what a kill between the seal of a generation and the removal left.
+    """Removes the files of all sealed generations.
+
+    A kill after the seal and before ``remove_unfinished`` leaves such a file.
 
     Args:
         writer_directory: ``RUN/experience/<writer>``, held by this process.

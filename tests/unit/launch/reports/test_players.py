@@ -13,7 +13,7 @@ from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
-from tengen.launch.reports.players import Players
+from tengen.launch.reports.processes import Players
 from tengen.launch.schedule import run_schedule
 from tengen.launch.workers import Worker, with_cores, workers_at_once
 from tengen.overrides import override
