@@ -1,4 +1,4 @@
-"""Files of MLPerf's minigo: checkpoints, frozen graphs, and examples of self-play.
+"""MLPerf's minigo: its rules, checkpoints, frozen graphs and examples of self-play.
 
 Source: MLPerf training v2.1, minigo. The formats are TensorFlow's: its checkpoints of
 version 2, its protocol buffers and its record files. They are read here without it.

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tengen.errors import RunError
-from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.records import TargetFiles
+from tengen.minigo.closed_division import open_because
 from tengen.models import ModelMeta
 from tengen.models.load import read_meta
 from tengen.run import (

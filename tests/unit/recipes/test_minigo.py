@@ -9,8 +9,8 @@ import pytest
 from tengen import cli
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
-from tengen.evaluation.targets.closed_division import FIXED, open_because
 from tengen.experience import GenerationsConfig
+from tengen.minigo.closed_division import FIXED, open_because
 from tengen.nets.minigo import MinigoConfig
 from tengen.overrides import override
 from tengen.recipes import make_config

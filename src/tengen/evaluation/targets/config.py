@@ -13,10 +13,10 @@ __all__ = ["TargetConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig:
-    """Against whom every model of a run is played in order, until one passes.
+    """Whom every model of a run plays, in order, until one passes.
 
-    It begins once training has ended (role ``eval``), so that it takes no time of
-    training; the result is when the first model that passes was made.
+    The matches begin once training has ended, so they take no time from it. The result
+    is when the first model that passes was made.
 
     Source: MLPerf training v2.1, reinforcement learning (minigo), the evaluation of
     models in order.
@@ -40,10 +40,10 @@ class TargetConfig:
     )
     """Least share of points that passes, in (0, 1]; exactly this share passes."""
     chunk_games: int = bounded(16, 2, MAX_GAMES)
-    """Games that one process plays before it looks what is left, at least 2."""
+    """Games of a part of a match, at least 2; each part is played by one process."""
     confirming_games: int = bounded(512, 0, MAX_GAMES, "0 plays none")
-    """Games of a further match of the model that passed, with others than those that it
-    passed by; 0 for none."""
+    """Games of a second match, with new seeds, which checks the result of the model
+    that passed; 0 for none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

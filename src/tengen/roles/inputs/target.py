@@ -51,7 +51,7 @@ def checked_target(
     if known is not None and not is_typed:
         option = "--set agent.target.opponent="
         check_typed_opponent(target.opponent, None, run.path, option)
-    agent = AlphaZero.of(config, "a target")
+    agent = AlphaZero.of(config, "eval")
     kept = "" if known is None else known.agent.target.opponent
     if _is_model_of(kept, target.opponent):
         target = dataclasses.replace(target, opponent=kept)

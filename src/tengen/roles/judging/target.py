@@ -24,7 +24,6 @@ from tengen.evaluation import (
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.named_players import is_engine
 from tengen.evaluation.played_game import PlayedGame
-from tengen.evaluation.targets.closed_division import open_because
 from tengen.evaluation.targets.opponent import (
     check_typed_opponent,
     is_network,
@@ -36,6 +35,7 @@ from tengen.evaluation.targets.records import TargetFiles, TargetRecord
 from tengen.evaluation.targets.result import current_result, target_result
 from tengen.evaluation.targets.terms import check_terms, keep_terms
 from tengen.inference import InferenceConfig, open_backend, search_outputs
+from tengen.minigo.closed_division import open_because
 from tengen.models import load_model
 from tengen.models.load import read_meta
 from tengen.roles.clock import (
@@ -105,7 +105,7 @@ class TargetMatches:
         progress: Callable[[dict[str, Any]], None] = lambda report: None,
     ) -> None:
         self.waits_for = ""
-        agent = AlphaZero.of(config, "a target")
+        agent = AlphaZero.of(config, "eval")
         if not agent.target.opponent:
             raise UsageError("agent.target.opponent (empty) must name a target; set it")
         self._config = config
