@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 
 from tengen.launch.local import LocalLauncher
-from tengen.launch.process import Processes
-from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub
 from tengen.mirror import MIRROR_ROLES
 from tengen.roles import connect_to
@@ -22,9 +20,16 @@ FAR = "TENGEN_TEST_FAR"
 class FarLauncher(LocalLauncher):
     """Processes of this machine, some of them on mirrors."""
 
-    def __init__(self, run):
+    def __init__(self, config, run):
         super().__init__()
+        self.connect = connect_to(config.launch)
         self._path = str(run.path.absolute())
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, config, run, stop, say):
+        with contextlib.closing(Hub.on_this_host(run)) as hub:
+            yield cls(config, run), hub
 
     def start(self, command, placed):
         role = placed.worker.roles[0]
@@ -35,15 +40,3 @@ class FarLauncher(LocalLauncher):
             words = [one for one in words if not one.startswith("--identity=")]
             command = dataclasses.replace(command, words=words)
         return super().start(command, placed)
-
-
-def run_far(config, run, budget, journal, stop, *, num_threads):
-    """Trains by them; see ``run_schedule``."""
-    launcher = FarLauncher(run)
-    with contextlib.closing(Hub.on_this_host(run)) as hub:
-        processes = Processes(
-            launcher, hub, run, config.task, connect=connect_to(config.launch)
-        )
-        run_schedule(
-            processes, config, run, budget, journal, stop, num_threads=num_threads
-        )

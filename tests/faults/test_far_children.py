@@ -31,7 +31,7 @@ def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "far"
     folder.mkdir()
     monkeypatch.setenv(FAR, str(folder))
-    monkeypatch.setitem(LAUNCHERS, "far", "tests.faults.far_launcher:run_far")
+    monkeypatch.setitem(LAUNCHERS, "far", "tests.faults.far_launcher:FarLauncher")
     root = str(Path(__file__).resolve().parents[2])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, *sys.path]))
     return folder

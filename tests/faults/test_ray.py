@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch import run_by
+from tengen.launch import launcher_of
 from tengen.recipes import train
 from tengen.run import RunDirectory
 from tests.faults.role_processes import (
@@ -60,7 +60,7 @@ def test_without_ray_it_says_what_to_install(
     with pytest.raises(UsageError, match=line):
         train("tictactoe", launch="ray", out=tmp_path / "run")
     with pytest.raises(UsageError, match=line):
-        run_by("ray")
+        launcher_of("ray")
     assert not (tmp_path / "run").exists()
 
 

@@ -1,4 +1,4 @@
-"""Launchers, which say where processes are; and schedules, which say when each works.
+"""Launchers, which say where processes are; and the schedule of their turns.
 
 With ``inline`` roles take turns, in processes of this machine. With the others all
 roles work at once: ``local`` in processes of this machine, ``ray`` beside actors of a
@@ -9,58 +9,45 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 from tengen import roles
 from tengen.distribution import pip_install_extra
 from tengen.errors import TengenWarning, UsageError, did_you_mean
 from tengen.launch.budget import Budget
+from tengen.launch.launcher import Launcher
+from tengen.launch.match import meet_target
+from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
-from tengen.roles import RunConfig
+from tengen.launch.schedule import run_schedule
+from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory
 
 __all__ = [
     "LAUNCHERS",
     "Budget",
+    "Launcher",
     "RunJournal",
     "check_doors",
     "check_launch",
     "check_room",
-    "fit",
     "is_on_cluster",
-    "join",
-    "run_by",
+    "launcher_of",
+    "train_by",
 ]
 
 _INLINE = "inline"
 
 LAUNCHERS = {
-    _INLINE: "tengen.launch.local:run_inline",
-    "local": "tengen.launch.local:run_local",
-    "ray": "tengen.launch.ray:run_ray",
-    "mpi": "tengen.launch.mpi:run_mpi",
+    _INLINE: "tengen.launch.local:InlineLauncher",
+    "local": "tengen.launch.local:LocalLauncher",
+    "ray": "tengen.launch.ray:RayLauncher",
+    "mpi": "tengen.launch.mpi:MpiLauncher",
 }
-"""The launchers by name, as ``module:function``; imported when used."""
-
-_PACKAGES = {"ray": "ray", "mpi": "mpi4py"}
-"""The package that a launcher needs, which the extra of the launcher's name
-installs."""
+"""The launchers by name, as ``module:class``; imported when used."""
 
 
-_JOIN = {"mpi": "tengen.launch.mpi:join_ranks"}
-"""For launchers whose processes exist before the call: joins those processes."""
-_FIT = {
-    "ray": "tengen.launch.ray:fit_cluster",
-    "mpi": "tengen.launch.mpi:fit_ranks",
-}
-"""For launchers on a cluster: fits the roles to the cluster, before anything starts."""
-_HAS_LEARNER = {"mpi": "tengen.launch.mpi:has_learner_here"}
-"""For launchers that know before the start whether the learner is on this host."""
-
-
-def run_by(name: str) -> Callable[..., None]:
-    """Returns the function of a launcher, as ``run_inline``.
+def launcher_of(name: str) -> type[Launcher]:
+    """Returns the class of a launcher.
 
     Raises:
         UsageError: There is no such launcher, or it needs a package that is missing.
@@ -69,62 +56,22 @@ def run_by(name: str) -> Callable[..., None]:
         raise UsageError(
             f"launch ({name}) is not known; {did_you_mean(name, LAUNCHERS)}"
         )
-    if name in _PACKAGES:
-        try:
-            importlib.import_module(_PACKAGES[name])
-        except ImportError as error:
-            raise UsageError(
-                f"launch ({name}) needs a package that cannot be imported, {error}; "
-                f"{pip_install_extra(name)}"
-            ) from None
-    run: Callable[..., None] = _named(LAUNCHERS[name])
-    return run
-
-
-def join(name: str, threads: int | None) -> None:
-    """Makes this process take its part in a call that several processes make together.
-
-    With ``mpirun`` only the first rank returns; the other ranks do what the first one
-    says, and end when it ends.
-
-    Args:
-        name: The launcher, which ``run_by`` knows.
-        threads: Cores to use on each host; None for all.
-
-    Raises:
-        UsageError: There is no such call, or its processes do not match.
-        RunError: A process does not begin.
-    """
-    if name in _JOIN:
-        _named(_JOIN[name])(threads)
-
-
-def fit(name: str, config: RunConfig, *, keeps_count: bool) -> RunConfig:
-    """Returns a config whose roles fit the processes of a call after ``join``.
-
-    Args:
-        name: The launcher, after ``join``.
-        config: The run's.
-        keeps_count: Whether the user gave the number of acting processes; else as many
-            as fit.
-
-    Raises:
-        UsageError: The roles do not fit.
-    """
-    if name not in _FIT:
-        return config
-    fitted: RunConfig = _named(_FIT[name])(config, keeps_count=keeps_count)
-    return fitted
-
-
-def _named(target: str) -> Any:
-    module, _, function = target.partition(":")
-    return getattr(importlib.import_module(module), function)
+    module, _, attribute = LAUNCHERS[name].partition(":")
+    try:
+        launcher: type[Launcher] = getattr(importlib.import_module(module), attribute)
+        if launcher.package:
+            importlib.import_module(launcher.package)
+    except ImportError as error:
+        raise UsageError(
+            f"launch ({name}) needs a package that cannot be imported, {error}; "
+            f"{pip_install_extra(name)}"
+        ) from None
+    return launcher
 
 
 def is_on_cluster(name: str | None) -> bool:
     """Returns whether a launcher may start roles on other hosts."""
-    return name in _PACKAGES
+    return name is not None and bool(launcher_of(name).package)
 
 
 def check_launch(name: str, config: RunConfig) -> None:
@@ -149,23 +96,21 @@ def check_doors(name: str, config: RunConfig) -> None:
     machine can join: a TengenWarning says so.
 
     Args:
-        name: The launcher, after ``fit``.
-        config: The run's.
+        name: The launcher.
+        config: The run's, as ``Launcher.fit`` returned it.
 
     Raises:
         UsageError: It cannot be used; the message says for which service and why.
     """
-    if name == _INLINE and config.launch.listen:
-        text = (
-            f"launch.listen ({config.launch.listen}) has no effect where roles take "
-            f"turns; use --launch local to let others in"
-        )
-        warnings.warn(text, TengenWarning, stacklevel=2)
-    if name in _HAS_LEARNER:
-        is_here: bool = _named(_HAS_LEARNER[name])(config)
-    else:
-        is_here = name != _INLINE and not is_on_cluster(name)
-    if is_here:
+    launcher = launcher_of(name)
+    if launcher.takes_turns:
+        if config.launch.listen:
+            text = (
+                f"launch.listen ({config.launch.listen}) has no effect where roles "
+                f"take turns; use --launch local to let others in"
+            )
+            warnings.warn(text, TengenWarning, stacklevel=2)
+    elif launcher.has_learner_here(config):
         roles.check_doors(config)
 
 
@@ -187,3 +132,55 @@ def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:
     if is_on_cluster(name):
         return ""
     return roles.check_room(config, run, at_once=name != _INLINE)
+
+
+def train_by(
+    name: str,
+    config: RunConfig,
+    run: RunDirectory,
+    budget: Budget,
+    journal: RunJournal,
+    stop: StopListener,
+    *,
+    num_threads: int,
+) -> None:
+    """Trains, and plays the models against a target once there are all. Blocks.
+
+    Args:
+        name: The launcher.
+        config: The run's, as ``Launcher.fit`` returned it; its task is what the user
+            typed.
+        run: The run; the caller holds its ``train`` lock.
+        budget: The call's budget.
+        journal: Takes every report.
+        stop: Ends the present turns, with everything saved.
+        num_threads: Cores to use on this machine.
+
+    Raises:
+        UsageError: A role refused its config or its files, or a host lacks something.
+        RunError: A role failed or died again and again.
+    """
+    launcher = launcher_of(name)
+
+    def say(what: str) -> None:
+        journal.progress({"starting": what})
+
+    with launcher.open(config, run, stop, say) as (opened, hub):
+        processes = Processes(
+            opened, hub, run, config.task, at_once=not launcher.takes_turns
+        )
+        run_schedule(
+            processes,
+            config,
+            run,
+            budget,
+            journal,
+            stop,
+            num_threads=opened.num_cores or num_threads,
+            takes_turns=launcher.takes_turns,
+        )
+        has_target = bool(config.agent.iterations and config.agent.target.opponent)
+        is_trained = (run.models.latest() or 0) >= config.agent.iterations
+        if has_target and is_trained and not stop.event.is_set():
+            places = opened.for_match(config, num_threads)
+            meet_target(processes, places, config, journal, stop)

@@ -8,14 +8,18 @@ When each role works is decided by the schedule, where it is by the placement.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from tengen.errors import TengenError
-from tengen.launch.workers import Worker
-from tengen.roles import Connect
+from tengen.launch.messages import Begun
+from tengen.launch.wire import Hub
+from tengen.launch.workers import EVAL, Worker
+from tengen.roles import Connect, RunConfig, StopListener
 from tengen.run import RunDirectory, run_identity
 
 __all__ = [
@@ -27,8 +31,11 @@ __all__ = [
     "Poll",
     "close_all",
     "log_name",
+    "match_places",
     "role_command",
 ]
+
+_LEARNERS = (("learn",), ("follow",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +52,6 @@ class Placed:
     """Whether the user gave these numbers; else they are a share of the host."""
     node: str = ""
     """Ray's id of the host whose share it has; empty: any host will do."""
-    is_bound: bool = False
-    """Whether no other host will do."""
     rank: int = 0
     """The rank of ``mpirun`` that holds it."""
     host: str = ""
@@ -84,8 +89,83 @@ class Handle(Protocol):
         """Kills the process at once, or never begins it. Does not block; any thread."""
 
 
-class Launcher(Protocol):
-    """Starts processes."""
+class Launcher:
+    """Starts the processes of a run; a launcher is a subclass, and a row of LAUNCHERS.
+
+    Attributes:
+        package: The Python package that it needs, which an extra of the launcher's name
+            installs. Then processes may be on other hosts.
+        takes_turns: Whether roles take turns, else all work at once.
+        num_cores: Cores of its largest host; None: those of this machine.
+        connect: Where processes on hosts without the run directory reach it.
+        logs: Text that says where else to read why a process died.
+    """
+
+    package: ClassVar[str] = ""
+    takes_turns: ClassVar[bool] = False
+    num_cores: int | None = None
+    connect: Connect | None = None
+    logs: str = ""
+
+    @classmethod
+    def join(cls, threads: int | None) -> None:
+        """Makes this process take its part in a call that several processes make.
+
+        With ``mpirun`` only the first rank returns; the other ranks do what the first
+        one says, and end when it ends.
+
+        Args:
+            threads: Cores to use on each host; None for all.
+
+        Raises:
+            UsageError: There is no such call, or its processes do not match.
+            RunError: A process does not begin.
+        """
+
+    @classmethod
+    def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
+        """Returns a config whose roles fit the hosts of a call, after ``join``.
+
+        Args:
+            config: The run's.
+            keeps_count: Whether the user gave the number of acting processes; else
+                there are as many as fit.
+
+        Raises:
+            UsageError: The roles do not fit.
+        """
+        return config
+
+    @classmethod
+    def has_learner_here(cls, config: RunConfig) -> bool:
+        """Returns whether the learner is known to be on this host.
+
+        Args:
+            config: The run's, as ``fit`` returned it.
+        """
+        return not cls.package
+
+    @classmethod
+    def open(
+        cls,
+        config: RunConfig,
+        run: RunDirectory,
+        stop: StopListener,
+        say: Callable[[str], None],
+    ) -> AbstractContextManager[tuple[Launcher, Hub]]:
+        """Returns a context with a launcher for one call, and where processes join.
+
+        Args:
+            config: The run's, as ``fit`` returned it.
+            run: The run; the caller holds its ``train`` lock.
+            stop: Ends waiting.
+            say: Called with words for what is waited for.
+
+        Raises:
+            UsageError: A host lacks what the run needs.
+            RunError: A host is lost, or the system refuses a port.
+        """
+        raise NotImplementedError
 
     def start(self, command: Command, placed: Placed) -> Handle:
         """Starts a command. Returns soon, perhaps before the process has begun.
@@ -97,6 +177,59 @@ class Launcher(Protocol):
         Raises:
             TengenError: It cannot be started.
         """
+        raise NotImplementedError
+
+    def placed(self, worker: Worker) -> Placed:
+        """Returns the place of a process.
+
+        Raises:
+            TengenError: It has none.
+        """
+        return Placed(worker=worker)
+
+    def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
+        """Returns the places of the processes that play a match once training ended.
+
+        Args:
+            config: The run's.
+            num_threads: Cores to use on this machine.
+        """
+        worker = Worker(name=EVAL, roles=(EVAL,), num_threads=num_threads)
+        return [Placed(worker=worker)]
+
+    def begun(self, worker: Worker, begun: Begun) -> None:
+        """Takes what a process says of itself once it has joined. Any thread."""
+
+
+def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
+    """Returns the places of a match: those of processes that acted or learned.
+
+    A learner with fewer GPUs than an acting process has is left out: it could not play.
+
+    Args:
+        config: The run's.
+        table: The places of the processes that have ended.
+    """
+    acting = (config.agent.schedule(config).acting,)
+    able = [one for one in table if one.worker.roles in (acting, *_LEARNERS)]
+    able.sort(key=lambda one: one.worker.roles != acting)
+    able = [one for one in able if _num_gpus(one) >= _num_gpus(able[0])]
+    return [
+        dataclasses.replace(
+            one,
+            worker=Worker(
+                name=f"{EVAL}-{index}",
+                roles=(EVAL,),
+                index=index,
+                num_threads=one.worker.num_threads,
+            ),
+        )
+        for index, one in enumerate(able)
+    ]
+
+
+def _num_gpus(placed: Placed) -> float:
+    return placed.num_gpus if placed.devices is None else len(placed.devices)
 
 
 class Closed(Protocol):

@@ -1,4 +1,4 @@
-"""Processes of this machine: how they start, and the schedules that use them.
+"""Processes of this machine: how they start.
 
 ``inline`` has roles take turns. ``local`` has every role work at once: it is for
 machines where roles do not compete for the same hardware, such as a GPU that evaluates
@@ -13,7 +13,6 @@ are ordinary processes.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import select
@@ -23,59 +22,23 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable, Iterator
 
 from tengen.errors import RunError, TengenWarning
-from tengen.launch.budget import Budget
 from tengen.launch.fork_server import MOST_BYTES, STATUS
-from tengen.launch.launcher import Command, Handle, Placed, Poll
-from tengen.launch.process import Processes
-from tengen.launch.reports.journal import RunJournal
-from tengen.launch.schedule import run_schedule
+from tengen.launch.launcher import Command, Handle, Launcher, Placed, Poll
 from tengen.launch.wire import Hub
 from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory
 from tengen.transport import OwnedSocket
 
-__all__ = ["ForkServer", "LocalLauncher", "ended_by", "run_inline", "run_local"]
+__all__ = ["ForkServer", "InlineLauncher", "LocalLauncher", "ended_by"]
 
 _FORKED_ROLES = ("actor",)
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def run_local(
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-    takes_turns: bool = False,
-) -> None:
-    """Trains with processes of this machine; see ``run_schedule``."""
-    has_actors = bool(config.agent.schedule(config).serving)
-    forks = not takes_turns and has_actors and config.launch.of("actor").count > 1
-    with (
-        contextlib.closing(Hub.on_this_host(run)) as hub,
-        contextlib.closing(LocalLauncher(run if forks else None)) as launcher,
-    ):
-        run_schedule(
-            Processes(launcher, hub, run, config.task, at_once=not takes_turns),
-            config,
-            run,
-            budget,
-            journal,
-            stop,
-            num_threads=num_threads,
-            takes_turns=takes_turns,
-        )
-
-
-run_inline = functools.partial(run_local, takes_turns=True)
-"""Trains with processes of this machine whose roles take turns."""
-
-
-class LocalLauncher:
+class LocalLauncher(Launcher):
     """Starts processes of this machine; see ``Launcher``.
 
     Args:
@@ -92,6 +55,26 @@ class LocalLauncher:
         # Where the system has descriptors of processes, as Linux has.
         if forks_for is not None and hasattr(os, "pidfd_open"):
             self._server = ForkServer(forks_for)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(
+        cls,
+        config: RunConfig,
+        run: RunDirectory,
+        stop: StopListener,
+        say: Callable[[str], None],
+    ) -> Iterator[tuple[Launcher, Hub]]:
+        """See ``Launcher.open``."""
+        has_actors = bool(config.agent.schedule(config).serving)
+        forks = has_actors and config.launch.of("actor").count > 1
+        with (
+            contextlib.closing(Hub.on_this_host(run)) as hub,
+            contextlib.closing(
+                cls(run if forks and not cls.takes_turns else None)
+            ) as launcher,
+        ):
+            yield launcher, hub
 
     def start(self, command: Command, placed: Placed) -> Handle:
         """See ``Launcher.start``."""
@@ -115,6 +98,12 @@ class LocalLauncher:
         """Ends the process that forks; its forks end with their own connections."""
         if self._server is not None:
             self._server.close()
+
+
+class InlineLauncher(LocalLauncher):
+    """Starts processes of this machine whose roles take turns."""
+
+    takes_turns = True
 
 
 def ended_by(code: int) -> str:

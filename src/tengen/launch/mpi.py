@@ -9,7 +9,8 @@ learn and judge. Each of the other ranks holds one acting process, by the table 
 ``launch.ranks``. All processes join the runner over the hosts' network.
 A host needs tengen, and the run directory under the same path. If a rank dies,
 ``mpirun`` ends the call, and the same command resumes the run. A rank whose host
-is cut off also ends the call.
+is cut off also ends the call. Once training has ended, a match has what acting
+processes and learners had.
 
 MPI only brings the ranks together: see ``launch.ranks.meeting``.
 
@@ -30,24 +31,26 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from tengen import __version__
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.budget import Budget
-from tengen.launch.launcher import Command, Handle, Placed
+from tengen.launch.launcher import (
+    Command,
+    Handle,
+    Launcher,
+    Placed,
+    match_places,
+)
 from tengen.launch.local import LocalLauncher
 from tengen.launch.messages import Begun
-from tengen.launch.process import Processes
 from tengen.launch.ranks.devices import visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.meeting import Meeting, load_mpi
 from tengen.launch.ranks.named_gpus import check_named_gpus
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
-from tengen.launch.reports.journal import RunJournal
-from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
@@ -58,13 +61,7 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, available_cores, lock_holder
 
-__all__ = [
-    "MpiLauncher",
-    "fit_ranks",
-    "has_learner_here",
-    "join_ranks",
-    "run_mpi",
-]
+__all__ = ["MpiLauncher"]
 
 # Variables that Open MPI's mpirun, Slurm's srun, and mpirun of MPICH and Intel set.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -79,48 +76,6 @@ _SAY_S = 10.0
 """Seconds after which it is said which ranks are waited for."""
 
 _met: tuple[Runner, Hub] | None = None
-
-
-def join_ranks(threads: int | None) -> None:
-    """Makes this process take its part among the ranks of ``mpirun``.
-
-    The first rank returns once all ranks have begun. The other ranks never return: they
-    hold roles until the first rank ends, and then end their process.
-
-    Args:
-        threads: Cores to use on each host; None for all.
-
-    Raises:
-        UsageError: The command was not started by ``mpirun``, MPI cannot be loaded, or
-            the ranks run different versions.
-        RunError: A rank does not begin.
-    """
-    global _met
-    if _met is not None:
-        return
-    if not any(name in os.environ for name in _STARTED):
-        raise UsageError(
-            "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
-            "--launch mpi"
-        )
-    mpi = load_mpi()
-    meeting = Meeting(mpi)
-    info = _describe(meeting.rank, threads)
-    if meeting.rank > 0:
-        _hold(mpi, meeting, info)
-    atexit.register(_abort, mpi)
-    ranks = met(meeting, info)
-    hub = Hub.on_network(_addresses(ranks))
-    tickets = {one.rank: hub.ticket() for one in ranks[1:]}
-    for rank, ticket in tickets.items():
-        meeting.send(rank, ticket.environment)
-    meeting.flush()
-    runner = Runner(ranks, tickets)
-    atexit.unregister(_abort)
-    atexit.register(_leave, mpi, runner, hub)
-    _met = runner, hub
-    runner.begin()
-    check_alike(ranks)
 
 
 def met(meeting: Meeting, info: RankInfo) -> list[RankInfo]:
@@ -149,93 +104,132 @@ def met(meeting: Meeting, info: RankInfo) -> list[RankInfo]:
     return [known[rank] for rank in range(meeting.size)]
 
 
-def fit_ranks(config: RunConfig, *, keeps_count: bool) -> RunConfig:
-    """Returns a config whose roles fit the ranks.
-
-    Args:
-        config: The run's.
-        keeps_count: Whether the user gave the number of acting processes; else there is
-            one for each rank that is left.
-
-    Raises:
-        UsageError: The roles need more ranks or fewer, or no rank has what a role asks
-            for or a GPU that the config names.
-    """
-    ranks = _joined()[0].ranks
-    config = config if keeps_count else filled(config, ranks)
-    check_named_gpus(config, ranks, place(config, ranks))
-    return config
-
-
-def has_learner_here(config: RunConfig) -> bool:
-    """Returns whether the learner's rank is on the first rank's host.
-
-    Args:
-        config: The run's, as ``fit_ranks`` returned it.
-    """
-    ranks = _joined()[0].ranks
-    (learner,) = (one for one in place(config, ranks) if "learn" in one.worker.roles)
-    return learner.host == ranks[0].host
-
-
-def run_mpi(
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-) -> None:
-    """Trains by processes beside the ranks of ``mpirun``; see ``run_schedule``."""
-    runner, hub = _joined()
-    table = place(config, runner.ranks)
-    runner.know(table)
-    call = uuid.uuid4().hex
-    had_earlier = bool(run.incarnations("hosts"))
-    process = run.lock_holder("train") or ""
-    log = HostsLog(run, call, process, [_place(one) for one in table])
-    watching = _Watching(runner, stop, log)
-    try:
-        runner.look(run, call)
-        for line in _lines(runner.ranks, table):
-            print(line, flush=True)
-        if had_earlier:
-            journal.progress({"starting": "waiting for processes of an earlier call"})
-            _await_earlier(run, table, stop)
-        processes = Processes(
-            MpiLauncher(runner),
-            hub,
-            run,
-            config.task,
-            placed=_places(table),
-            logs=" and what mpirun prints",
-        )
-        run_schedule(
-            processes, config, run, budget, journal, stop, num_threads=num_threads
-        )
-        if runner.losses:
-            raise RunError(runner.losses[0])
-    finally:
-        watching.close()
-        log.close()
-
-
-class MpiLauncher:
+class MpiLauncher(Launcher):
     """Starts processes beside the ranks; see ``Launcher``.
 
     Args:
         runner: Speaks with the other ranks.
+        table: The rank of each process.
     """
 
-    def __init__(self, runner: Runner) -> None:
+    package = "mpi4py"
+    logs = " and what mpirun prints"
+
+    def __init__(self, runner: Runner, table: Sequence[Placed] = ()) -> None:
         self._runner = runner
         self._here = LocalLauncher(own_session=True)
+        self._table = {(one.worker.roles, one.worker.index): one for one in table}
+
+    @classmethod
+    def join(cls, threads: int | None) -> None:
+        """Makes this process take its part among the ranks of ``mpirun``.
+
+        The first rank returns once all ranks have begun. The other ranks never return:
+        they hold roles until the first rank ends, and then end their process.
+
+        Raises:
+            UsageError: The command was not started by ``mpirun``, MPI cannot be loaded,
+                or the ranks run different versions.
+            RunError: A rank does not begin.
+        """
+        global _met
+        if _met is not None:
+            return
+        if not any(name in os.environ for name in _STARTED):
+            raise UsageError(
+                "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
+                "--launch mpi"
+            )
+        mpi = load_mpi()
+        meeting = Meeting(mpi)
+        info = _describe(meeting.rank, threads)
+        if meeting.rank > 0:
+            _hold(mpi, meeting, info)
+        atexit.register(_abort, mpi)
+        ranks = met(meeting, info)
+        hub = Hub.on_network(_addresses(ranks))
+        tickets = {one.rank: hub.ticket() for one in ranks[1:]}
+        for rank, ticket in tickets.items():
+            meeting.send(rank, ticket.environment)
+        meeting.flush()
+        runner = Runner(ranks, tickets)
+        atexit.unregister(_abort)
+        atexit.register(_leave, mpi, runner, hub)
+        _met = runner, hub
+        runner.begin()
+        check_alike(ranks)
+
+    @classmethod
+    def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
+        """See ``Launcher.fit``; there is an acting process for each rank that is left.
+
+        Raises:
+            UsageError: The roles need more ranks or fewer, or no rank has what a role
+                asks for or a GPU that the config names.
+        """
+        ranks = _joined()[0].ranks
+        config = config if keeps_count else filled(config, ranks)
+        check_named_gpus(config, ranks, place(config, ranks))
+        return config
+
+    @classmethod
+    def has_learner_here(cls, config: RunConfig) -> bool:
+        """See ``Launcher.has_learner_here``."""
+        ranks = _joined()[0].ranks
+        table = place(config, ranks)
+        (learner,) = (one for one in table if "learn" in one.worker.roles)
+        return learner.host == ranks[0].host
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(
+        cls,
+        config: RunConfig,
+        run: RunDirectory,
+        stop: StopListener,
+        say: Callable[[str], None],
+    ) -> Iterator[tuple[Launcher, Hub]]:
+        """See ``Launcher.open``."""
+        runner, hub = _joined()
+        table = place(config, runner.ranks)
+        runner.know(table)
+        call = uuid.uuid4().hex
+        had_earlier = bool(run.incarnations("hosts"))
+        process = run.lock_holder("train") or ""
+        log = HostsLog(run, call, process, [_place(one) for one in table])
+        watching = _Watching(runner, stop, log)
+        try:
+            runner.look(run, call)
+            for line in _lines(runner.ranks, table):
+                print(line, flush=True)
+            if had_earlier:
+                say("waiting for processes of an earlier call")
+                _await_earlier(run, table, stop)
+            yield cls(runner, table), hub
+            if runner.losses:
+                raise RunError(runner.losses[0])
+        finally:
+            watching.close()
+            log.close()
 
     def start(self, command: Command, placed: Placed) -> Handle:
         """See ``Launcher.start``."""
         where = self._here if placed.rank == 0 else self._runner
         return where.start(command, placed)
+
+    def placed(self, worker: Worker) -> Placed:
+        """See ``Launcher.placed``."""
+        found = self._table.get((worker.roles, worker.index))
+        if found is None:
+            raise UsageError(
+                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; end "
+                f"this call and start mpirun with more ranks"
+            )
+        return found
+
+    def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
+        """See ``Launcher.for_match``."""
+        return match_places(config, self._table.values())
 
 
 class _Watching:
@@ -273,23 +267,8 @@ class _Watching:
 
 
 def _joined() -> tuple[Runner, Hub]:
-    assert _met is not None, "join_ranks comes first"
+    assert _met is not None, "join comes first"
     return _met
-
-
-def _places(table: Sequence[Placed]) -> Callable[[Worker], Placed]:
-    known = {(one.worker.roles, one.worker.index): one for one in table}
-
-    def placed(worker: Worker) -> Placed:
-        found = known.get((worker.roles, worker.index))
-        if found is None:
-            raise UsageError(
-                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; end "
-                f"this call and start mpirun with more ranks"
-            )
-        return found
-
-    return placed
 
 
 def _addresses(ranks: Sequence[RankInfo]) -> list[str]:

@@ -14,7 +14,6 @@ from tengen.launch.joined import Child
 from tengen.launch.launcher import Launcher, Placed, log_name, role_command
 from tengen.launch.messages import (
     Alive,
-    Begun,
     Dying,
     Failed,
     Message,
@@ -28,7 +27,7 @@ from tengen.launch.silence import Silence
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.mirror import MIRROR_ROLES
-from tengen.roles import TOKEN_VARIABLE, Connect
+from tengen.roles import TOKEN_VARIABLE
 from tengen.run import RunDirectory, run_token
 
 __all__ = [
@@ -269,10 +268,6 @@ class Processes:
         run: The run.
         task: The run's task, if the user typed it; None refuses a game in Python.
         at_once: Whether the roles of different processes work at the same time.
-        placed: Returns where a process is; raises a TengenError if it has no place.
-        connect: Where processes on hosts without the run directory reach it.
-        logs: Text that says where else to read why one died.
-        on_begun: Called with a process and what it says of itself. Any thread.
     """
 
     def __init__(
@@ -283,20 +278,12 @@ class Processes:
         task: str | None,
         *,
         at_once: bool = True,
-        placed: Callable[[Worker], Placed] = lambda worker: Placed(worker=worker),
-        connect: Connect | None = None,
-        logs: str = "",
-        on_begun: Callable[[Worker, Begun], None] = lambda worker, begun: None,
     ) -> None:
         self._launcher = launcher
         self._hub = hub
         self._run = run
         self._task = task
         self._at_once = at_once
-        self._placed = placed
-        self._connect = connect
-        self._logs = logs
-        self._on_begun = on_begun
 
     def start(self, worker: Worker) -> RoleProcess:
         """Returns a new process, which begins with its first turn.
@@ -307,11 +294,14 @@ class Processes:
         Raises:
             TengenError: There is no place for it.
         """
-        placed = self._placed(worker)
-        there = placed.worker
-        connect = self._connect if there.roles[0] in MIRROR_ROLES else None
+        return self.start_at(self._launcher.placed(worker))
+
+    def start_at(self, placed: Placed) -> RoleProcess:
+        """Returns a new process at a place."""
+        launcher, worker = self._launcher, placed.worker
+        connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
         command = role_command(
-            self._run, there, self._task, at_once=self._at_once, connect=connect
+            self._run, worker, self._task, at_once=self._at_once, connect=connect
         )
         environment = dict(command.environment)
         if connect is not None:
@@ -322,10 +312,10 @@ class Processes:
             known = dataclasses.replace(
                 command, environment=environment | ticket.environment
             )
-            handle = self._launcher.start(known, placed)
-            return Child(ticket, handle, lambda begun: self._on_begun(there, begun))
+            handle = launcher.start(known, placed)
+            return Child(ticket, handle, lambda begun: launcher.begun(worker, begun))
 
-        logs = f"{self._run.logs / log_name(there.roles, there.index)}{self._logs}"
+        logs = f"{self._run.logs / log_name(worker.roles, worker.index)}{launcher.logs}"
         return RoleProcess(worker.roles, start, logs)
 
 

@@ -9,7 +9,8 @@ works in it. Another host plays or steps environments on a mirror of the run
 Ray places the processes. Roles that learn, serve and judge ask for one placement group,
 so that either all of them have room or none begins. Acting processes ask one by one:
 self-play for the host whose share it has, actors for any host. When a host is lost, its
-processes are started again elsewhere.
+processes are started again elsewhere. Once training has ended, a match has what acting
+processes and learners had.
 
 Source: Ray 2, "Actors" (concurrency groups of threaded actors, fault tolerance),
 "Resources", "Scheduling" and "Placement Groups" of its documentation.
@@ -22,7 +23,7 @@ import dataclasses
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ray
@@ -35,96 +36,34 @@ from ray.util.scheduling_strategies import (
 
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
-from tengen.launch.budget import Budget
 from tengen.launch.cluster.connection import connect, disconnect, first_line
 from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
 from tengen.launch.cluster.table import check_fits, filled, is_together, table_of
 from tengen.launch.cluster.travelling import holder_class, probe_function, search_path
-from tengen.launch.launcher import Command, Placed, Poll
-from tengen.launch.local import ended_by
+from tengen.launch.launcher import (
+    Command,
+    Handle,
+    Launcher,
+    Placed,
+    Poll,
+    match_places,
+)
+from tengen.launch.local import LocalLauncher, ended_by
 from tengen.launch.messages import Begun
-from tengen.launch.process import Processes
-from tengen.launch.reports.journal import RunJournal
-from tengen.launch.schedule import run_schedule
 from tengen.launch.wire import Hub
-from tengen.launch.workers import Worker
+from tengen.launch.workers import EVAL, Worker
 from tengen.observe import HostsLog, Place
 from tengen.roles import RunConfig, StopListener, connect_to
 from tengen.run import RunDirectory, run_identity
 
-__all__ = ["RayLauncher", "fit_cluster", "run_ray"]
+__all__ = ["RayLauncher"]
 
 _PROBE_S = 600.0
 _PIN = 0.001
 """The amount asked of a host's own resource, of which the host has 1."""
 
 
-def fit_cluster(config: RunConfig, *, keeps_count: bool) -> RunConfig:
-    """Connects to the cluster, and makes sure that the roles fit it.
-
-    Args:
-        config: The run's.
-        keeps_count: Whether the user gave the number of acting processes; else
-            self-play has one for each host.
-
-    Returns:
-        The config, with the number of acting processes.
-
-    Raises:
-        UsageError: There is no such cluster, a host has another tengen, no host has
-            what a role asks for, or no host has a device of the config.
-    """
-    connect(config)
-    nodes = nodes_of(ray.nodes())
-    check_gpus(config, nodes)
-    if not keeps_count:
-        config = filled(config, nodes)
-    if not config.launch.grows:
-        check_fits(config, table_of(config, nodes), nodes)
-    _check_versions(_probe(nodes, "", ""))
-    return config
-
-
-def run_ray(
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-) -> None:
-    """Trains by actors of a Ray cluster; see ``run_schedule``.
-
-    Args:
-        config: The run's.
-        run: The run.
-        budget: Of this call.
-        journal: Takes every report.
-        stop: Ends the turns.
-        num_threads: Without effect: processes have their part of the cluster's hosts.
-
-    Raises:
-        UsageError: As ``fit_cluster``, or a host has neither the run directory nor an
-            address of it.
-        RunError: A role failed or died again and again.
-    """
-    fit_cluster(config, keeps_count=True)
-    with contextlib.ExitStack() as ending:
-        ending.callback(disconnect)
-        nodes = nodes_of(ray.nodes())
-        launcher = RayLauncher(config, run, nodes)
-        ending.callback(launcher.close)
-        hub = Hub.on_network([get_node_ip_address()])
-        ending.callback(hub.close)
-        processes = launcher.processes(hub)
-        num_cores = _num_threads(nodes)
-        run_schedule(
-            processes, config, run, budget, journal, stop, num_threads=num_cores
-        )
-
-
-class RayLauncher:
+class RayLauncher(Launcher):
     """Starts actors of the cluster that this process is connected to; see ``Launcher``.
 
     Args:
@@ -137,9 +76,14 @@ class RayLauncher:
             the only host with the run directory lacks what the run needs.
     """
 
+    package = "ray"
+    logs = " and Ray's logs"
+
     def __init__(
         self, config: RunConfig, run: RunDirectory, nodes: Sequence[Node]
     ) -> None:
+        # The processes of a host divide its cores.
+        self.num_cores = max(1, int(nodes[0].num_cpus)) if nodes else 1
         self._config = config
         self._run = run
         marker, text = _marker(run)
@@ -149,8 +93,8 @@ class RayLauncher:
             if not found["has_run"]
         ]
         # If no host needs a mirror, the certificate need not be on this host.
-        self._connect = connect_to(config.launch) if lacking else None
-        if lacking and self._connect is None:
+        self.connect = connect_to(config.launch) if lacking else None
+        if lacking and self.connect is None:
             raise UsageError(
                 f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
                 f"that all hosts have, or set launch.listen=HOST:PORT"
@@ -166,6 +110,7 @@ class RayLauncher:
         self._actor_class = holder_class(ray)
         # If some hosts lack the run, its files are only on this host.
         home = ray.get_runtime_context().get_node_id() if lacking else ""
+        self._home = home
         table = table_of(config, nodes, home)
         if home:
             check_fits(config, table, nodes, home)
@@ -179,25 +124,52 @@ class RayLauncher:
         pinned = [node.resource for node in nodes if node.node == home]
         self._group = placement_group(self._bundles(pinned), strategy=strategy)
 
-    def processes(self, hub: Hub) -> Processes:
-        """Returns the run's processes, started by this launcher.
+    @classmethod
+    def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
+        """Connects to the cluster; see ``Launcher.fit``.
 
-        Args:
-            hub: Where they join.
+        Raises:
+            UsageError: There is no such cluster, a host has another tengen, no host has
+                what a role asks for, or no host has a device of the config.
         """
-        return Processes(
-            self,
-            hub,
-            self._run,
-            self._config.task,
-            placed=self._placed,
-            connect=self._connect,
-            logs=" and Ray's logs",
-            on_begun=self._note,
-        )
+        connect(config)
+        nodes = nodes_of(ray.nodes())
+        check_gpus(config, nodes)
+        if not keeps_count:
+            config = filled(config, nodes)
+        if not config.launch.grows:
+            check_fits(config, table_of(config, nodes), nodes)
+        _check_versions(_probe(nodes, "", ""))
+        return config
 
-    def start(self, command: Command, placed: Placed) -> RayActor:
+    @classmethod
+    def has_learner_here(cls, config: RunConfig) -> bool:
+        """See ``Launcher.has_learner_here``: the cluster decides it later."""
+        return False
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(
+        cls,
+        config: RunConfig,
+        run: RunDirectory,
+        stop: StopListener,
+        say: Callable[[str], None],
+    ) -> Iterator[tuple[Launcher, Hub]]:
+        """See ``Launcher.open``."""
+        cls.fit(config, keeps_count=True)
+        with contextlib.ExitStack() as ending:
+            ending.callback(disconnect)
+            launcher = cls(config, run, nodes_of(ray.nodes()))
+            ending.callback(launcher.close)
+            hub = Hub.on_network([get_node_ip_address()])
+            ending.callback(hub.close)
+            yield launcher, hub
+
+    def start(self, command: Command, placed: Placed) -> Handle:
         """See ``Launcher.start``."""
+        if self._home and placed.worker.roles == (EVAL,):
+            return LocalLauncher().start(command, placed)
         key = (placed.worker.roles, placed.worker.index)
         strategy: Any = "SPREAD"
         if key in self._core:
@@ -225,7 +197,16 @@ class RayLauncher:
         with contextlib.suppress(ray.exceptions.RayError):
             remove_placement_group(self._group)
 
-    def _note(self, worker: Worker, begun: Begun) -> None:
+    def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
+        """See ``Launcher.for_match``; only hosts with the run can play."""
+        with contextlib.suppress(ray.exceptions.RayError):
+            remove_placement_group(self._group)  # what learned has ended
+        if self._home:
+            return super().for_match(config, num_threads)
+        return match_places(config, self._table.values())
+
+    def begun(self, worker: Worker, begun: Begun) -> None:
+        """See ``Launcher.begun``."""
         place = Place(
             place=begun.place,
             host=begun.host,
@@ -236,7 +217,8 @@ class RayLauncher:
         with self._telling, contextlib.suppress(DiskFullError):
             self._hosts.moved(place)
 
-    def _placed(self, worker: Worker) -> Placed:
+    def placed(self, worker: Worker) -> Placed:
+        """See ``Launcher.placed``."""
         found = self._table.get((worker.roles, worker.index))
         if found is not None:
             return found
@@ -294,11 +276,6 @@ def _is_there(ref: Any) -> bool:
     """Returns whether an answer has come, or an error."""
     done, _ = ray.wait([ref], timeout=0)
     return bool(done)
-
-
-def _num_threads(nodes: Sequence[Node]) -> int:
-    """Returns the cores of the largest host, which the processes of a host divide."""
-    return max(1, int(nodes[0].num_cpus)) if nodes else 1
 
 
 def _marker(run: RunDirectory) -> tuple[str, str]:

@@ -1,9 +1,11 @@
 """The connections between a runner and its role processes.
 
 The runner has a ``Hub``. It makes a ``Ticket`` for each process that it starts, and
-passes it by the process's environment. The process connects back with ``join``. The
-secret of the ticket crosses no wire: each line carries an authentication code that only
-the two sides can make, for the direction, the number and the text of the line.
+passes it by the process's environment. The process connects back with ``join``. Each
+line carries an authentication code that only who has the ticket's secret can make, for
+the direction, the number and the text of the line. The secret crosses no connection of
+the process. Nothing is encrypted: lines have counts and names, and what carries the
+environment to another host, Ray or MPI, must be trusted with tickets.
 
 Source: RFC 2104 (HMAC).
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tengen.roles import RunConfig
 
 __all__ = [
+    "EVAL",
     "Worker",
     "with_cores",
     "with_count",
@@ -18,6 +19,9 @@ __all__ = [
 
 _LEARNING_PART = 4
 _LEARN, _FOLLOW = "learn", "follow"
+
+EVAL = "eval"
+"""The role that plays a run's models against its target, once training has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)

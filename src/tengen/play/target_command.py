@@ -14,7 +14,7 @@ from tengen.games import check_typed
 from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import of_agent
-from tengen.roles import StopListener, read_config
+from tengen.roles import RoleContext, StopListener, read_config
 from tengen.roles.judging.target import TargetMatches
 from tengen.run import RunDirectory, check_no_mirror, check_writable, usable_threads
 
@@ -73,14 +73,13 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
         )
         run.clear_stop()
     with StopListener(run) as listener, ProgressLine("waiting for models") as line:
-        matches = TargetMatches(
-            config,
-            run,
+        context = RoleContext(
             num_threads=num_threads,
             stop=listener.event,
             opponent=args.opponent,
             progress=lambda report: line.tell(report.get("stage", "")),
         )
+        matches = TargetMatches(config, run, context)
         while not listener.event.is_set():
             report = matches.turn()
             if report is None:

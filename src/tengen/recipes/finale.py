@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,8 +26,7 @@ from tengen.games import task_words
 from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
 from tengen.observe.mlperf.progress import read_target, target_line
-from tengen.roles import RunConfig, read_config, run_book
-from tengen.roles.judging.target import TargetMatches
+from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 
 __all__ = [
@@ -36,7 +34,6 @@ __all__ = [
     "final_match",
     "has_learned",
     "match_line",
-    "meet_target",
     "why_unlearned",
 ]
 
@@ -160,46 +157,6 @@ def final_match(
     path = publish_record(run, "final", record)
     publish_file(run.games / f"{path.stem}.jsonl", games_jsonl(report.games))
     return report
-
-
-def meet_target(
-    opponent: str,
-    run: RunDirectory,
-    journal: RunJournal,
-    num_threads: int,
-    stop: threading.Event,
-) -> None:
-    """Plays the run's models against its target in order, if it has one. Blocks.
-
-    Processes of ``tengen eval`` on hosts that share the run directory may play some of
-    the games.
-
-    Args:
-        opponent: The target's, which this call has checked; empty without a target.
-        run: The run, with all its models.
-        journal: Takes the report of each part of a match.
-        num_threads: Threads that play.
-        stop: Ends it; a later call goes on.
-
-    Raises:
-        UsageError: The target is gone, or another than the one that models met.
-        RunError: A model is damaged, or the target fails.
-    """
-    if not opponent or stop.is_set():
-        return
-    matches = TargetMatches(
-        read_config(run),  # self-play may have chosen the arithmetic
-        run,
-        num_threads=num_threads,
-        stop=stop,
-        opponent=opponent,
-        progress=journal.progress,
-    )
-    start_s = time.monotonic()
-    while not stop.is_set() and (report := matches.turn()) is not None:
-        now_s = time.monotonic()
-        journal.report("eval", report, now_s - start_s)
-        start_s = now_s
 
 
 def match_line(

@@ -21,10 +21,9 @@ from tengen.launch import (
     check_doors,
     check_launch,
     check_room,
-    fit,
     is_on_cluster,
-    join,
-    run_by,
+    launcher_of,
+    train_by,
 )
 from tengen.observe import (
     EventWriter,
@@ -41,7 +40,6 @@ from tengen.recipes.finale import (
     farewell,
     final_match,
     match_line,
-    meet_target,
     why_unlearned,
 )
 from tengen.recipes.growth import grows_by_recipe
@@ -155,8 +153,7 @@ def train_task(
     """
     only_makes = games == 0 or frames == 0
     if launch is not None:
-        run_by(launch)  # refuses an unknown launcher
-        join(launch, threads)
+        launcher_of(launch).join(threads)
     check_arguments(launch, actors, minutes, games, frames)
     with ExitStack() as locks:
         view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
@@ -229,7 +226,7 @@ def train_task(
         check_launch(launch, config)
         acting = config.agent.schedule(config).acting
         has_count = sets(settings, f"launch.roles.{acting}.count")
-        config = fit(launch, config, keeps_count=has_count)
+        config = launcher_of(launch).fit(config, keeps_count=has_count)
         room = "" if only_makes else check_room(launch, config, run)
         # A run that trains already uses its ports; taking its lock below names it.
         if not only_makes and (run.is_new or run.lock_holder("train") is None):
@@ -331,10 +328,9 @@ def _train(
                 last=last,
                 lighter=lighter_learning(to_dict(config)),
             )
-            run_by(launch)(config, run, budget, journal, stop, num_threads=num_threads)
-            if _has_models(run, budget):
-                opponent = config.agent.target.opponent
-                meet_target(opponent, run, journal, num_threads, stop.event)
+            train_by(
+                launch, config, run, budget, journal, stop, num_threads=num_threads
+            )
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config,

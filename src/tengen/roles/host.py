@@ -62,8 +62,8 @@ class RoleHost:
         Args:
             name: The role.
             details: Perhaps ``sealed`` and the values of ``Spending.outlook``,
-                ``generation_s``, ``follow_models``, ``frames_left`` and ``saves``; see
-                ``RoleContext``. ``is_changed`` makes the role read
+                ``generation_s``, ``follow_models``, ``frames_left``, ``opponent`` and
+                ``saves``; see ``RoleContext``. ``is_changed`` makes the role read
                 ``run.json`` again.
 
         Raises:
@@ -80,6 +80,7 @@ class RoleHost:
         context.sealed = details.get("sealed")
         context.follow_models = details.get("follow_models", False)
         context.frames_left = details.get("frames_left")
+        context.opponent = details.get("opponent")
         context.saves = details.get("saves", True)
         if details.get("is_changed", False):
             self.drop(name)

@@ -127,6 +127,9 @@ class RoleContext:
     frames_left: int | None = None
     """Frames that all actors together still have to make in this call; None without a
     budget in frames."""
+    opponent: str | None = None
+    """The target's opponent, if the user typed it in this call; None refuses one that
+    is a program."""
     die: Callable[[str], NoReturn] = lambda reason: _die(reason)
     """Ends the process at once, from any thread, for a failure that only a new process
     recovers from."""
@@ -184,6 +187,7 @@ def _die(reason: str) -> NoReturn:
 
 ROLES = {
     "actor": "tengen.roles.actor.role:ActorRole",
+    "eval": "tengen.roles.judging.target:TargetMatches",
     "export": "tengen.roles.learning.export:ExportRole",
     "follow": "tengen.roles.learning.follow:FollowRole",
     "gate": "tengen.roles.judging.gate:GateRole",

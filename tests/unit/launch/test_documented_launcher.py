@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tengen import launch
-from tengen.launch import LAUNCHERS, run_by
+from tengen.launch import LAUNCHERS, launcher_of
 from tengen.launch.launcher import Handle, Launcher
 from tengen.launch.process import Processes
 from tengen.launch.wire import Hub
@@ -29,7 +30,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "adding" / "launcher.md"
 
 
 @pytest.fixture
-def run_nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The page's launcher, found by the page's row."""
     text = PAGE.read_text()
     (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
@@ -38,7 +39,7 @@ def run_nice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / name).write_text(block)
     monkeypatch.setattr(launch, "__path__", [*launch.__path__, str(tmp_path)])
     monkeypatch.setitem(LAUNCHERS, *row)
-    return run_by(row[0])
+    return launcher_of(row[0])
 
 
 @pytest.mark.parametrize("protocol", [Handle, Launcher])
@@ -49,19 +50,12 @@ def test_the_page_names_every_method_of_what_a_launcher_has(protocol: type) -> N
     assert methods <= named
 
 
-@pytest.mark.parametrize("table", ["_JOIN", "_FIT", "_HAS_LEARNER", "_PACKAGES"])
-def test_the_page_names_the_tables_of_launchers(table: str) -> None:
-    assert isinstance(getattr(launch, table), dict)
-    assert f"`{table}`" in PAGE.read_text()
-
-
 def test_its_processes_take_turns_with_a_lower_priority(
-    run_nice: Any, tmp_path: Path, hub: Hub
+    nice: Any, tmp_path: Path, hub: Hub
 ) -> None:
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, make_config("tictactoe", None, None))
-    launcher = run_nice.__globals__["NiceLauncher"]()
-    process = Processes(launcher, hub, run, "tictactoe", at_once=False).start(
+    process = Processes(nice(), hub, run, "tictactoe", at_once=False).start(
         Worker(name="gate", roles=("gate",))
     )
     details = {"sealed": 0}
@@ -78,18 +72,16 @@ def test_its_processes_take_turns_with_a_lower_priority(
 
 
 @pytest.mark.slow
-def test_it_trains(
-    run_nice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_trains(nice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Behind all other tests nothing of the processor would be left for minutes.
-    process = run_nice.__globals__["subprocess"]
+    module = sys.modules[nice.__module__]
 
     def begin(words: list[str], **options: Any) -> Any:
         assert words[:3] == ["nice", "-n", "10"]
         return subprocess.Popen(["nice", "-n", "1", *words[3:]], **options)
 
-    changed = SimpleNamespace(**{**vars(process), "Popen": begin})
-    monkeypatch.setitem(run_nice.__globals__, "subprocess", changed)
+    changed = SimpleNamespace(**{**vars(subprocess), "Popen": begin})
+    monkeypatch.setattr(module, "subprocess", changed)
     out = tmp_path / "run"
     report = train(
         "tictactoe",

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.launch import Budget, fit
+from tengen.launch import Budget, launcher_of, train_by
+from tengen.launch.process import Processes
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import read_hosts
@@ -44,6 +45,10 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 
+def fit(made: RunConfig, *, keeps_count: bool) -> RunConfig:
+    return launcher_of("ray").fit(made, keeps_count=keeps_count)
+
+
 def ray_launcher(made: RunConfig, run: RunDirectory) -> Any:
     module = importlib.import_module("tengen.launch.ray")
     write_config(run, made)
@@ -52,7 +57,8 @@ def ray_launcher(made: RunConfig, run: RunDirectory) -> Any:
 
 def start(launcher: Any, hub: Hub, worker: Worker) -> FakeActor:
     """Starts a process; returns what is asked for it."""
-    return launcher.processes(hub).start(worker)._start()._handle._actor
+    processes = Processes(launcher, hub, launcher._run, None)
+    return processes.start(worker)._start()._handle._actor
 
 
 def environment(*settings: str) -> RunConfig:
@@ -86,15 +92,15 @@ def test_a_host_that_has_another_tengen_or_none_is_refused(
 ) -> None:
     cluster(a=(4, 0), b=(4, 0)).said["b"] = said
     with pytest.raises(UsageError, match=line):
-        fit("ray", config(), keeps_count=False)
+        fit(config(), keeps_count=False)
 
 
 def test_self_play_is_as_many_as_hosts_unless_a_number_was_typed(
     cluster: Cluster,
 ) -> None:
     cluster(a=(4, 0), b=(4, 0), c=(4, 0), head=(0, 0))
-    assert fit("ray", config(), keeps_count=False).launch.of("selfplay").count == 3
-    assert fit("ray", config(), keeps_count=True).launch.of("selfplay").count == 1
+    assert fit(config(), keeps_count=False).launch.of("selfplay").count == 3
+    assert fit(config(), keeps_count=True).launch.of("selfplay").count == 1
 
 
 def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -> None:
@@ -103,8 +109,8 @@ def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -
     made = environment(*(f"launch.roles.{role}.num_cpus=2" for role in roles))
     line = r"^launch.roles.learn, launch.roles.inference \(4 cores, 0 GPUs\) have no "
     with pytest.raises(UsageError, match=line):
-        fit("ray", made, keeps_count=True)
-    fit("ray", override(made, ["launch.grows=true"]), keeps_count=True)
+        fit(made, keeps_count=True)
+    fit(override(made, ["launch.grows=true"]), keeps_count=True)
 
 
 def test_hosts_without_the_run_need_an_address(
@@ -128,7 +134,7 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     cluster: Cluster, run: RunDirectory, hub: Hub, started: Started
 ) -> None:
     fake = cluster(a=(4, 0), b=(4, 0))
-    made = fit("ray", config(), keeps_count=False)
+    made = fit(config(), keeps_count=False)
     launcher = ray_launcher(made, run)
     actors = started(launcher, made)
     ((bundles, strategy),) = fake.groups
@@ -164,7 +170,7 @@ def test_where_others_lack_the_run_what_keeps_files_is_here_or_nowhere(
 ) -> None:
     fake = cluster(home=(2, 0), far=(8, 0))
     fake.lacking.add("far")
-    made = fit("ray", override(config(), [LISTENS]), keeps_count=False)
+    made = fit(override(config(), [LISTENS]), keeps_count=False)
     actors = started(ray_launcher(made, run), made)
     ((bundles, strategy),) = fake.groups
     assert strategy == "STRICT_PACK"
@@ -181,7 +187,7 @@ def test_a_home_without_what_the_learner_asks_for_is_refused(
 ) -> None:
     cluster(home=(2, 0), far=(8, 1)).lacking.add("far")
     made = override(config(), [LISTENS, f"launch.roles.learn.{setting}"])
-    made = fit("ray", made, keeps_count=False)
+    made = fit(made, keeps_count=False)
     with pytest.raises(UsageError, match=r"no room on host home, which alone has the"):
         ray_launcher(made, run)
 
@@ -190,12 +196,11 @@ def trained(
     run: RunDirectory, made: RunConfig, budget: Budget, journal: Any
 ) -> BaseException | None:
     """Trains by Ray; returns what it raised."""
-    made = fit("ray", made, keeps_count=False)
+    made = fit(made, keeps_count=False)
     write_config(run, made)
-    module = importlib.import_module("tengen.launch.ray")
     with StopListener(run) as stop:
         try:
-            module.run_ray(made, run, budget, journal, stop, num_threads=1)
+            train_by("ray", made, run, budget, journal, stop, num_threads=1)
         except RunError as error:
             return error
     return None

@@ -57,14 +57,14 @@ def learning(monkeypatch, num_steps):
     No report says so, as where the budget ends while a report is under way.
     """
 
-    def train(config, run, budget, journal, stop, *, num_threads):
+    def train(name, config, run, budget, journal, stop, *, num_threads):
         number = (run.checkpoints.latest() or 0) + 1
         state = {"num_steps": num_steps, "extra": {}}
         run.checkpoints.publish(
             number, lambda folder: write_checkpoint_json(folder, state)
         )
 
-    monkeypatch.setattr(training, "run_by", lambda name: train)
+    monkeypatch.setattr(training, "train_by", train)
     meta = SimpleNamespace(num_steps=num_steps)
     monkeypatch.setattr(finale, "read_meta", lambda *_, **__: meta)
 

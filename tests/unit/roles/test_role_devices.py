@@ -127,9 +127,15 @@ def test_train_refuses_before_it_writes(
     assert not out.exists()
 
 
-def fit_elsewhere(config: RunConfig, *, keeps_count: bool) -> RunConfig:
+class Elsewhere(launch.Launcher):
     """A cluster's: stands for all that comes once the host of the command agrees."""
-    raise RunError(f"on a cluster: {config.inference.devices}, {config.learner.device}")
+
+    package = "json"
+
+    @classmethod
+    def fit(cls, config: RunConfig, *, keeps_count: bool) -> RunConfig:
+        devices = f"{config.inference.devices}, {config.learner.device}"
+        raise RunError(f"on a cluster: {devices}")
 
 
 @pytest.mark.parametrize(
@@ -145,9 +151,7 @@ def test_a_gpu_of_a_cluster_is_not_looked_for_on_the_commands_host(
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
 ) -> None:
-    monkeypatch.setitem(launch._PACKAGES, "ray", "json")
-    monkeypatch.setitem(launch.LAUNCHERS, "ray", f"{__name__}:fit_elsewhere")
-    monkeypatch.setitem(launch._FIT, "ray", f"{__name__}:fit_elsewhere")
+    monkeypatch.setitem(launch.LAUNCHERS, "ray", f"{__name__}:Elsewhere")
     command = ["train", "tictactoe", "--out", str(tmp_path / "run"), *words]
     assert main([*command, "--launch", "ray"]) == 1
     assert capsys.readouterr().err == "tengen: on a cluster: cuda:4, cuda:4\n"

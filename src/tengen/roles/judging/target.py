@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from tengen import games
 from tengen.agents.alphazero import AlphaZero
@@ -45,12 +43,11 @@ from tengen.roles.clock import (
     run_open_because,
 )
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory, WriterLock, storage_error
 from tengen.run.publish import remove_directory
 
 __all__ = ["TargetMatches"]
-
-Report = Mapping[str, Any]
 
 _LOOK_S = 0.2
 _AHEAD = 2
@@ -80,11 +77,8 @@ class TargetMatches:
     Args:
         config: The run's config.
         run: The run.
-        num_threads: Threads that play.
-        stop: Ends a turn; its games are lost.
-        opponent: The opponent, if the user typed it in this call; None refuses one
-            that is a program.
-        progress: Called with a part's ``stage``, ten times a second.
+        context: Its stop ends a turn, whose games are lost; its progress is called with
+            a part's ``stage``, ten times a second.
 
     Attributes:
         waits_for: What the last turn lacked for its work, and what to do; empty if it
@@ -95,14 +89,7 @@ class TargetMatches:
     """
 
     def __init__(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        *,
-        num_threads: int,
-        stop: threading.Event,
-        opponent: str | None = None,
-        progress: Callable[[dict[str, Any]], None] = lambda report: None,
+        self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         self.waits_for = ""
         agent = AlphaZero.of(config, "eval")
@@ -115,14 +102,12 @@ class TargetMatches:
         self._searches = agent.play_against_target()
         self._play = self._searches.in_precision(precision)
         self._run = run
-        self._stop = stop
-        self._typed = opponent
-        self._progress = progress
+        self._context = context
         self._files = TargetFiles(run)
         self._files.make()
         check_terms(self._files, self._target, self._searches)
         self._game = games.open_game(config.task)
-        self._num_threads = num_threads
+        self._num_threads = context.num_threads
         self._num_slots: int | None = None
         self._devices: str | None = None
         inference = self._inference()
@@ -130,7 +115,7 @@ class TargetMatches:
             self._devices = inference.devices
             # The games of a part share few large batches.
             threads = _GPU_THREADS * len(inference.devices.split(","))
-            self._num_threads = min(num_threads, threads)
+            self._num_threads = min(context.num_threads, threads)
             self._num_slots = _GPU_SLOTS
         self._wanted = agent.signature(config.task)
         self._opponent: MatchPlayer | None = None
@@ -159,14 +144,17 @@ class TargetMatches:
                     f"for a result; go on with tengen train"
                 )
                 return None
-            if not matches:
-                return self._publish_result(models)
+            if not matches and (report := self._publish_result(models)) is not None:
+                return report
             for match in matches[: 1 + _AHEAD]:
                 if (report := self._work_at(match)) is not None:
                     return report
             # Other processes play the rest.
-            if self._stop.wait(_LOOK_S):
+            if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
+
+    def close(self) -> None:
+        """See ``Role.close``."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
         """Plays a free part or ends the match; returns None if neither is possible."""
@@ -211,8 +199,8 @@ class TargetMatches:
 
         def watch(tally: Tally) -> None:
             stage = f"model {match.model:06d} {match.words}, part {chunk + 1}"
-            self._progress({"stage": stage})
-            stopped_by(self._stop.is_set)(tally)
+            self._context.progress({"stage": stage})
+            stopped_by(self._context.stop.is_set)(tally)
 
         try:
             report = play_match(
@@ -369,7 +357,9 @@ class TargetMatches:
             word = self._target.opponent
             if is_engine(word):
                 # Also where run.json has changed since the runner looked at it.
-                check_typed_opponent(word, self._typed, self._run.path, "--opponent ")
+                check_typed_opponent(
+                    word, self._context.opponent, self._run.path, "--opponent "
+                )
             self._opponent = open_opponent(
                 self._target,
                 self._config.task,

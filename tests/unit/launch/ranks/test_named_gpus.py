@@ -25,7 +25,7 @@ def fit(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(devices, "_num_gpus", lambda: num_gpus)
         monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
         made = override(make_config("tictactoe", None, None), list(settings))
-        mpi.fit_ranks(made, keeps_count=False)
+        mpi.MpiLauncher.fit(made, keeps_count=False)
 
     return fitted
 

@@ -356,9 +356,9 @@ def test_it_is_known_whether_the_learner_is_beside_the_runner(
     ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
     monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
     made = make_config("tictactoe", None, None)
-    assert mpi.has_learner_here(filled(made, ranks))
+    assert mpi.MpiLauncher.has_learner_here(filled(made, ranks))
     away = override(made, ["launch.roles.learn.num_gpus=1"])
-    assert not mpi.has_learner_here(filled(away, ranks))
+    assert not mpi.MpiLauncher.has_learner_here(filled(away, ranks))
 
 
 def test_without_mpirun_it_says_how_to_start(

@@ -15,7 +15,7 @@ from tengen.evaluation import MatchStopped, TargetConfig, play_match
 from tengen.evaluation.targets import terms
 from tengen.inference import InferenceConfig
 from tengen.recipes import make_config
-from tengen.roles import clock, write_config
+from tengen.roles import RoleContext, clock, write_config
 from tengen.roles.clock import begin_clock, note_call
 from tengen.roles.judging import target
 from tengen.run import RunDirectory, publish_json
@@ -65,13 +65,8 @@ def make_role(run, config=TARGET, stop=None, iterations=4, opponent=None):
     agent = dataclasses.replace(whole.agent, target=config, iterations=iterations)
     whole = dataclasses.replace(whole, agent=agent)
     write_config(run, whole)
-    return target.TargetMatches(
-        whole,
-        run,
-        num_threads=1,
-        stop=stop or threading.Event(),
-        opponent=opponent,
-    )
+    context = RoleContext(stop=stop or threading.Event(), opponent=opponent)
+    return target.TargetMatches(whole, run, context)
 
 
 def finish(run, config=TARGET, iterations=4):
@@ -321,7 +316,7 @@ def test_a_gpu_gets_large_batches(unpatched_player, run, monkeypatch, devices, a
     config = dataclasses.replace(config, agent=agent, inference=inference)
     write_config(run, config)
     stop = threading.Event()
-    role = target.TargetMatches(config, run, num_threads=6, stop=stop)
+    role = target.TargetMatches(config, run, RoleContext(num_threads=6, stop=stop))
     assert role.turn() == {"model": 1, "stopped": True}
     assert found == {
         **asked,
@@ -331,7 +326,7 @@ def test_a_gpu_gets_large_batches(unpatched_player, run, monkeypatch, devices, a
     }
     # A target that computes on processors keeps their threads.
     monkeypatch.setattr(target, "is_network", lambda word: False)
-    role = target.TargetMatches(config, run, num_threads=6, stop=stop)
+    role = target.TargetMatches(config, run, RoleContext(num_threads=6, stop=stop))
     assert role.turn() == {"model": 1, "stopped": True}
     assert (found["num_threads"], found["num_slots"]) == (6, None)
     assert found["devices"] is None

@@ -1,0 +1,108 @@
+"""A run's models against its target, once training has ended.
+
+Processes of role ``eval`` share the games, wherever the launcher has places for them.
+When one of them finds nothing left to play, or fails, all end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tengen.agents import Schedule
+from tengen.launch.launcher import Placed, close_all
+from tengen.launch.process import Processes
+from tengen.launch.reports.journal import RunJournal
+from tengen.launch.waiting import Waiting
+from tengen.launch.workers import EVAL, Worker
+from tengen.roles import RunConfig, StopListener
+
+__all__ = ["meet_target"]
+
+
+def meet_target(
+    processes: Processes,
+    places: Sequence[Placed],
+    config: RunConfig,
+    journal: RunJournal,
+    stop: StopListener,
+) -> None:
+    """Plays the run's models against its target in order. Blocks.
+
+    Processes of ``tengen eval`` on hosts that share the run directory may play some of
+    the games.
+
+    Args:
+        processes: Starts the processes.
+        places: Where they are to be.
+        config: The run's, with a target that this call has checked.
+        journal: Takes the report of each part of a match.
+        stop: Ends it; a later call goes on.
+
+    Raises:
+        UsageError: The target is gone, or another than the one that models met.
+        RunError: A model is damaged, the target fails, or no process gets room.
+    """
+    handles = [processes.start_at(one) for one in places]
+    workers = [one.worker for one in places]
+    waiting = Waiting(Schedule(acting=EVAL, learning=()), config.launch)
+    lock = threading.Lock()
+
+    def end() -> None:
+        for handle in handles:
+            handle.stop()
+
+    def on_death(role: str, how: str) -> None:
+        with lock:
+            journal.death(role, how)
+
+    def serve(number: int) -> None:
+        def on_progress(report: dict[str, Any]) -> None:
+            with lock:
+                if "starting" not in report:  # said before a cluster has found room
+                    _check_room(waiting, workers, workers[number], report, journal)
+                journal.progress(report)
+
+        details = {"opponent": config.agent.target.opponent}
+        report: dict[str, Any] | None = {}
+        try:
+            while report is not None and not report.get("stopped"):
+                start_s = time.monotonic()
+                report = handles[number].turn(EVAL, on_progress, on_death, details)
+                if report is not None and not report.get("stopped"):
+                    report.pop("cpu_s", None)  # the budget is spent
+                    with lock:
+                        journal.report(EVAL, report, time.monotonic() - start_s)
+        finally:
+            end()
+
+    stop.tell(end)
+    try:
+        with ThreadPoolExecutor(len(places), thread_name_prefix=EVAL) as pool:
+            served = [pool.submit(serve, number) for number in range(len(places))]
+        for one in served:
+            one.result()
+    finally:
+        end()
+        close_all(handles)
+
+
+def _check_room(
+    waiting: Waiting,
+    workers: Sequence[Worker],
+    worker: Worker,
+    report: dict[str, Any],
+    journal: RunJournal,
+) -> None:
+    """Shows which processes wait for room in a cluster.
+
+    Raises:
+        RunError: All have waited for too long.
+    """
+    waiting.note(worker, report.get("waiting_s"))
+    if (names := waiting.news()) is not None:
+        journal.waiting(names)
+    waiting.check(workers)
