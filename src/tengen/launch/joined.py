@@ -12,7 +12,7 @@ from tengen.launch.launcher import Handle
 from tengen.launch.messages import Begun, Message, Progress, Stop
 from tengen.launch.wire import Stream, Ticket
 
-__all__ = ["Child"]
+__all__ = ["Child", "Silence"]
 
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
@@ -75,7 +75,7 @@ class Child:
         While a cluster has no room for the process it returns progress that says so.
         """
         if self._stream is None:
-            found = self._join()
+            found = self.join()
             if not isinstance(found, Begun):
                 return found
             self._on_begun(found)
@@ -119,8 +119,11 @@ class Child:
             late.close()
         return how
 
-    def _join(self) -> Message | None:
-        """Waits until the process has joined; returns its first message."""
+    def join(self) -> Message | None:
+        """Waits until the process has joined; returns its first message. Blocks.
+
+        None means that it ended first, and Progress that a cluster has no room for it.
+        """
         while (stream := self._ticket.wait(_JOINING_S)) is None:
             found = self._handle.poll()
             if found.end:
@@ -144,3 +147,61 @@ class Child:
             for message in unsent:
                 self.send(message)
         return begun
+
+
+class Silence:
+    """Notices that a process no longer sends the signs of life that it promised.
+
+    A thread of the process itself cannot notice that an extension spins in C code and
+    keeps the interpreter's lock, because that thread does not run either. Watches one
+    turn, and nothing before ``heard``.
+
+    Args:
+        kill: Ends the process; does not block. Called by a thread of its own.
+    """
+
+    def __init__(self, kill: Callable[[], None]) -> None:
+        self._kill = kill
+        self._changed = threading.Condition()
+        self._watcher: threading.Thread | None = None
+        self._is_over = False
+        self._until_s = 0.0
+        self._otherwise = ""
+        self._why = ""
+
+    def heard(self, within_s: float, otherwise: str) -> None:
+        """Takes a sign of life.
+
+        Args:
+            within_s: Seconds until the next sign must come, or the process is killed.
+            otherwise: The reason to report if the process is killed.
+        """
+        with self._changed:
+            until_s = time.monotonic() + within_s
+            is_sooner = until_s < self._until_s
+            self._until_s, self._otherwise = until_s, otherwise
+            # One thread for a whole turn, because hundreds of actors send hundreds of
+            # signs a second.
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+            elif is_sooner:
+                self._changed.notify()
+
+    def end(self) -> str:
+        """Ends the watching; returns why the process was killed, "" if it was not."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+            return self._why
+
+    def _watch(self) -> None:
+        with self._changed:
+            while (
+                not self._is_over and (left_s := self._until_s - time.monotonic()) > 0
+            ):
+                self._changed.wait(left_s)
+            if self._is_over:
+                return
+            self._why = self._otherwise
+        self._kill()

@@ -9,13 +9,11 @@ When each role works is decided by the schedule, where it is by the placement.
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
-from tengen.errors import TengenError
 from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
@@ -23,13 +21,11 @@ from tengen.roles import Connect, RunConfig, StopListener
 from tengen.run import RunDirectory, run_identity
 
 __all__ = [
-    "Closed",
     "Command",
     "Handle",
     "Launcher",
     "Placed",
     "Poll",
-    "close_all",
     "log_name",
     "match_places",
     "role_command",
@@ -230,30 +226,6 @@ def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
 
 def _num_gpus(placed: Placed) -> float:
     return placed.num_gpus if placed.devices is None else len(placed.devices)
-
-
-class Closed(Protocol):
-    """Something that ``close_all`` closes."""
-
-    def close(self) -> None:
-        """Closes it; may raise a TengenError."""
-
-
-def close_all(handles: Iterable[Closed]) -> None:
-    """Closes every one, whatever one of them raises.
-
-    Raises:
-        RunError: The first error, unless the caller is already raising one.
-    """
-    is_failing = sys.exc_info()[1] is not None
-    errors = []
-    for handle in handles:
-        try:
-            handle.close()
-        except TengenError as error:
-            errors.append(error)
-    if errors and not is_failing:
-        raise errors[0]
 
 
 def log_name(roles: tuple[str, ...], index: int) -> str:

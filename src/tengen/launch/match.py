@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.launch.launcher import Placed, close_all
-from tengen.launch.process import Processes
+from tengen.launch.launcher import Placed
+from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.waiting import Waiting
 from tengen.launch.workers import EVAL, Worker

@@ -28,7 +28,6 @@ import platform
 import signal
 import socket
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -45,10 +44,9 @@ from tengen.launch.launcher import (
 )
 from tengen.launch.local import LocalLauncher
 from tengen.launch.messages import Begun
-from tengen.launch.ranks.devices import visible_devices
+from tengen.launch.ranks.gpus import check_named_gpus, visible_devices
 from tengen.launch.ranks.holder import Holder
 from tengen.launch.ranks.meeting import Meeting, load_mpi
-from tengen.launch.ranks.named_gpus import check_named_gpus
 from tengen.launch.ranks.runner import Runner
 from tengen.launch.ranks.table import RankInfo, check_alike, filled, place
 from tengen.launch.wire import Hub, join
@@ -197,7 +195,13 @@ class MpiLauncher(Launcher):
         had_earlier = bool(run.incarnations("hosts"))
         process = run.lock_holder("train") or ""
         log = HostsLog(run, call, process, [_place(one) for one in table])
-        watching = _Watching(runner, stop, log)
+
+        def tell(loss: str) -> None:
+            log.lost(loss)
+            # mpirun does not say why it ends the call, by the signal of Ctrl-C.
+            print("tengen:", loss, file=sys.stderr, flush=True)
+
+        runner.watch(tell)
         try:
             runner.look(run, call)
             for line in _lines(runner.ranks, table):
@@ -209,7 +213,7 @@ class MpiLauncher(Launcher):
             if runner.losses:
                 raise RunError(runner.losses[0])
         finally:
-            watching.close()
+            runner.watch(None)
             log.close()
 
     def start(self, command: Command, placed: Placed) -> Handle:
@@ -230,40 +234,6 @@ class MpiLauncher(Launcher):
     def for_match(self, config: RunConfig, num_threads: int) -> Sequence[Placed]:
         """See ``Launcher.for_match``."""
         return match_places(config, self._table.values())
-
-
-class _Watching:
-    """Names the ranks that died when ``mpirun`` ends the call because of them.
-
-    ``mpirun`` does not say why: it sends every rank the same signal as Ctrl-C.
-    """
-
-    def __init__(self, runner: Runner, stop: StopListener, log: HostsLog) -> None:
-        self._runner = runner
-        self._stop = stop
-        self._log = log
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends the watching and logs lost ranks. Blocks for a second at most."""
-        self._is_over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        told: set[str] = set()
-        was_asked = False
-        is_over = False
-        while not is_over:
-            is_over = self._is_over.wait(_LOOK_S)
-            was_asked = was_asked or self._stop.reason == "interrupted"
-            for line in self._runner.losses:
-                if line not in told:
-                    told.add(line)
-                    self._log.lost(line)
-                    if was_asked:
-                        print("tengen:", line, file=sys.stderr, flush=True)
 
 
 def _joined() -> tuple[Runner, Hub]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.joined import Child
+from tengen.launch.joined import Child, Silence
 from tengen.launch.launcher import Launcher, Placed, log_name, role_command
 from tengen.launch.messages import (
     Alive,
@@ -23,7 +24,6 @@ from tengen.launch.messages import (
     Stop,
     Turn,
 )
-from tengen.launch.silence import Silence
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.mirror import MIRROR_ROLES
@@ -35,6 +35,7 @@ __all__ = [
     "OnProgress",
     "Processes",
     "RoleProcess",
+    "close_all",
     "kill_stopping",
 ]
 
@@ -317,6 +318,23 @@ class Processes:
 
         logs = f"{self._run.logs / log_name(worker.roles, worker.index)}{launcher.logs}"
         return RoleProcess(worker.roles, start, logs)
+
+
+def close_all(handles: Iterable[RoleProcess]) -> None:
+    """Closes every one, whatever one of them raises.
+
+    Raises:
+        RunError: The first error, unless the caller is already raising one.
+    """
+    is_failing = sys.exc_info()[1] is not None
+    errors = []
+    for handle in handles:
+        try:
+            handle.close()
+        except TengenError as error:
+            errors.append(error)
+    if errors and not is_failing:
+        raise errors[0]
 
 
 def _last_message(

@@ -37,8 +37,15 @@ from ray.util.scheduling_strategies import (
 from tengen import __version__
 from tengen.errors import DiskFullError, RunError, UsageError
 from tengen.launch.cluster.connection import connect, disconnect, first_line
-from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
-from tengen.launch.cluster.table import check_fits, filled, is_together, table_of
+from tengen.launch.cluster.table import (
+    Node,
+    check_fits,
+    check_gpus,
+    filled,
+    is_together,
+    nodes_of,
+    table_of,
+)
 from tengen.launch.cluster.travelling import holder_class, probe_function, search_path
 from tengen.launch.launcher import (
     Command,

@@ -30,12 +30,11 @@ import time
 from typing import Any
 
 from tengen.agents import Schedule
-from tengen.launch.at_once.turn_reports import TurnReports
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
-from tengen.launch.launcher import close_all
-from tengen.launch.process import Processes
+from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
+from tengen.launch.reports.turns import TurnReports
 from tengen.launch.turns import Turns
 from tengen.launch.waiting import Waiting
 from tengen.launch.workers import Worker, workers_at_once, workers_in_turns

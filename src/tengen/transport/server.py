@@ -7,6 +7,7 @@ import resource
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +15,9 @@ from tengen import _core
 from tengen.errors import RunError, TengenError, UsageError, os_reason
 from tengen.transport.lines import ServiceFull, error_answer, read_line, send_line
 from tengen.transport.listener import Listener
-from tengen.transport.places import Places
 from tengen.transport.service import RESUME, Message, Service
 
-__all__ = ["Server"]
+__all__ = ["Places", "Server"]
 
 # For the greeting; then for the question to be there, and the answer to be taken.
 _HELLO_S = 10.0
@@ -32,6 +32,10 @@ _LINGER_S = 2.0
 _PAUSE_S = 0.1
 # Of the descriptors that a process may have: the rest is for questions and files.
 _SESSIONS_SHARE = 7 / 8
+
+
+# Of the places that one peer may have: the rest is for the others.
+_PEER_SHARE = 3 / 4
 
 
 class Server:
@@ -270,3 +274,41 @@ def _send_away(connection: socket.socket, error: Exception) -> None:
         connection.settimeout(_LINGER_S)
         while time.monotonic() < until and connection.recv(65536):
             pass
+
+
+class Places:
+    """Counts who is at one thing at once. Thread-safe; never waits.
+
+    Args:
+        most: At once, at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._most_of_peer = max(1, int(most * _PEER_SHARE))
+        self._num_taken = 0
+        self._by_peer: Counter[str | None] = Counter()
+        self._lock = threading.Lock()
+
+    def take(self, peer: str | None) -> bool:
+        """Takes a place; whether there was one.
+
+        Args:
+            peer: The host that it is for; None: of this host, which is the only one.
+        """
+        with self._lock:
+            num_own = self._by_peer[peer]
+            is_greedy = peer is not None and num_own >= self._most_of_peer
+            if self._num_taken >= self._most or is_greedy:
+                return False
+            self._by_peer[peer] += 1
+            self._num_taken += 1
+            return True
+
+    def leave(self, peer: str | None) -> None:
+        """Gives back a place that was taken for the same peer."""
+        with self._lock:
+            self._num_taken -= 1
+            self._by_peer[peer] -= 1
+            if not self._by_peer[peer]:
+                del self._by_peer[peer]

@@ -20,8 +20,7 @@ from scripts.manifests.renders import RENDERS
 from scripts.manifests.schemas import own_schemas, problems, read_crds, strict
 from scripts.manifests.table import K8S, ROOT
 
-from tengen.launch.cluster.nodes import Node, check_gpus
-from tengen.launch.cluster.table import check_fits, table_of
+from tengen.launch.cluster.table import Node, check_fits, check_gpus, table_of
 from tengen.launch.workers import workers_at_once
 from tengen.roles import RunConfig, doors
 from tests.unit.docs.typed import Typed, config_of, object_commands

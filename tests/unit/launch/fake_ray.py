@@ -43,6 +43,7 @@ class FakeCluster:
         said: What a host says else than it should, by name.
         groups: The bundles and the strategy of each placement group.
         actors: All that ever were asked for, in order.
+        held: What each group, below 0, and each actor holds, and on which host.
     """
 
     def __init__(
@@ -56,8 +57,7 @@ class FakeCluster:
         self._hosts = dict(hosts)
         self._home = next(iter(hosts))
         self._lost: set[str] = set()
-        # What each group and each actor holds, where it is.
-        self._held: dict[int, list[tuple[str, dict[str, float]]]] = {}
+        self.held: dict[int, list[tuple[str, dict[str, float]]]] = {}
         self._waiting: list[tuple[int, Any]] = []
         self._install(monkeypatch)
 
@@ -68,9 +68,9 @@ class FakeCluster:
             for actor in self.actors:
                 if actor.host == host:
                     actor.die()
-            for number, held in list(self._held.items()):
+            for number, held in list(self.held.items()):
                 if number < 0 and any(node == host for node, _ in held):
-                    del self._held[number]
+                    del self.held[number]
                     self._waiting.insert(0, (number, None))
             self._place()
 
@@ -88,7 +88,7 @@ class FakeCluster:
         """Returns what nobody holds of a host."""
         num_cpus, num_gpus = self._hosts[host]
         left = {"CPU": num_cpus, "GPU": num_gpus, f"node:{host}": 1.0}
-        for held in self._held.values():
+        for held in self.held.values():
             for node, asked in held:
                 if node == host:
                     for name, amount in asked.items():
@@ -98,7 +98,7 @@ class FakeCluster:
     def release(self, actor: FakeActor) -> None:
         """Takes back what an actor holds; what waits may have it."""
         with self._lock:
-            self._held.pop(actor.number, None)
+            self.held.pop(actor.number, None)
             self._waiting = [one for one in self._waiting if one[0] != actor.number]
             self._place()
 
@@ -122,7 +122,7 @@ class FakeCluster:
             held = self._group(number) if actor is None else self._actor(actor)
             if held is not None:
                 self._waiting.remove((number, actor))
-                self._held[number] = held
+                self.held[number] = held
                 if actor is not None:
                     actor.live(held[0][0])
 
@@ -139,9 +139,9 @@ class FakeCluster:
             return None
         placed: list[tuple[str, dict[str, float]]] = []
         for bundle in bundles:
-            self._held[number] = placed
+            self.held[number] = placed
             hosts = [host for host in self._alive() if self._fits(host, bundle)]
-            del self._held[number]
+            del self.held[number]
             if not hosts:
                 return None
             placed.append((hosts[0], bundle))
@@ -151,7 +151,7 @@ class FakeCluster:
         strategy = actor.options["scheduling_strategy"]
         asked = {"CPU": actor.options["num_cpus"], "GPU": actor.options["num_gpus"]}
         if getattr(strategy, "group", None) is not None:
-            held = self._held.get(strategy.group)
+            held = self.held.get(strategy.group)
             if held is None:
                 return None
             host, bundle = held[strategy.bundle]
@@ -197,7 +197,7 @@ class FakeCluster:
 
     def _remove_group(self, number: int) -> None:
         with self._lock:
-            self._held.pop(number, None)
+            self.held.pop(number, None)
             self._waiting = [one for one in self._waiting if one[0] != number]
 
     def _remote(self, **options: Any) -> Any:

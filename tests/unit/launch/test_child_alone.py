@@ -78,7 +78,7 @@ def test_one_that_hangs_is_ended_when_its_runner_is_gone(
         f"child._Child.serve = lambda self: {hangs}",
         "learn",
     )
-    made._join()
+    made.join()
     assert lose(made) == "signal 9"
 
 
@@ -92,7 +92,7 @@ def test_one_that_only_looks_at_the_clock_is_not_busy(start: Start) -> None:
         "child._Child.serve = serve",
         "learn",
     )
-    begun = made._join()
+    begun = made.join()
     assert made._stream is not None
     made._stream.close()
     pid = begun.process  # type: ignore[union-attr]
@@ -116,7 +116,7 @@ def test_one_that_cannot_save_says_so_before_its_environment_hangs(
     start: Start,
 ) -> None:
     made = start(SAVES, "learn")
-    made._join()
+    made.join()
     made.send(Stop())
     assert [made.receive(), made.receive()] == [FULL, Saved(False)]
     assert lose(made) == "signal 9"
@@ -219,7 +219,7 @@ def test_one_that_waits_for_the_runs_host_hears_the_stop(
     words.append("selfplay")
     made = started(hub, words, Launcher(), placed("selfplay"), **variables)
     os.close(writing)
-    made._join()
+    made.join()
     with os.fdopen(reading, "rb") as errors:
         assert b"waits for the run's host" in errors.readline()
         # An error would end the run that is stopped; a signal is the system's.

@@ -90,7 +90,7 @@ def test_forks_are_small_named_and_draw_numbers_of_their_own(
     assert all(map(is_fork, children))
     for child in children:
         child.send(TURN)  # it makes its environments before it connects
-        assert isinstance(child._join(), Begun)
+        assert isinstance(child.join(), Begun)
 
     def drawn():
         own = tmp_path / f"drawn-{os.getpid()}"  # which asked for the spaces
@@ -134,7 +134,7 @@ def test_forks_outlive_their_server_and_later_ones_begin_anew(run, hub, launcher
     assert is_fork(before)
     assert not is_fork(anew)
     for child, how in ((before, "nobody saw"), (anew, "exit code 0")):
-        assert isinstance(child._join(), Begun)
+        assert isinstance(child.join(), Begun)
         assert how in child.end(30)
 
 
@@ -155,7 +155,7 @@ def test_the_launcher_forks_actors_alone(run, hub, launcher):
     for role in ("actor", "inference"):
         child = started_as(run, hub, launcher, 0, role)
         assert is_fork(child) == (role == "actor")
-        assert isinstance(child._join(), Begun)
+        assert isinstance(child.join(), Begun)
         assert child.end(30) == "exit code 0"
 
 

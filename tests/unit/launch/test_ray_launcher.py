@@ -31,7 +31,7 @@ __all__ = ["the_hub"]
 CORE = ("learn", "export", "gate", "rate")
 LISTENS = "launch.listen=127.0.0.1:7300"
 Cluster = Callable[..., FakeCluster]
-Started = Callable[[Any, RunConfig], dict[str, FakeActor]]
+Started = Callable[[FakeCluster, Any, RunConfig], dict[str, FakeActor]]
 
 
 @pytest.fixture
@@ -55,10 +55,12 @@ def ray_launcher(made: RunConfig, run: RunDirectory) -> Any:
     return module.RayLauncher(made, run, module.nodes_of(module.ray.nodes()))
 
 
-def start(launcher: Any, hub: Hub, worker: Worker) -> FakeActor:
+def start(
+    fake: FakeCluster, launcher: Any, hub: Hub, run: RunDirectory, worker: Worker
+) -> FakeActor:
     """Starts a process; returns what is asked for it."""
-    processes = Processes(launcher, hub, launcher._run, None)
-    return processes.start(worker)._start()._handle._actor
+    Processes(launcher, hub, run, None).start(worker)._start()
+    return fake.actors[-1]
 
 
 def environment(*settings: str) -> RunConfig:
@@ -67,12 +69,14 @@ def environment(*settings: str) -> RunConfig:
 
 
 @pytest.fixture
-def started(hub: Hub) -> Callable[[Any, RunConfig], dict[str, FakeActor]]:
+def started(hub: Hub, run: RunDirectory) -> Started:
     """Starts every process of a run; returns what is asked for each, by its name."""
 
-    def start_all(launcher: Any, made: RunConfig) -> dict[str, FakeActor]:
+    def start_all(
+        fake: FakeCluster, launcher: Any, made: RunConfig
+    ) -> dict[str, FakeActor]:
         workers = workers_at_once(made, 1)
-        return {one.name: start(launcher, hub, one) for one in workers}
+        return {one.name: start(fake, launcher, hub, run, one) for one in workers}
 
     return start_all
 
@@ -136,7 +140,7 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     fake = cluster(a=(4, 0), b=(4, 0))
     made = fit(config(), keeps_count=False)
     launcher = ray_launcher(made, run)
-    actors = started(launcher, made)
+    actors = started(fake, launcher, made)
     ((bundles, strategy),) = fake.groups
     assert strategy == "PACK"
     assert [bundle["CPU"] for bundle in bundles] == [0.992, 0.01, 0.01, 0.01]
@@ -146,10 +150,12 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     threads = {one.host: one.threads for one in fake.of("selfplay")}
     assert threads == {"a": 3, "b": 4}
     # One that comes by tengen scale is as the first, wherever there is room.
-    start(launcher, hub, Worker(name="selfplay-2", roles=("selfplay",), index=2))
-    assert fake.of("selfplay")[-1].options["scheduling_strategy"] == "SPREAD"
+    late = Worker(name="selfplay-2", roles=("selfplay",), index=2)
+    assert (
+        start(fake, launcher, hub, run, late).options["scheduling_strategy"] == "SPREAD"
+    )
     launcher.close()
-    assert not any(number < 0 for number in fake._held)
+    assert not any(number < 0 for number in fake.held)
 
 
 def test_what_listens_is_on_one_host_and_actors_are_anywhere(
@@ -157,7 +163,7 @@ def test_what_listens_is_on_one_host_and_actors_are_anywhere(
 ) -> None:
     fake = cluster(a=(4, 0), b=(4, 0))
     made = environment(LISTENS, "launch.roles.actor.count=4")
-    actors = started(ray_launcher(made, run), made)
+    actors = started(fake, ray_launcher(made, run), made)
     assert fake.groups[0][1] == "STRICT_PACK"
     assert actors["learn"].host == actors["inference-0"].host
     strategies = [one.options["scheduling_strategy"] for one in fake.of("actor")]
@@ -171,7 +177,7 @@ def test_where_others_lack_the_run_what_keeps_files_is_here_or_nowhere(
     fake = cluster(home=(2, 0), far=(8, 0))
     fake.lacking.add("far")
     made = fit(override(config(), [LISTENS]), keeps_count=False)
-    actors = started(ray_launcher(made, run), made)
+    actors = started(fake, ray_launcher(made, run), made)
     ((bundles, strategy),) = fake.groups
     assert strategy == "STRICT_PACK"
     assert all(bundle["node:home"] > 0 for bundle in bundles)
@@ -265,7 +271,7 @@ def test_a_run_that_never_has_room_ends_with_its_time(
     """Other work has the GPU, which the cluster has, so that nothing was refused."""
     fake = cluster(a=(4, 1))
     monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
-    fake._held[0] = [("a", {"GPU": 1.0})]
+    fake.held[0] = [("a", {"GPU": 1.0})]
     made = config("launch.roles.learn.num_gpus=1")
     journal = Deaths()
     error = trained(run, made, Budget(minutes=0.02), journal)
@@ -273,7 +279,7 @@ def test_a_run_that_never_has_room_ends_with_its_time(
     assert str(error).startswith(line)
     assert all(one.is_dead for one in fake.actors)
     # And once the other work has ended the same command trains.
-    del fake._held[0]
+    del fake.held[0]
     assert trained(run, made, Budget(minutes=0.02), journal) is None
 
 

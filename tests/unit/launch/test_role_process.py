@@ -256,7 +256,7 @@ def test_a_report_ends_the_watch(monkeypatch):
     """Also where the process of the watch gets no processor until then."""
     now_s = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now_s[0])
-    monkeypatch.setattr("tengen.launch.silence.time", clock)
+    monkeypatch.setattr("tengen.launch.joined.time", clock)
     alive = Alive(0.05, "it hangs")
     child = Silent(alive, REPORT)
     process = scripted(monkeypatch, child)

@@ -22,6 +22,7 @@ from tengen.launch.messages import (
     encode,
 )
 from tengen.launch.wire import TICKET_VARIABLE, Hub, Stream, join
+from tengen.transport import NoAnswer
 from tests.unit.launch.children import the_hub
 
 __all__ = ["the_hub"]
@@ -60,7 +61,7 @@ def test_a_process_with_a_ticket_joins_and_speaks(hub: Hub, is_far: bool) -> Non
     assert ours.receive() is None
     ours.close()
     # Nobody joins with it a second time.
-    with pytest.raises(UsageError, match=r"^ticket .* unused"):
+    with pytest.raises(UsageError):
         join(dict(ticket.environment), Begun())
     made.close()
 
@@ -69,17 +70,17 @@ def test_a_ticket_of_another_secret_or_a_closed_one_is_refused(hub: Hub) -> None
     ticket = hub.ticket()
     content = json.loads(ticket.environment[TICKET_VARIABLE])
     forged = {TICKET_VARIABLE: json.dumps({**content, "secret": "00" * 32})}
-    with pytest.raises(UsageError, match=r"^ticket "):
+    with pytest.raises(UsageError):
         join(forged, Begun())
     assert ticket.wait(0.0) is None
     ticket.close()
-    with pytest.raises(UsageError, match=r"^ticket "):
+    with pytest.raises(UsageError):
         join(dict(ticket.environment), Begun())
 
 
 def test_a_runner_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
     content = {"addresses": ["tcp://127.0.0.1:9"], "name": "n", "secret": "00" * 32}
-    with pytest.raises(RunError, match="does not answer"):
+    with pytest.raises(NoAnswer):
         join({TICKET_VARIABLE: json.dumps(content)}, Begun())
 
 
@@ -117,7 +118,7 @@ def test_a_line_of_somebody_else_is_none(
                     stream.receive(0.0)
     for _ in lines[:-1]:
         assert stream.receive() is not None
-    with pytest.raises(RunError, match=r"^line \(of a role process's connection\)"):
+    with pytest.raises(RunError):
         stream.receive()
 
 
@@ -148,7 +149,7 @@ def test_half_a_line_is_the_end(pair: tuple[Stream, socket.socket]) -> None:
     ],
 )
 def test_what_is_no_message_is_refused(data: bytes) -> None:
-    with pytest.raises(RunError, match=r"^message \("):
+    with pytest.raises(RunError):
         decode(data)
 
 

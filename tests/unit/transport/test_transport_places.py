@@ -1,6 +1,6 @@
 """How places are shared between hosts."""
 
-from tengen.transport.places import Places
+from tengen.transport.server import Places
 
 
 def test_one_host_leaves_places_for_others() -> None:

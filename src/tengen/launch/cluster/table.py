@@ -1,4 +1,4 @@
-"""What each process of a run asks a cluster for, and whether it fits. No Ray calls.
+"""What each process of a run asks a cluster's hosts for. No Ray calls.
 
 Roles that learn, serve, export and judge are called the core. The core is planned for
 one host if it fits there. Self-play has one process on each host, with as many threads
@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
-from tengen.launch.cluster.nodes import Node, listed
 from tengen.launch.launcher import Placed
 from tengen.launch.workers import (
     Worker,
@@ -24,9 +25,17 @@ from tengen.launch.workers import (
     with_count,
     workers_at_once,
 )
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, gpus_named
 
-__all__ = ["check_fits", "filled", "is_together", "table_of"]
+__all__ = [
+    "Node",
+    "check_fits",
+    "check_gpus",
+    "filled",
+    "is_together",
+    "nodes_of",
+    "table_of",
+]
 
 _NOW_AND_THEN = 0.01
 """Part of a core for roles that work now and then: above 0, so that a head node without
@@ -34,6 +43,74 @@ cores for roles gets no such role."""
 _LEAST = 0.5
 """Part of a core that a host must have left for an acting process."""
 _LISTENING = ("learn", "inference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One host of a cluster."""
+
+    node: str
+    """Ray's id of the host."""
+    host: str
+    """The host's name."""
+    num_cpus: float
+    """Cores that roles may have."""
+    num_gpus: float
+    """GPUs that roles may have."""
+    resource: str = ""
+    """Ray's name of a resource that only this host has, by which an actor is placed
+    there."""
+
+
+def nodes_of(listed: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """Returns the hosts that are alive, the largest first.
+
+    Args:
+        listed: As ``ray.nodes()`` returns them.
+    """
+    nodes = [
+        Node(
+            node=str(one["NodeID"]),
+            host=str(one["NodeManagerHostname"]),
+            num_cpus=float(one["Resources"].get("CPU", 0.0)),
+            num_gpus=float(one["Resources"].get("GPU", 0.0)),
+            resource=f"node:{one['NodeManagerAddress']}",
+        )
+        for one in listed
+        if one["Alive"]
+    ]
+    return sorted(nodes, key=lambda node: (-node.num_cpus, node.node))
+
+
+def check_gpus(config: RunConfig, nodes: Sequence[Node]) -> None:
+    """Makes sure that a cluster has a GPU at all where the config names one.
+
+    Each role checks for its own GPU on the host that it gets.
+
+    Args:
+        config: The run's.
+        nodes: The cluster's hosts.
+
+    Raises:
+        UsageError: No host has a GPU, and the cluster adds no hosts.
+    """
+    if config.launch.grows or any(node.num_gpus for node in nodes):
+        return
+    for name, devices in gpus_named(config).items():
+        raise UsageError(
+            f"{name} ({devices}) is on no host of the cluster: {_listed(nodes)}; add "
+            f"one with a GPU, or use --devices cpu"
+        )
+
+
+def _listed(nodes: Sequence[Node]) -> str:
+    """Returns the hosts of a cluster with cores and GPUs, as text."""
+    shown = [
+        f"{node.host} has {node.num_cpus:g} cores and {node.num_gpus:g} GPUs"
+        for node in nodes[:4]
+    ]
+    more = len(nodes) - len(shown)
+    return ", ".join(shown) + (f", and {more} more hosts" if more > 0 else "")
 
 
 def is_together(config: RunConfig) -> bool:
@@ -114,7 +191,7 @@ def check_fits(
         others = ", ".join(one.worker.name for one in table if not one.is_given)
         raise UsageError(
             f"launch.roles leaves no core of {num_cpus:g} for {others}: "
-            f"{listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
+            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
             f"cluster adds hosts"
         )
 
@@ -139,7 +216,7 @@ def _no_room(
     verb = "have" if len(given) > 1 else "has"
     return UsageError(
         f"{names} ({cpus:g} cores, {gpus:g} GPUs) {verb} no room {where}: "
-        f"{listed(nodes)}; lower num_cpus, num_gpus or count, or {advice}"
+        f"{_listed(nodes)}; lower num_cpus, num_gpus or count, or {advice}"
     )
 
 

@@ -50,6 +50,7 @@ class Runner:
         self._held: dict[int, Held] = {}
         self._lost: dict[int, str] = {}
         self._holds: dict[int, list[str]] = {}
+        self._on_loss: Callable[[str], None] | None = None
         self._is_over = False
         for rank, ticket in self._tickets.items():
             args = (rank, ticket)
@@ -134,6 +135,17 @@ class Runner:
         """Kills a process, unless its rank is lost."""
         self._send(held.rank, {"kill": held.number})
 
+    def watch(self, on_loss: Callable[[str], None] | None) -> None:
+        """Has a function called with a line for each rank that is lost, also before.
+
+        Args:
+            on_loss: The function, which any thread calls; None: no more.
+        """
+        with self._changed:
+            self._on_loss = on_loss
+            for rank in sorted(self._lost) if on_loss is not None else ():
+                on_loss(self._loss(rank))
+
     @property
     def losses(self) -> list[str]:
         """A line for each rank that is lost."""
@@ -185,6 +197,8 @@ class Runner:
 
     def _lose(self, rank: int) -> None:
         self._lost.setdefault(rank, "is dead or does not answer")
+        if self._on_loss is not None:
+            self._on_loss(self._loss(rank))
         for held in self._held.values():
             if held.rank == rank:
                 where = f"{rank} on {self.ranks[rank].host}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.cluster.nodes import Node, check_gpus, nodes_of
+from tengen.launch.cluster.table import Node, check_gpus, nodes_of
 from tengen.overrides import override
 from tengen.recipes import make_config
 

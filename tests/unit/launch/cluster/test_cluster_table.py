@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.cluster.nodes import Node
 from tengen.launch.cluster.table import (
+    Node,
     check_fits,
     filled,
     is_together,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.launch.ranks.devices import visible_devices
+from tengen.launch.ranks.gpus import visible_devices
 from tengen.launch.ranks.table import (
     RankInfo,
     check_alike,

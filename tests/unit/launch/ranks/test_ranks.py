@@ -171,7 +171,7 @@ def test_a_process_is_killed_beside_its_rank(
 ) -> None:
     both = ranks(2)
     child = start(both, 1, ENDLESS)
-    assert isinstance(child._join(), Begun)
+    assert isinstance(child.join(), Begun)
     child.kill()
     assert child.receive() is None
     assert child.receive() is None
@@ -202,8 +202,8 @@ def test_a_rank_that_is_lost_is_named_with_its_processes(
     )
     both.runner.know(place(made, both.runner.ranks))
     child, other = start(both, 1), start(both, 2)
-    assert isinstance(child._join(), Begun)
-    assert isinstance(other._join(), Begun)
+    assert isinstance(child.join(), Begun)
+    assert isinstance(other.join(), Begun)
     assert both.runner.losses == []
     both.streams[0].close()
     # Though the process itself lives, and its connection: nobody could end it.

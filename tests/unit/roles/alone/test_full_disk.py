@@ -16,8 +16,8 @@ from tengen.errors import DiskFullError
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
-from tengen.roles.alone import command, full_disk
-from tengen.roles.alone.full_disk import FullDiskPause
+from tengen.roles.alone import command
+from tengen.roles.alone.command import FullDiskPause
 from tengen.roles.alone.role_log import RoleLog
 from tengen.run import RunDirectory
 from tests.unit.conftest import HashBackend, HashRunner
@@ -36,7 +36,7 @@ SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_disk, "_RETRY_S", 0.0)
+    monkeypatch.setattr(command, "_RETRY_S", 0.0)
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""What a call reports where all roles work at once."""
