@@ -29,8 +29,6 @@ __all__ = [
     "RunJournal",
     "check_doors",
     "check_launch",
-    "check_room",
-    "is_on_cluster",
     "launcher_of",
     "train_by",
 ]
@@ -67,11 +65,6 @@ def launcher_of(name: str) -> type[Launcher]:
             f"{pip_install_extra(name)}"
         ) from None
     return launcher
-
-
-def is_on_cluster(name: str | None) -> bool:
-    """Returns whether a launcher may start roles on other hosts."""
-    return name is not None and bool(launcher_of(name).package)
 
 
 def check_launch(name: str, config: RunConfig) -> None:
@@ -112,26 +105,6 @@ def check_doors(name: str, config: RunConfig) -> None:
             warnings.warn(text, TengenWarning, stacklevel=2)
     elif launcher.has_learner_here(config):
         roles.check_doors(config)
-
-
-def check_room(name: str, config: RunConfig, run: RunDirectory) -> str:
-    """Makes sure that this host has room for a run's experience.
-
-    Args:
-        name: The launcher. On a cluster the learner may be on another host, and then
-            checks this itself.
-        config: The run's.
-        run: The run, which need not be there yet; nothing is written.
-
-    Returns:
-        A line for people that says how large the experience is and where; or nothing.
-
-    Raises:
-        UsageError: The experience does not fit the memory or the disk.
-    """
-    if is_on_cluster(name):
-        return ""
-    return roles.check_room(config, run, at_once=name != _INLINE)
 
 
 def train_by(

@@ -150,11 +150,6 @@ class RayLauncher(Launcher):
         return config
 
     @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        """See ``Launcher.has_learner_here``: the cluster decides it later."""
-        return False
-
-    @classmethod
     @contextlib.contextmanager
     def open(
         cls,

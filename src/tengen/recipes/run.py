@@ -20,8 +20,6 @@ from tengen.launch import (
     RunJournal,
     check_doors,
     check_launch,
-    check_room,
-    is_on_cluster,
     launcher_of,
     train_by,
 )
@@ -62,6 +60,7 @@ from tengen.roles import (
     asked_generations,
     change_config,
     check_devices,
+    check_room,
     checked_book,
     checked_imported,
     checked_initial_model,
@@ -152,8 +151,9 @@ def train_task(
         KeyboardInterrupt: A second Ctrl-C.
     """
     only_makes = games == 0 or frames == 0
-    if launch is not None:
-        launcher_of(launch).join(threads)
+    launcher = None if launch is None else launcher_of(launch)
+    if launcher is not None:
+        launcher.join(threads)
     check_arguments(launch, actors, minutes, games, frames)
     with ExitStack() as locks:
         view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
@@ -209,7 +209,7 @@ def train_task(
         config = checked_target(config, run, known, is_typed=is_typed)
         config, book = checked_book(config, run)
         # On a cluster each role looks for its GPUs when it begins.
-        is_here = not only_makes and not is_on_cluster(launch)
+        is_here = not (only_makes or (launcher is not None and launcher.package))
         config = move_run(run, config, devices, is_here=is_here)
         if is_here:
             check_devices(config)
@@ -223,11 +223,14 @@ def train_task(
         launch = launch or launch_for(config, has_actors=actors is not None)
         if known is not None and launch == "ray" and not only_makes:
             check_typed_cluster(known, settings, run.path)
+        launcher = launcher_of(launch)
         check_launch(launch, config)
         acting = config.agent.schedule(config).acting
         has_count = sets(settings, f"launch.roles.{acting}.count")
-        config = launcher_of(launch).fit(config, keeps_count=has_count)
-        room = "" if only_makes else check_room(launch, config, run)
+        config = launcher.fit(config, keeps_count=has_count)
+        room = ""
+        if not (only_makes or launcher.package):  # else where the learner begins
+            room = check_room(config, run, at_once=not launcher.takes_turns)
         # A run that trains already uses its ports; taking its lock below names it.
         if not only_makes and (run.is_new or run.lock_holder("train") is None):
             check_doors(launch, config)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import socket
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import pytest
 
@@ -16,7 +15,6 @@ from tengen import cli, launch
 from tengen.errors import TengenWarning
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.recipes.resolve import launch_for
 from tengen.roles import RunConfig
 from tests.integration.test_environment_roles import free_port
 
@@ -143,62 +141,29 @@ def test_roles_in_turns_say_that_nobody_comes_in(port: int) -> None:
         launch.check_doors("inline", games())
 
 
+class Ranks(launch.Launcher):
+    """One that knows where the learner is: on another host."""
+
+    package = "json"
+    asked: ClassVar[list[RunConfig]] = []
+
+    @classmethod
+    def has_learner_here(cls, config: RunConfig) -> bool:
+        cls.asked.append(config)
+        return False
+
+
+class Cluster(launch.Launcher):
+    package = "json"
+
+
 def test_whether_the_learner_is_here_is_the_ranks_to_say(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[RunConfig] = []
-    monkeypatch.setitem(launch._HAS_LEARNER, "mpi", "tests.here:has_learner")
-    monkeypatch.setattr(
-        launch, "_named", lambda target: lambda config: bool(asked.append(config))
-    )
+    monkeypatch.setitem(launch.LAUNCHERS, "mpi", f"{__name__}:Ranks")
+    monkeypatch.setitem(launch.LAUNCHERS, "ray", f"{__name__}:Cluster")
     made = games(f"launch.listen=127.0.0.1:{port}")
     with taken(port + 2):
-        launch.check_doors("mpi", made)  # it is on another host
+        launch.check_doors("mpi", made)
         launch.check_doors("ray", made)
-    assert asked == [made]
-
-
-@pytest.mark.parametrize("actors", [1, 2])
-def test_actors_that_are_asked_for_are_processes(
-    actors: int, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("gymnasium")
-    launched: list[str] = []
-
-    def train(*words: Any) -> dict[str, Any]:
-        launched.extend(word for word in words if isinstance(word, str))
-        return {}
-
-    monkeypatch.setattr("tengen.recipes.run._train", train)
-    words = ["train", "CartPole-v1", "--actors", str(actors), *listen(port)]
-    assert cli.main([*words, "--frames", "9", "--out", str(tmp_path / "run")]) == 0
-    assert launched == ["local"]
-
-
-@pytest.mark.parametrize(
-    ("has_driver", "seen", "launch"),
-    [(True, "cuda:0", "local"), (True, "cpu", "inline"), (False, "cuda:0", "inline")],
-)
-def test_a_new_run_of_a_game_works_at_once_where_torch_sees_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, has_driver: bool, seen: str, launch: str
-) -> None:
-    monkeypatch.setattr("tengen.recipes.resolve.has_driver", lambda: has_driver)
-    monkeypatch.setattr("tengen.inference.choice.default_devices", lambda: seen)
-    assert games().inference.devices == "auto"
-    assert launch_for(games()) == launch
-    # OpenVINO computes on processors alone.
-    assert launch_for(games("inference.backend=openvino")) == "inline"
-
-
-def test_who_listens_or_has_actors_works_at_once() -> None:
-    assert launch_for(games()) == "inline"
-    assert launch_for(games("launch.listen=127.0.0.1:7200")) == "local"
-    pytest.importorskip("gymnasium")
-    steps = make_config("CartPole-v1", None, None)
-    assert launch_for(steps) == "inline"
-    assert launch_for(steps, has_actors=True) == "local"
-    assert launch_for(override(steps, ["launch.roles.actor.count=2"])) == "local"
-    on_gpu = dataclasses.replace(
-        steps, inference=dataclasses.replace(steps.inference, devices="cuda:0")
-    )
-    assert launch_for(on_gpu) == "local"
+    assert Ranks.asked == [made]
