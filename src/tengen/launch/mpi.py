@@ -197,7 +197,8 @@ class MpiLauncher(Launcher):
         log = HostsLog(run, call, process, [_place(one) for one in table])
 
         def tell(loss: str) -> None:
-            log.lost(loss)
+            with contextlib.suppress(RunError):  # the disk refuses
+                log.lost(loss)
             # mpirun does not say why it ends the call, by the signal of Ctrl-C.
             print("tengen:", loss, file=sys.stderr, flush=True)
 

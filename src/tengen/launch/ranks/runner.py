@@ -143,8 +143,9 @@ class Runner:
         """
         with self._changed:
             self._on_loss = on_loss
-            for rank in sorted(self._lost) if on_loss is not None else ():
-                on_loss(self._loss(rank))
+            if on_loss is not None:
+                for rank in sorted(self._lost):
+                    on_loss(self._loss(rank))
 
     @property
     def losses(self) -> list[str]:
@@ -197,13 +198,13 @@ class Runner:
 
     def _lose(self, rank: int) -> None:
         self._lost.setdefault(rank, "is dead or does not answer")
-        if self._on_loss is not None:
-            self._on_loss(self._loss(rank))
         for held in self._held.values():
             if held.rank == rank:
                 where = f"{rank} on {self.ranks[rank].host}"
                 held.end(f"its rank, {where}, which {self._lost[rank]}")
         self._changed.notify_all()
+        if self._on_loss is not None:
+            self._on_loss(self._loss(rank))
 
     def _wait_for(
         self, known: Callable[[], Container[int]], what: str, until: float = math.inf
