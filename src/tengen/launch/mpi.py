@@ -113,7 +113,7 @@ class MpiLauncher(Launcher):
     package = "mpi4py"
     logs = " and what mpirun prints"
 
-    def __init__(self, runner: Runner, table: Sequence[Placed] = ()) -> None:
+    def __init__(self, runner: Runner, table: Sequence[Placed]) -> None:
         self._runner = runner
         self._here = LocalLauncher(own_session=True)
         self._table = {(one.worker.roles, one.worker.index): one for one in table}

@@ -158,7 +158,7 @@ def test_a_process_sees_the_gpus_that_it_is_given(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
     both = ranks(2)
     place = placed("r", rank=rank, devices=devices)
-    launcher = mpi.MpiLauncher(both.runner)
+    launcher = mpi.MpiLauncher(both.runner, ())
     process = RoleProcess(
         ("r",), lambda: started(hub, ["-c", ROLE], launcher, place), "logs"
     )
