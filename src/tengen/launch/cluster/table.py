@@ -173,19 +173,13 @@ def check_fits(
     groups.sort(key=lambda group: (-group[0].num_gpus, -group[0].num_cpus))
     if home or is_together(config):
         groups = [core, *(group for group in groups if group[0] not in core)]
-    free = {node.node: [node.num_cpus, node.num_gpus] for node in nodes}
+    free = _free(nodes)
     for group in groups:
-        is_core = group is core
+        only = home if group is core else ""
         cpus = sum(one.num_cpus if one.is_given else _NOW_AND_THEN for one in group)
         gpus = sum(one.num_gpus for one in group)
-        where = [home] if home and is_core else list(free)
-        for node in where:
-            if free[node][0] >= cpus and free[node][1] >= gpus:
-                free[node][0] -= cpus
-                free[node][1] -= gpus
-                break
-        else:
-            raise _no_room(group, cpus, gpus, nodes, home if is_core else "")
+        if _first_fit(free, cpus, gpus, only) is None:
+            raise _no_room(group, cpus, gpus, nodes, only)
     num_cpus = sum(node.num_cpus for node in nodes)
     if sum(one.num_cpus for one in table) > num_cpus:
         others = ", ".join(one.worker.name for one in table if not one.is_given)
@@ -194,6 +188,23 @@ def check_fits(
             f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
             f"cluster adds hosts"
         )
+
+
+def _free(nodes: Sequence[Node]) -> dict[str, list[float]]:
+    """Returns the cores and GPUs of each host."""
+    return {node.node: [node.num_cpus, node.num_gpus] for node in nodes}
+
+
+def _first_fit(
+    free: dict[str, list[float]], cpus: float, gpus: float, only: str = ""
+) -> str | None:
+    """Takes so much of the first host that has it, or of the only one."""
+    for node, left in free.items():
+        if only in ("", node) and left[0] >= cpus and left[1] >= gpus:
+            left[0] -= cpus
+            left[1] -= gpus
+            return node
+    return None
 
 
 def _no_room(
@@ -280,28 +291,18 @@ class _Plan:
         given = [launch.of(one.given_as) for one in self._core]
         cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
         gpus = sum(one.num_gpus for one in given)
-        for host in self.hosts:
-            is_large = host.num_cpus >= cpus and host.num_gpus >= gpus
-            if host.node == home or (not home and is_large):
-                self._here[host.node] += self._core
-                return host
-        free = {host.node: [host.num_cpus, host.num_gpus] for host in self.hosts}
+        free = _free(self.hosts)
+        base = home or _first_fit(free, cpus, gpus)
+        if base is not None:
+            self._here[base] += self._core
+            return next(host for host in self.hosts if host.node == base)
         for worker in sorted(
             self._core, key=lambda one: -launch.of(one.given_as).num_cpus
         ):
             asked = launch.of(worker.given_as)
             cpus = asked.num_cpus or _NOW_AND_THEN
-            node = next(
-                (
-                    node
-                    for node, (cores, cards) in free.items()
-                    if cores >= cpus and cards >= asked.num_gpus
-                ),
-                self.hosts[0].node,
-            )
-            free[node][0] -= cpus
-            free[node][1] -= asked.num_gpus
-            self._here[node].append(worker)
+            node = _first_fit(free, cpus, asked.num_gpus)
+            self._here[node or self.hosts[0].node].append(worker)
         return None
 
     def _place_players(self) -> None:
