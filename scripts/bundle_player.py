@@ -28,8 +28,7 @@ import onnx
 from safetensors.numpy import save
 
 from tengen import bundled
-from tengen.bundled.manifest import MANIFEST_FILE
-from tengen.bundled.players import FOLDER
+from tengen.bundled.players import FOLDER, MANIFEST_FILE
 from tengen.cli import parse_command
 from tengen.config import to_dict
 from tengen.games import open_game

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.players import open_for_play
 from tengen.inference.openvino_backend import float_precision
 from tengen.models import INT8_FILE, can_quantise, load_model
 from tests.integration.runs import (

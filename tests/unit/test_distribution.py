@@ -21,7 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tengen import distribution
-from tengen.cli.doctor.packages import EXTRAS
+from tengen.cli.doctor import EXTRAS
 from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
 
 ROOT = Path(__file__).resolve().parents[2]

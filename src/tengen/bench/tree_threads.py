@@ -21,7 +21,7 @@ from typing import Any
 from tengen import _core
 from tengen.bench.random_model import write_random_model
 from tengen.errors import UsageError
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.players import open_for_play
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.games import Game, core_game, open_game
 from tengen.inference import search_outputs

@@ -7,12 +7,15 @@ imports no torch.
 
 from __future__ import annotations
 
-from tengen.bundled.manifest import Manifest, RatedLevel, Strength, find_level
 from tengen.bundled.players import (
     BUNDLED,
+    Manifest,
+    RatedLevel,
+    Strength,
     bundled_folder,
     bundled_name,
     bundled_names,
+    find_level,
     known_name,
     level_of,
     read_manifest,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tengen.bundled.manifest import Manifest, RatedLevel
 from tengen.bundled.players import (
     BUNDLED,
+    Manifest,
+    RatedLevel,
     bundled_names,
     known_name,
     read_manifest,

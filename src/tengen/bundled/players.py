@@ -1,60 +1,200 @@
-"""Finding a bundled player by its name, and making sure that it is whole."""
+"""Bundled players: what ``player.json`` says of each, and how they are found."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from tengen.bundled.manifest import (
-    MANIFEST_FILE,
-    MANIFEST_SCHEMA,
-    Manifest,
-    RatedLevel,
-    find_level,
-)
-from tengen.config import from_dict
+from tengen.bounds import bounded, check_fields
+from tengen.config import check, check_range, from_dict
 from tengen.errors import UsageError, did_you_mean, os_reason
 from tengen.run import read_object
+from tengen.search import Level
 
 __all__ = [
     "BUNDLED",
     "FOLDER",
+    "MANIFEST_FILE",
+    "MANIFEST_SCHEMA",
+    "Manifest",
+    "RatedLevel",
+    "Strength",
     "bundled_folder",
     "bundled_name",
     "bundled_names",
+    "find_level",
     "known_name",
     "level_of",
     "read_manifest",
 ]
 
+MANIFEST_FILE = "player.json"
+"""The manifest's file, in the model directory."""
+MANIFEST_SCHEMA = 1
+"""The version that is written here, and the newest that is read."""
+
+_RATING = "rating:"
+_MOST_RATING = 100_000
+_SHA256 = re.compile("[0-9a-f]{64}")
+_NAME = re.compile("[a-z0-9]{1,20}(/[a-z0-9]{1,20}){0,3}")
+_MOST_LEVELS = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strength:
+    """One measured figure, and the command that measures it."""
+
+    what: str
+    """What was measured, in words."""
+    value: float
+    """The figure, a share of 0 to 1."""
+    low: float
+    """Lower end of the 95 % confidence interval."""
+    high: float
+    """Upper end of the interval."""
+    number: int
+    """Number of games or positions."""
+    command: str
+    """The command that measures it."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: One is out of its range.
+        """
+        for name in ("value", "low", "high"):
+            check_range(name, getattr(self, name), 0.0, 1.0)
+        check_range("number", self.number, 1, 10_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedLevel(Level):
+    """A level that was rated by matches."""
+
+    name: str
+    """The name, one word, for ``--level``."""
+    rating: float = bounded(0.0, -_MOST_RATING, _MOST_RATING)
+    """The rating in Elo; ``random`` has 0."""
+    rating_error: float = bounded(0.0, 0.0, _MOST_RATING)
+    """The 95 % confidence half-width of the rating."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The manifest of a bundled player: its training, strength, levels and files."""
+
+    schema: int = MANIFEST_SCHEMA
+    """Schema version of the manifest."""
+    name: str
+    """The name after ``bundled:``."""
+    task: str
+    """The game that it plays."""
+    trained_on: str
+    """The game that it was trained on, perhaps on a smaller board: the weights of such
+    a network do not depend on the size of the board."""
+    net: str
+    """The size of the network, such as ``2x32``."""
+    recipe: str
+    """The recipe that it was trained with."""
+    command: str
+    """The command that trained it."""
+    commit: str
+    """The commit of the code that trained it."""
+    games: int = bounded(0, 0)
+    """Self-play games of its training."""
+    cpu_seconds: float = bounded(0.0, 0.0)
+    """CPU seconds of its training, in all processes."""
+    strength: tuple[Strength, ...] = ()
+    """Measured figures."""
+    levels: tuple[RatedLevel, ...] = ()
+    """The levels, weakest first."""
+    levels_command: str = ""
+    """The command that measures the ratings of the levels."""
+    num_bytes: int = bounded(0, 0)
+    """Bytes of the model's files, without the manifest."""
+    sha256: dict[str, str]
+    """SHA-256 of each of these files, in lower-case hexadecimal."""
+
+    def __post_init__(self) -> None:
+        """Checks the fields.
+
+        Raises:
+            UsageError: One is out of its range, or no name or digest at all.
+        """
+        check_fields(self)
+        is_name = _NAME.fullmatch(self.name) is not None
+        check(is_name, "name", self.name, "must be as go/9; name it so")
+        for name, digest in self.sha256.items():
+            is_plain = re.fullmatch("[a-z0-9_]+[.][a-z]+", name) is not None
+            check(is_plain, "sha256", name, "must be of a file of the model")
+            is_digest = _SHA256.fullmatch(digest) is not None
+            check(is_digest, f"sha256.{name}", digest, "must be 64 hexadecimal digits")
+        num_levels = len(self.levels)
+        rule = f"must be at most {_MOST_LEVELS}; leave some out"
+        check(num_levels <= _MOST_LEVELS, "levels", num_levels, rule)
+
+
+def find_level(manifest: Manifest, word: str) -> RatedLevel:
+    """Returns a level of a player.
+
+    Args:
+        manifest: The manifest of the player.
+        word: A number, 1 the weakest; a level's name; or ``rating:1200`` for the level
+            whose rating is nearest.
+
+    Raises:
+        UsageError: There is no such level.
+    """
+    levels = manifest.levels
+    if not levels:
+        raise UsageError(
+            f"level ({word}) of {manifest.name} was not measured; use --simulations"
+        )
+    if re.fullmatch("[0-9]{1,9}", word):
+        check_range("level", int(word), 1, len(levels), "choose one")
+        return levels[int(word) - 1]
+    if match := re.fullmatch(f"{_RATING}(-?[0-9]{{1,6}})", word):
+        return min(levels, key=lambda level: abs(level.rating - int(match[1])))
+    names = {level.name: level for level in levels}
+    if word not in names:
+        raise UsageError(
+            f"level ({word}) is neither a number of 1 to {len(levels)}, rating:N nor "
+            f"a level's name; {did_you_mean(word, names)}"
+        )
+    return names[word]
+
+
 BUNDLED = "bundled:"
-"""Begins a word that names a bundled player and nothing else."""
+"""The prefix of a word that can only name a bundled player."""
 
 FOLDER = Path(__file__).parent / "players"
-"""Where they lie, a folder each."""
+"""The folder of the players, which have a folder each."""
 
 _ADVICE = "install tengen again"
 _MOST_BYTES = 4 << 20
-# Letters that stand for the slashes of a name in that of its folder.
+# Stands for the slashes of a name in the name of its folder.
 _SLASH = "-"
 
 
 def bundled_names() -> list[str]:
-    """Returns the names of all, in order. Reads one folder, no file."""
+    """Returns the names of all players, in order. Reads no file."""
     folders = [path.parent.name for path in FOLDER.glob(f"*/{MANIFEST_FILE}")]
     return sorted(name.replace(_SLASH, "/") for name in folders)
 
 
 def bundled_name(word: str) -> str | None:
-    """Returns the name of the bundled player that a word names, None for another word.
+    """Returns the name of a bundled player from a word; None for any other word.
 
-    A path that exists always wins.
+    An existing path takes precedence.
 
     Args:
         word: ``bundled:go/9`` or ``go/9``.
 
     Raises:
-        UsageError: It begins with ``bundled:``, and there is no such player.
+        UsageError: The word begins with ``bundled:``, and there is no such player.
     """
     if _exists(word):
         return None
@@ -64,10 +204,10 @@ def bundled_name(word: str) -> str | None:
 
 
 def known_name(name: str) -> str:
-    """Returns a name that is one of ``bundled_names``.
+    """Returns ``name`` if it is in ``bundled_names``.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not.
     """
     known = bundled_names()
     if name not in known:
@@ -78,13 +218,13 @@ def known_name(name: str) -> str:
 
 
 def read_manifest(name: str) -> Manifest:
-    """Returns what is known of a bundled player, without reading its model.
+    """Returns the manifest of a bundled player; does not read its model.
 
     Args:
         name: One of ``bundled_names``.
 
     Raises:
-        UsageError: Its file is missing, damaged or of a newer schema.
+        UsageError: The file is missing, damaged or has a newer schema.
     """
     path = _folder(name) / MANIFEST_FILE
     content = read_object(
@@ -97,7 +237,7 @@ def read_manifest(name: str) -> Manifest:
 
 
 def bundled_folder(name: str) -> Path:
-    """Returns the model directory of a bundled player, every byte of it verified.
+    """Returns the model directory of a bundled player, after verifying its files.
 
     Args:
         name: One of ``bundled_names``.
@@ -136,14 +276,14 @@ def bundled_folder(name: str) -> Path:
 
 
 def level_of(word: str, level: str) -> RatedLevel:
-    """Returns a level of the bundled player that a word names.
+    """Returns a level of a bundled player.
 
     Args:
         word: As for ``bundled_name``.
         level: As for ``find_level``.
 
     Raises:
-        UsageError: It names no bundled player, or the player has no such level.
+        UsageError: The word does not name a bundled player, or there is no such level.
     """
     name = bundled_name(word)
     if name is None:

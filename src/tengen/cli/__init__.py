@@ -143,7 +143,7 @@ COMMANDS = (
     ),
     Command(
         "doctor",
-        "tengen.cli.doctor.command:doctor",
+        "tengen.cli.doctor:doctor",
         "show what tengen will use on this machine, and why",
     ),
     Command(

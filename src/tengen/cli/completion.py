@@ -1,7 +1,7 @@
-"""``tengen completion bash|zsh|fish``: prints what completes its words in a shell.
+"""``tengen completion bash|zsh|fish``: prints a script that completes commands.
 
-The script has a table of what may be typed where, from the arguments that the commands
-declare, so that no Python starts while somebody types.
+The script has a table of completions, made from the arguments that the commands
+declare, so that completion does not start Python.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tengen.recipes.registry import recipes
 __all__ = ["TASK", "add_arguments", "completion", "completions"]
 
 _SHELLS = ("bash", "zsh", "fish")
-# Where the table goes in the script of a shell.
+# The place of the table in the script of a shell.
 _MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
-"""Stand for words that are not known before: those of a disk, and any value."""
+"""Placeholders in the table for names on the disk, and for any value."""
 MODEL, TASK = "<model>", "<task>"
-"""Stand for the bundled players and the folders of a disk, and for the tasks."""
+"""Placeholders for bundled players or folders, and for tasks."""
 
-# What a command's arguments are called, by the metavar or the destination.
+# Placeholders of arguments, by the metavar or the destination.
 _KINDS = {
     "a": MODEL,
     "b": MODEL,
@@ -71,7 +71,7 @@ def completion(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _line(shell: str, key: str, words: list[str]) -> str:
-    """Returns the line of a shell's table that has the words of one key."""
+    """Returns one line of a shell's table."""
     said = " ".join(map(_quoted, words))
     if shell == "fish":
         return f"    case {_quoted(key)}\n        printf '%s\\n' {said}\n"
@@ -79,12 +79,12 @@ def _line(shell: str, key: str, words: list[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Returns a word between quotes; no name of tengen has one in it."""
+    """Returns a word in quotes; no name in tengen contains a quote."""
     return "'" + word.replace("'", "") + "'"
 
 
 def completions() -> dict[str, list[str]]:
-    """Returns the words that may follow, by what was typed.
+    """Returns the table: possible next words, by what was typed.
 
     The keys are ``""`` for the commands, ``game +`` for what follows a first word,
     ``train`` for a command's options, ``train --launch`` for an option's values,
@@ -111,7 +111,7 @@ def completions() -> dict[str, list[str]]:
 def _of_parser(
     name: str, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the keys of one command, and of the commands that it has in it."""
+    """Yields the rows of a command and its subcommands."""
     options: list[str] = []
     place = 0
     for action in parser._actions:
@@ -134,7 +134,7 @@ def _of_parser(
 
 
 def _words(action: argparse.Action) -> list[str]:
-    """Returns the words that an argument may be, or what stands for them."""
+    """Returns the possible words of an argument, or a placeholder."""
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
     if action.dest == "agent":
@@ -153,7 +153,7 @@ def _words(action: argparse.Action) -> list[str]:
 
 
 def _levels() -> list[str]:
-    """Returns the names of levels, the weakest first, that any bundled player has."""
+    """Returns the names of the levels of all bundled players, weakest first."""
     found: dict[str, float] = {}
     for name in bundled_names():
         for level in read_manifest(name).levels:

@@ -1,7 +1,7 @@
-"""``tengen game new`` and ``tengen env new``: files to begin with.
+"""``tengen game new`` and ``tengen env new``: starter files.
 
-A small game and a small environment that work and train, each with its test, under a
-name of the user's.
+A small game or environment that works and can be trained, and its test, with a name of
+the user's choice.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tengen.errors import UsageError
 __all__ = ["add_arguments", "env_new", "game_new"]
 
 _MAX_LENGTH = 60
-# What stands for the module and the class in the files.
+# Placeholders for the module and the class in the files.
 _MODULE, _CLASS = "starter_module", "StarterClass"
 
 
 @dataclass(frozen=True)
 class _Starter:
-    """Two files to begin with, and commands to run next."""
+    """Two starter files, and the commands to run next."""
 
     kind: str
-    """As the commands have it: ``game`` or ``env``."""
+    """``game`` or ``env``, as in the command."""
     source: str
     """The file of the module."""
     test: str
     """The file of its test."""
     after: tuple[str, ...]
-    """Commands, of a task and its run."""
+    """The next commands, with the task and its run."""
 
 
 _GAME = _Starter(
@@ -86,7 +86,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
         ``task``, ``files`` and ``commands``, what to run next.
 
     Raises:
-        UsageError: The name is none of a new module, or a file is there already.
+        UsageError: The name is not valid for a new module, or a file exists.
     """
     return _write(_GAME, args)
 
@@ -95,7 +95,7 @@ def env_new(args: argparse.Namespace) -> dict[str, Any]:
     """Writes a small environment that works, and its test; returns as ``game_new``.
 
     Raises:
-        UsageError: The name is none of a new module, or a file is there already.
+        UsageError: The name is not valid for a new module, or a file exists.
     """
     return _write(_ENVIRONMENT, args)
 
@@ -116,18 +116,18 @@ def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
-    """Writes both files; nothing where either cannot be. Blocks on the disk.
+    """Writes both files, or neither. Blocks.
 
     Args:
-        starter: Which ones.
-        name: The module's; its class has the same in capitals, ``MyGame``.
-        folder: Where to, made where it is missing.
+        starter: The files.
+        name: The name of the module; the class is named like it, ``MyGame``.
+        folder: The folder, made if it is missing.
 
     Returns:
-        The module's file, its test's, and the task, ``my_game:MyGame``.
+        The module's file, its test, and the task, ``my_game:MyGame``.
 
     Raises:
-        UsageError: The name is none of a new module, or a file is there already.
+        UsageError: The name is not valid for a new module, or a file exists.
     """
     class_name = _class_name(starter, name)
     paths = folder / f"{name}.py", folder / f"test_{name}.py"
@@ -148,10 +148,10 @@ def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path
 
 
 def _class_name(starter: _Starter, name: str) -> str:
-    """Returns ``MyGame`` of ``my_game``.
+    """Returns ``MyGame`` for ``my_game``.
 
     Raises:
-        UsageError: The module or the class would need another name.
+        UsageError: The name is not valid for a module or a class.
     """
     check(
         re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
@@ -177,10 +177,10 @@ def _class_name(starter: _Starter, name: str) -> str:
 
 
 def _check_free(*names: str) -> None:
-    """Refuses names by which Python would find another module.
+    """Checks that Python finds no module with one of the names.
 
     Raises:
-        UsageError: There is one.
+        UsageError: It finds one.
     """
     for name in names:
         is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names

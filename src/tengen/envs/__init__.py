@@ -7,7 +7,16 @@ environment library; the first use of an environment does.
 from __future__ import annotations
 
 from tengen.envs.check import check_own_env
-from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, GroupEnv, Scale, Step
+from tengen.envs.env import (
+    ActionSpec,
+    Arrays,
+    Env,
+    EnvSpec,
+    EnvWrapper,
+    GroupEnv,
+    Scale,
+    Step,
+)
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.registry import (
     env_spec,
@@ -28,6 +37,7 @@ __all__ = [
     "Arrays",
     "Env",
     "EnvSpec",
+    "EnvWrapper",
     "FilmedEnv",
     "GroupEnv",
     "Picture",

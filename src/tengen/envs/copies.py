@@ -13,6 +13,7 @@ from tengen import _core
 from tengen.config import check
 from tengen.envs.env import ActionSpec
 from tengen.errors import EnvError, RunError
+from tengen.games.raised import RAISED
 
 __all__ = [
     "MAX_SEED",
@@ -32,8 +33,6 @@ __all__ = [
     "typed",
 ]
 
-RAISED = (Exception, SystemExit)
-"""Exceptions that are reported as errors of an environment's code, exits included."""
 MAX_SEED = 2**31 - 1
 """The greatest seed that environments get: many simulators take a C int."""
 MOST_WORDS = 500

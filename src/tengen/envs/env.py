@@ -31,6 +31,7 @@ __all__ = [
     "Arrays",
     "Env",
     "EnvSpec",
+    "EnvWrapper",
     "GroupEnv",
     "Scale",
     "Step",
@@ -270,6 +271,47 @@ class Env(Protocol):
 
         ``observed`` and ``own_action``, which need no copy, still work.
         """
+
+
+class EnvWrapper:
+    """An ``Env`` that passes all calls on to another one; subclasses change some.
+
+    Args:
+        env: The other environment.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+
+    @property
+    def spec(self) -> EnvSpec:
+        """See ``Env.spec``."""
+        return self._env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """See ``Env.num_envs``."""
+        return self._env.num_envs
+
+    def reset(self) -> Arrays:
+        """See ``Env.reset``."""
+        return self._env.reset()
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """See ``Env.step``."""
+        return self._env.step(actions)
+
+    def observed(self, observation: Any) -> Arrays:
+        """See ``Env.observed``."""
+        return self._env.observed(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """See ``Env.own_action``."""
+        return self._env.own_action(action)
+
+    def close(self) -> None:
+        """See ``Env.close``."""
+        self._env.close()
 
 
 @runtime_checkable

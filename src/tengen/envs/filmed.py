@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.env import Arrays, Env, EnvSpec, Step
+from tengen.envs.env import Arrays, Env, EnvWrapper, Step
 
 __all__ = [
     "Camera",
@@ -33,12 +33,14 @@ _DARK = (16, 16, 24)
 _GOLDEN = 0.61803398875
 
 
-class Camera(Protocol):
-    """Pictures of the first copies of an ``Env``; used by the thread that steps it."""
+class Camera:
+    """Pictures of the first copies of an ``Env``; used by the thread that steps it.
 
-    @property
-    def pictures_per_s(self) -> float:
-        """Steps a second at which a film runs at its natural speed."""
+    Attributes:
+        pictures_per_s: Steps a second at which a film runs at its natural speed.
+    """
+
+    pictures_per_s: float
 
     def reset(self, observation: Arrays) -> None:
         """Follows ``Env.reset``, which returned ``observation``."""
@@ -56,12 +58,13 @@ class Camera(Protocol):
         Raises:
             RunError: There is no picture of the copy.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Releases what the camera holds. Safe to call twice."""
+        """Releases what the camera holds. Idempotent."""
 
 
-class FilmedEnv:
+class FilmedEnv(EnvWrapper):
     """An ``Env`` with a picture of each of its first copies.
 
     Args:
@@ -70,33 +73,20 @@ class FilmedEnv:
     """
 
     def __init__(self, env: Env, camera: Camera) -> None:
-        self._env = env
+        super().__init__(env)
         self._camera = camera
-
-    @property
-    def spec(self) -> EnvSpec:
-        """See ``Env.spec``."""
-        return self._env.spec
-
-    @property
-    def num_envs(self) -> int:
-        """See ``Env.num_envs``."""
-        return self._env.num_envs
-
-    @property
-    def pictures_per_s(self) -> float:
-        """See ``Camera.pictures_per_s``."""
-        return self._camera.pictures_per_s
+        self.pictures_per_s = camera.pictures_per_s
+        """See ``Camera``."""
 
     def reset(self) -> Arrays:
         """See ``Env.reset``."""
-        observation = self._env.reset()
+        observation = super().reset()
         self._camera.reset(observation)
         return observation
 
     def step(self, actions: NDArray[Any]) -> Step:
         """See ``Env.step`` and ``Camera.step``."""
-        step = self._env.step(actions)
+        step = super().step(actions)
         self._camera.step(actions, step)
         return step
 
@@ -104,29 +94,21 @@ class FilmedEnv:
         """See ``Camera.picture``."""
         return self._camera.picture(copy)
 
-    def observed(self, observation: Any) -> Arrays:
-        """See ``Env.observed``."""
-        return self._env.observed(observation)
-
-    def own_action(self, action: NDArray[Any]) -> Any:
-        """See ``Env.own_action``."""
-        return self._env.own_action(action)
-
     def close(self) -> None:
         """See ``Env.close``."""
         try:
             self._camera.close()
         finally:
-            self._env.close()
+            super().close()
 
 
-class ObservedCamera:
+class ObservedCamera(Camera):
     """Draws observations, for environments that have no other picture.
 
     Args:
         name: The name of the observation.
         draw: Returns the picture of one observation.
-        pictures_per_s: See ``Camera.pictures_per_s``.
+        pictures_per_s: See ``Camera``.
     """
 
     def __init__(
@@ -152,9 +134,6 @@ class ObservedCamera:
         """See ``Camera.picture``."""
         assert self._seen is not None, "reset comes first"
         return self._draw(self._seen[copy])
-
-    def close(self) -> None:
-        """See ``Camera.close``."""
 
 
 def draw_planes(planes: NDArray[np.bool_], cell: int) -> Picture:

@@ -13,22 +13,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tengen.envs.copies import RAISED, one_line
-from tengen.envs.env import Arrays, Step
-from tengen.envs.filmed import FilmedEnv, Picture
+from tengen.envs.copies import RAISED, said
+from tengen.envs.filmed import Camera, FilmedEnv, Picture
 from tengen.envs.gymnasium_env import GymnasiumEnv, make_guarded
 from tengen.errors import RunError, UsageError
 
-__all__ = ["RENDER_MODE", "RenderCamera", "check_renders", "film_copies"]
+__all__ = ["RENDER_MODE", "RenderCamera", "film_copies"]
 
 RENDER_MODE = "rgb_array"
 """Gymnasium's name of the render mode that returns arrays."""
 _FPS = 30.0
 
 
-class RenderCamera:
+class RenderCamera(Camera):
     """A camera whose pictures are those of ``render``.
 
     Args:
@@ -45,12 +43,6 @@ class RenderCamera:
         self._name = name
         self.pictures_per_s = float(metadata.get("render_fps") or _FPS)
 
-    def reset(self, observation: Arrays) -> None:
-        """See ``Camera.reset``."""
-
-    def step(self, actions: NDArray[Any], step: Step) -> None:
-        """See ``Camera.step``."""
-
     def picture(self, copy: int) -> Picture:
         """See ``Camera.picture``."""
         try:
@@ -59,9 +51,7 @@ class RenderCamera:
                 warnings.simplefilter("ignore")
                 picture = np.array(self._render(copy))
         except RAISED as error:
-            raise self._error(
-                f"raised {type(error).__name__}: {one_line(error, 300)}"
-            ) from error
+            raise self._error(f"raised {said(error)}") from error
         if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
             raise self._error(
                 f"returned {picture.dtype} {picture.shape}, not uint8 [H, W, 3]"
@@ -80,23 +70,6 @@ class RenderCamera:
         return RunError(
             f'environment ("{self._name}") cannot be filmed, as its render() {what}; '
             f"{advice}"
-        )
-
-
-def check_renders(metadata: dict[str, Any], name: str) -> None:
-    """Checks that an environment declares that it has pictures.
-
-    Args:
-        metadata: The environment's metadata.
-        name: The environment's name, for messages.
-
-    Raises:
-        UsageError: The environment has no pictures.
-    """
-    if RENDER_MODE not in metadata.get("render_modes", ()):
-        raise UsageError(
-            f'environment ("{name}") cannot be filmed, as its metadata names no '
-            f'render mode "{RENDER_MODE}"; leave --video out'
         )
 
 
@@ -125,7 +98,11 @@ def film_copies(
     metadata = getattr(first, "metadata", None) or {}
     with contextlib.suppress(*RAISED):
         first.close()
-    check_renders(metadata, name)
+    if RENDER_MODE not in metadata.get("render_modes", ()):
+        raise UsageError(
+            f'environment ("{name}") cannot be filmed, as its metadata names no '
+            f'render mode "{RENDER_MODE}"; leave --video out'
+        )
     filmed: list[Any] = []
 
     def make() -> Any:

@@ -1,13 +1,11 @@
 """Finds the environment of a task's name, in the table of suites.
 
-Each suite is one file, and one entry of ``SUITES``: the prefix of its names, and
-functions of its file.
+Each suite is one file, whose ``SUITE`` is one entry of the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from warnings import warn
@@ -16,8 +14,6 @@ from tengen.envs.env import Env, EnvSpec, GroupEnv
 from tengen.envs.filmed import FilmedEnv
 from tengen.envs.suites import (
     atari,
-    atari_film,
-    atari_groups,
     dmlab,
     football,
     gymnasium_ids,
@@ -27,14 +23,13 @@ from tengen.envs.suites import (
     popgym,
     vizdoom,
 )
-from tengen.envs.suites.packaged import PackagedSuite
+from tengen.envs.suites.suite import Suite
 from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
 
 __all__ = [
     "SUITES",
-    "Suite",
     "env_spec",
     "in_suite",
     "make",
@@ -51,72 +46,16 @@ __all__ = [
 _SPEC_TIMEOUT_S, _CLOSE_TIMEOUT_S = 300.0, 30.0
 
 
-@dataclass(frozen=True)
-class Suite:
-    """Environments of one origin. Making the table imports none of their packages."""
-
-    prefix: str
-    """Prefix of their names, such as ``minatar/``; empty for Gymnasium's ids."""
-    names: Callable[[], list[str]]
-    """Returns the full names that are installed, in order."""
-    make: Callable[[str, int, int], Env]
-    """As ``make`` below, for a full name with the prefix and without a colon."""
-    film: Callable[[str, int, int, int], FilmedEnv]
-    """As ``make_filmed`` below, which also checks the first picture."""
-    with_protocol: Callable[[str, str], str] | None = None
-    """As ``with_protocol`` below; None where there is only one way to play."""
-    make_groups: Callable[[str, int, Sequence[int]], list[GroupEnv]] | None = None
-    """Returns two groups that step beside their caller, from the number of copies in
-    each and both seeds; None where the suite has no such groups."""
-    maker_of_one: Callable[[str], Callable[..., Any]] | None = None
-    """As ``maker_of_one`` below; None where no environment is a ``gymnasium.Env``."""
-
-
-def _packaged(suite: PackagedSuite) -> Suite:
-    return Suite(
-        suite.prefix,
-        suite.names,
-        suite.make,
-        suite.film,
-        maker_of_one=suite.maker_of_one,
-    )
-
-
-SUITES = (
-    Suite(
-        "atari/",
-        atari.names,
-        atari.make,
-        atari_film.film,
-        atari.with_protocol,
-        atari_groups.make_groups,
-    ),
-    Suite(
-        "dmlab/",
-        dmlab.names,
-        dmlab.make,
-        dmlab.film,
-        maker_of_one=dmlab.maker_of_one,
-    ),
-    Suite("football/", football.names, football.make, football.film),
-    Suite("minatar/", minatar.names, minatar.make, minatar.film),
-    _packaged(minigrid.SUITE),
-    _packaged(mujoco.SUITE),
-    _packaged(popgym.SUITE),
-    Suite(
-        "vizdoom/",
-        vizdoom.names,
-        vizdoom.make,
-        vizdoom.film,
-        maker_of_one=vizdoom.maker_of_one,
-    ),
-    Suite(
-        "",
-        gymnasium_ids.names,
-        gymnasium_ids.make,
-        gymnasium_ids.film,
-        maker_of_one=gymnasium_ids.maker_of_one,
-    ),
+SUITES: tuple[Suite, ...] = (
+    atari.SUITE,
+    dmlab.SUITE,
+    football.SUITE,
+    minatar.SUITE,
+    minigrid.SUITE,
+    mujoco.SUITE,
+    popgym.SUITE,
+    vizdoom.SUITE,
+    gymnasium_ids.SUITE,
 )
 """All suites; a name belongs to the first suite whose prefix fits."""
 
@@ -158,8 +97,7 @@ def make(name: str, num_envs: int, seed: int) -> Env:
     if is_program(name):
         check_allowed(name)
         return gymnasium_ids.make_own(load_program(name), name, num_envs, seed)
-    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
-    return suite.make(name, num_envs, seed)
+    return _suite_of(name).make(name, num_envs, seed)
 
 
 def maker_of_one(name: str) -> Callable[[], Any] | None:
@@ -177,8 +115,7 @@ def maker_of_one(name: str) -> Callable[[], Any] | None:
     if is_program(name):
         check_allowed(name)
         return load_program(name)
-    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
-    return suite.maker_of_one(name) if suite.maker_of_one is not None else None
+    return _suite_of(name).maker_of_one(name)
 
 
 def make_groups(
@@ -195,9 +132,9 @@ def make_groups(
         UsageError: As ``make``.
     """
     if len(sizes) == 2 and sizes[0] == sizes[1] and not is_program(name):
-        suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
-        if suite.make_groups is not None:
-            return suite.make_groups(name, sizes[0], seeds)
+        groups = _suite_of(name).make_groups(name, sizes[0], seeds)
+        if groups is not None:
+            return groups
     made: list[Env] = []
     try:
         for num_envs, seed in zip(sizes, seeds, strict=True):
@@ -226,8 +163,7 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
         program = load_program(name)
         env = gymnasium_ids.film_own(program, name, num_envs, seed, num_filmed)
     else:
-        suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
-        env = suite.film(name, num_envs, seed, num_filmed)
+        env = _suite_of(name).film(name, num_envs, seed, num_filmed)
     try:
         env.reset()
         try:
@@ -252,13 +188,14 @@ def with_protocol(name: str, protocol: str) -> str:
     Raises:
         UsageError: There is no such protocol, or its actions differ.
     """
-    suite = next(suite for suite in SUITES if name.startswith(suite.prefix))
-    if suite.with_protocol is None or is_program(name):
+    task = None
+    if not is_program(name):
+        task = _suite_of(name).with_protocol(name, protocol)
+    if task is None:
         raise UsageError(
             f"protocol ({protocol}) is not for {name}, which is played in one way; "
             f"leave it out"
         )
-    task = suite.with_protocol(name, protocol)
     have, wanted = (env_spec(one).actions.num_choices for one in (name, task))
     if have != wanted:
         raise UsageError(
@@ -282,6 +219,10 @@ def env_spec(name: str) -> EnvSpec:
         return _spec(name, None)
     check_allowed(name)
     return _spec(name, load_program(name))
+
+
+def _suite_of(name: str) -> Suite:
+    return next(suite for suite in SUITES if name.startswith(suite.prefix))
 
 
 @cache

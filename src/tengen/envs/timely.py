@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from tengen.envs.env import Arrays, Env, EnvSpec, Step
+from tengen.envs.env import Arrays, Env, EnvWrapper, Step
 from tengen.errors import RunError, TengenWarning
 from tengen.observe.cpu_time import kill_descendants
 from tengen.own_process import is_own_process
@@ -29,7 +29,7 @@ __all__ = ["Deadline", "HangError", "TimelyEnv"]
 _Result = TypeVar("_Result")
 
 
-class TimelyEnv:
+class TimelyEnv(EnvWrapper):
     """An ``Env`` that raises an error where a call hangs; used by one thread.
 
     That thread makes, steps and closes the environment, because some environments work
@@ -59,20 +59,10 @@ class TimelyEnv:
         self._deadline.__enter__()
         self._is_over = False
         try:
-            self._env: Env = self._call(make, "when it is made")
+            super().__init__(self._call(make, "when it is made"))
         except BaseException:
             self._end()
             raise
-
-    @property
-    def spec(self) -> EnvSpec:
-        """See ``Env.spec``."""
-        return self._env.spec
-
-    @property
-    def num_envs(self) -> int:
-        """See ``Env.num_envs``."""
-        return self._env.num_envs
 
     def reset(self) -> Arrays:
         """See ``Env.reset``.
@@ -80,7 +70,7 @@ class TimelyEnv:
         Raises:
             RunError: The call hangs.
         """
-        return self._call(self._env.reset, "in reset")
+        return self._call(super().reset, "in reset")
 
     def step(self, actions: NDArray[Any]) -> Step:
         """See ``Env.step``.
@@ -89,14 +79,6 @@ class TimelyEnv:
             RunError: Also where the step hangs.
         """
         return self._call(lambda: self._env.step(actions), "in step")
-
-    def observed(self, observation: Any) -> Arrays:
-        """See ``Env.observed``."""
-        return self._env.observed(observation)
-
-    def own_action(self, action: NDArray[Any]) -> Any:
-        """See ``Env.own_action``."""
-        return self._env.own_action(action)
 
     def close(self) -> None:
         """See ``Env.close``.

@@ -1,14 +1,20 @@
-"""How strong an agent is: matches, ratings over generations, the gate, episodes.
+"""Evaluation: matches, Elo ratings over generations, the gate, and episodes.
 
 ``play_match`` plays two players against each other, ``rate_generation`` rates a
 model on a ladder of fixed anchors, ``judge`` decides whether a candidate is
-published. ``play_episodes`` is for environments. Importing this imports no torch.
+published. ``play_episodes`` evaluates in environments. Importing this imports no torch.
 """
 
 from __future__ import annotations
 
-from tengen.evaluation.elo import Tally, elo_of_score, expected_score
-from tengen.evaluation.engines.side import EngineReport
+from tengen.evaluation.elo import (
+    PairedTally,
+    Tally,
+    elo_of_score,
+    expected_score,
+    log_likelihood_ratio,
+    sprt_bounds,
+)
 from tengen.evaluation.episodes.acting import Acting, ActingMode
 from tengen.evaluation.episodes.film import MAX_FILMS, FilmFile, Films
 from tengen.evaluation.episodes.play import MAX_STEPS, EpisodesReport, play_episodes
@@ -23,18 +29,20 @@ from tengen.evaluation.gate import (
     decide,
     judge,
 )
-from tengen.evaluation.kept_games import games_jsonl, write_games
 from tengen.evaluation.match import (
     MatchReport,
     MatchStopped,
     play_match,
     stopped_by,
 )
-from tengen.evaluation.match_journal import MatchJournal
 from tengen.evaluation.named_players import fixed_player, open_player
-from tengen.evaluation.played_game import Dispute, PlayedGame
+from tengen.evaluation.played_game import (
+    MatchJournal,
+    PlayedGame,
+    games_jsonl,
+    write_games,
+)
 from tengen.evaluation.players import (
-    EnginePlayer,
     GomocupPlayer,
     GtpPlayer,
     MatchPlayer,
@@ -43,7 +51,7 @@ from tengen.evaluation.players import (
     RandomPlayer,
 )
 from tengen.evaluation.ratings.anchors import Anchor, measure_anchors, shipped_pairings
-from tengen.evaluation.ratings.fit import Pairing, Rating, fit_ratings
+from tengen.evaluation.ratings.fit import Pairing, fit_ratings
 from tengen.evaluation.ratings.ladder import LadderConfig, rate_generation, run_ratings
 from tengen.evaluation.ratings.records import (
     MatchRecord,
@@ -51,7 +59,6 @@ from tengen.evaluation.ratings.records import (
     read_record,
     read_records,
 )
-from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.evaluation.targets.config import TargetConfig
 
 __all__ = [
@@ -61,9 +68,6 @@ __all__ = [
     "Acting",
     "ActingMode",
     "Anchor",
-    "Dispute",
-    "EnginePlayer",
-    "EngineReport",
     "EpisodesReport",
     "FilmFile",
     "Films",
@@ -86,7 +90,6 @@ __all__ = [
     "PlayedGame",
     "PlayedGate",
     "RandomPlayer",
-    "Rating",
     "SprtGate",
     "Tally",
     "TargetConfig",

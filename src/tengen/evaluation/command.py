@@ -1,4 +1,4 @@
-"""``tengen match``: a match between two players, to see which is stronger."""
+"""``tengen match``: a match that measures which of two players is stronger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tengen.config import check
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.elo import Tally
 from tengen.evaluation.engines.side import EngineReport
-from tengen.evaluation.kept_games import SgfFolder
 from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.named_players import find_player, open_model
+from tengen.evaluation.played_game import SgfFolder
 from tengen.evaluation.players import (
     EnginePlayer,
     GomocupPlayer,
@@ -38,9 +38,9 @@ class MatchSettings:
     """The settings of a match that ``--set`` changes."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """How A plays; by default the model's own settings."""
+    """How A plays; the model's own settings by default."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """How B plays; by default the model's own settings."""
+    """How B plays; the model's own settings by default."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -147,7 +147,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     """Plays the match and prints it; returns ``MatchReport.to_json``.
 
     Raises:
-        UsageError: A player, a number or a setting is refused, or the games differ.
+        UsageError: A player, a number or a setting is invalid, or the games differ.
         RunError: A model cannot be compiled, an engine fails, or every game is
             disputed.
     """
@@ -198,7 +198,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
-    """Returns the threads of the match, and of one tree of A and of B."""
+    """Returns the threads of the match, and those of one tree of A and of B."""
     words = trees.split(",")
     is_count = all(word.isascii() and word.isdecimal() for word in words)
     check(
@@ -221,10 +221,10 @@ def _players(
     """Returns A and B.
 
     Args:
-        args: Of the command.
-        num_threads: Of the match.
-        trees: Threads that search one tree, of A and of B.
-        typed: The task in Python that was typed in this call.
+        args: The arguments of the command.
+        num_threads: Threads of the match.
+        trees: Threads that search one tree of A and of B.
+        typed: The task in Python that the user typed in this call.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(
@@ -269,7 +269,7 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the levels of A and of B that were typed, None for an empty place."""
+    """Returns the typed levels of A and of B; None for an empty one."""
     words = [] if text is None else text.split(",")
     check(
         len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
@@ -281,16 +281,16 @@ def _levels(text: str | None) -> dict[str, str | None]:
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     """Returns the game that both play.
 
-    A network that was trained for games that vary plays what the user asks for, and
-    one of boards of all sizes what the other plays.
+    A network that was trained for varying games plays the requested game, and one for
+    boards of all sizes the game of the other player.
 
     Args:
         a: One player.
         b: The other.
-        name: What the user asked for, or None.
+        name: The game that the user requested, or None.
 
     Raises:
-        UsageError: The models or the name say different games, or nobody says one.
+        UsageError: The models and the request have different games, or there is none.
     """
     models = [player for player in (a, b) if isinstance(player, ModelPlayer)]
     said = [
@@ -317,7 +317,7 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
 
 
 def _count(line: ProgressLine, num_games: int, tally: Tally) -> None:
-    """Tells the finished games that are not disputed."""
+    """Shows the number of games with a result."""
     line.tell(f"game {tally.num_games} of {num_games}, A has {tally.points:g} points")
 
 
@@ -340,7 +340,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
 
 
 def _disputed(report: MatchReport) -> list[str]:
-    """Returns what there is to say of games that do not count."""
+    """Returns lines about disputed games."""
     if not report.disputes:
         return []
     num_disputed, num_games = len(report.disputes), len(report.games)
@@ -356,7 +356,7 @@ def _first_dispute(report: MatchReport) -> str:
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:
-    """Returns what there is to say of an engine besides its results."""
+    """Returns lines about an engine."""
     who = side.upper()
     lines = []
     if engine.num_scored > 0:

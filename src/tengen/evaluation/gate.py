@@ -13,11 +13,16 @@ from typing import Any, Literal, TypeAlias
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_literals
-from tengen.evaluation.elo import Tally, expected_score
+from tengen.evaluation.elo import (
+    PairedTally,
+    Tally,
+    expected_score,
+    log_likelihood_ratio,
+    sprt_bounds,
+)
 from tengen.evaluation.match import MAX_GAMES, check_moves, play_match, stopped_by
 from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.players import ModelPlayer
-from tengen.evaluation.sprt import PairedTally, log_likelihood_ratio, sprt_bounds
 from tengen.games import Book, Game
 
 __all__ = [
@@ -54,19 +59,20 @@ class AcceptAllGate:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedGate:
-    """What gates share that judge by a match against the model before.
+    """Settings of gates that play a match against the current model.
 
-    Both play as the run's ``agent.play`` says.
+    Both models play with the run's ``agent.play``.
     """
 
     num_simulations: int = 64
-    """Simulations a move, at least 1 (KataGo's 150)."""
+    """Simulations of a move, at least 1 (KataGo: 150)."""
     opening_plies: int = 2
-    """Random plies that each game begins with."""
+    """Random plies at the start of each game."""
     book: bool = False
-    """Whether each begins with an opening of ``agent.book`` before these."""
+    """Whether an opening of ``agent.book`` comes before them."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
-    """Newest matches whose games stay in ``RUN/games/gate``; 0 keeps none."""
+    """How many of the newest matches keep their games in ``RUN/games/gate``; 0 for
+    none."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -80,13 +86,13 @@ class PlayedGate:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGate(PlayedGate):
-    """A candidate passes by its score against the model before it."""
+    """A candidate passes if its score against the current model is high enough."""
 
     kind: Literal["match"] = "match"
     """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
-    """Games of the match, two at least, since one would leave the first move to one
-    side; it ends once no more can change the verdict (KataGo's 200)."""
+    """Games of the match, at least 2, so that both sides move first (KataGo: 200). The
+    match ends once the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -94,7 +100,7 @@ class MatchGate(PlayedGate):
         above=True,
         rule="must be above 0 and at most 1; use 0.5, or kind accept_all",
     )
-    """Least score that passes, in (0, 1]; exactly this score passes."""
+    """Minimum score that passes, in (0, 1]."""
 
     @property
     def max_games(self) -> int:
@@ -104,12 +110,11 @@ class MatchGate(PlayedGate):
 
 @dataclass(frozen=True, kw_only=True)
 class SprtGate(PlayedGate):
-    """A candidate passes once its pairs of games speak for ``elo1`` against ``elo0``.
+    """A candidate passes a sequential test (SPRT) of ``elo1`` against ``elo0``.
 
-    Both are differences of ratings to the model before it, logistic Elo of the expected
-    score. A candidate that is exactly ``elo0`` better passes with probability
-    ``alpha``, one that is exactly ``elo1`` better fails with probability ``beta``, as
-    long as ``max_games`` does not end the match first.
+    Both are Elo differences to the current model. A candidate that is exactly ``elo0``
+    stronger passes with probability ``alpha``, and one that is exactly ``elo1``
+    stronger fails with probability ``beta``, unless ``max_games`` ends the match first.
     """
 
     kind: Literal["sprt"] = "sprt"
@@ -126,7 +131,7 @@ class SprtGate(PlayedGate):
         below=True,
         rule="must be above 0 and below 0.5; use 0.05",
     )
-    """Share of candidates of ``elo0`` that pass, in (0, 0.5)."""
+    """Probability that a candidate of ``elo0`` passes, in (0, 0.5)."""
     beta: float = bounded(
         0.05,
         0,
@@ -135,10 +140,10 @@ class SprtGate(PlayedGate):
         below=True,
         rule="must be above 0 and below 0.5; use 0.05",
     )
-    """Share of candidates of ``elo1`` that fail, in (0, 0.5)."""
+    """Probability that a candidate of ``elo1`` fails, in (0, 0.5)."""
     max_games: int = bounded(200, 2, MAX_GAMES)
-    """Most games, even; after them a score of at least the mean of the two expected
-    scores passes."""
+    """Maximum number of games, even. After them, the mean of the two expected scores
+    passes."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -167,7 +172,7 @@ class SprtGate(PlayedGate):
 
     @property
     def min_score(self) -> float:
-        """Least score that passes after ``max_games``."""
+        """Minimum score that passes after ``max_games``."""
         return 0.5 * (expected_score(self.elo0) + expected_score(self.elo1))
 
 
@@ -176,16 +181,16 @@ GateConfig: TypeAlias = AcceptAllGate | MatchGate | SprtGate
 
 @dataclass(frozen=True)
 class GateResults:
-    """How a match of the gate stands, as the candidate sees it."""
+    """Results of the candidate in a match of the gate so far."""
 
     gate: MatchGate | SprtGate
-    """Who judges."""
+    """The gate."""
     counted: PairedTally = field(default_factory=PairedTally)
-    """The first games of the match, up to the one that decided."""
+    """The first games of the match, up to the one that decided it."""
 
     @property
     def llr(self) -> float | None:
-        """The log-likelihood ratio of the pairs; None where no test is made of them."""
+        """The log-likelihood ratio of the pairs; None without a sequential test."""
         if not isinstance(self.gate, SprtGate):
             return None
         return _ratio(self.gate, self.counted)
@@ -193,9 +198,9 @@ class GateResults:
     def to_json(self) -> dict[str, Any]:
         """Returns the numbers of the gate's report.
 
-        ``match``: games won, drawn and lost; ``pairs`` by points, 0 to 2 by halves;
-        ``elo`` and the ends of its 95 % interval, see ``Tally``; ``llr`` and its
-        bounds, of an ``SprtGate``; and ``summary``, the same for people.
+        ``match``: games won, drawn and lost; ``pairs``: counts by points, 0 to 2 in
+        halves; ``elo`` with its 95 % confidence interval, see ``Tally``; for an
+        ``SprtGate`` ``llr`` with its bounds; and ``summary``, a text of these.
         """
         tally, llr = self.counted.tally, self.llr
         report = {
@@ -216,7 +221,7 @@ class GateResults:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What the gate said of a candidate."""
+    """The gate's verdict on a candidate."""
 
     is_accepted: bool
     """Whether it is published."""
@@ -227,9 +232,9 @@ class GateVerdict:
 
 
 def decide(results: GateResults) -> bool | None:
-    """Returns whether a candidate passes, or None while games to come can change it.
+    """Returns whether a candidate passes; None while later games can change that.
 
-    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` by whole pairs.
+    A ``MatchGate`` decides as the whole match would, an ``SprtGate`` after whole pairs.
 
     Args:
         results: The games so far.
@@ -243,7 +248,7 @@ def decide(results: GateResults) -> bool | None:
             return llr >= high
         if num_left > 0:
             return None
-    # Rounded so that 55 of 100 points pass a least score of 0.55.
+    # Rounded, so that 55 of 100 points reach a minimum score of 0.55.
     needed = round(gate.min_score * gate.max_games, 9)
     if counted.tally.points >= needed:
         return True
@@ -268,24 +273,24 @@ def judge(
     progress: Callable[[GateResults], None] = lambda results: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> GateVerdict:
-    """Decides about a candidate by a match. Blocks while it is played.
+    """Returns the verdict of a match between a candidate and the current model. Blocks.
 
-    Games count in order of index, up to the first that decides. So the verdict and its
-    games are a function of the gate, the seed and the players, where evaluation is
-    deterministic: not of threads, of timing, or of how often the match was begun.
+    Games count in order of index, up to the one that decides the match. So with
+    deterministic evaluation, the verdict and its games depend only on the gate, the
+    seed and the players: not on threads, timing, or restarts.
 
     Args:
         gate: The gate.
         game: The game.
-        candidate: The model that asks to pass, A of the match.
-        champion: The model that plays now.
-        seed: Of the match.
+        candidate: The candidate, A of the match.
+        champion: The current model, B.
+        seed: Seed of the match.
         num_threads: Threads that play.
-        book: What games begin with; None for random plies alone.
+        book: Openings; None for random plies alone.
         played: Games of this match that were finished before; see ``play_match``.
-        keep: Given the others as they finish; see ``play_match``.
-        progress: Told how the match stands, ten times a second.
-        stop: Asked ten times a second; True ends the match.
+        keep: See ``play_match``.
+        progress: Called with the results so far, ten times a second.
+        stop: Called ten times a second; True ends the match.
 
     Raises:
         MatchStopped: ``stop`` ended the match before it was decided.
@@ -313,7 +318,7 @@ def judge(
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
         book=book,
-        # A match that was longer when it was begun.
+        # The match may have been longer when it began.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
         keep=keep,

@@ -1,16 +1,15 @@
-"""Matches: many games between two players, colours exchanged, openings varied.
+"""Matches: many games between two players, with alternating colours and openings.
 
-Games 2k and 2k + 1 begin with the same opening, of a book or random; A has the first
-move in the even one and B in the odd one. Where the number of games is odd, the last
-opening is played once and A has the first move in one game more.
+Games 2k and 2k + 1 have the same opening, random or from a book. A moves first in the
+even game and B in the odd one. If the number of games is odd, the last opening is
+played once, and A moves first in one game more.
 
 All threads take their games from one queue, in order. Each game is a function of the
-seed, the players and its index; where games are judged on the way, they are so in order
-of index. So neither threads nor timing change a result, and short games, which end
-first, do not count first.
+seed, the players and its index, and games are judged in order of index. So neither
+threads nor timing change a result, and short games do not count before long ones.
 
-A game in which an outside engine refuses a legal move is disputed: it ends there, has
-no result and counts for nobody.
+A game in which an engine refuses a legal move is disputed: it ends there and has no
+result.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tengen.evaluation.elo import Tally
 from tengen.evaluation.engines.side import EngineReport, EngineSide
 from tengen.evaluation.played_game import Dispute, PlayedGame
 from tengen.evaluation.players import EnginePlayer, MatchPlayer, ModelPlayer
-from tengen.evaluation.sides import PortSide, Side, TreeSide
+from tengen.evaluation.searcher import PortSide, Side, TreeSide
 from tengen.games import Book, Game, core_game
 from tengen.run import MAX_THREADS
 from tengen.search import MAX_SIMULATIONS, draw_seed
@@ -43,27 +42,27 @@ __all__ = [
 ]
 
 MAX_GAMES = 10_000_000
-"""Most games of one match."""
+"""The maximum number of games in a match."""
 MAX_SEED = (1 << 63) - 1
 """The greatest seed."""
 
 # Plies are stored as 16 bits.
 _MAX_PLIES = 65535
-# Games a thread plays at once: the most rows of one batch. More would raise the
-# batch little, for half of them wait for the other player.
+# Games that a thread plays at once, which limits the rows of a batch. More would hardly
+# enlarge it, because half of the games wait for the other player.
 _NUM_SLOTS = 16
-# The same where an engine has a process a game: a batch and all cores are still busy.
+# The same with an engine, which has a process for each game: all cores are still busy.
 _NUM_ENGINE_SLOTS = 4
-# How often finished games are collected, and a watcher is told.
+# The interval at which finished games are collected, and ``watch`` is called.
 _COLLECT_EVERY_S = 0.1
 
 
 class MatchStopped(Exception):
-    """Somebody wanted an end before a match was whole: none of it counts."""
+    """A match was stopped before its end; it has no result."""
 
 
 def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
-    """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` says so."""
+    """Returns a ``watch`` that raises ``MatchStopped`` once ``stop`` returns True."""
 
     def watch(tally: Tally) -> None:
         if stop():
@@ -74,19 +73,19 @@ def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
 
 @dataclass(frozen=True)
 class MatchReport:
-    """What a match ended with."""
+    """The result of a match."""
 
     tally: Tally
-    """Results as A sees them, of the games that are not disputed."""
+    """Results of A in the games that are not disputed."""
     games: tuple[PlayedGame, ...]
-    """The games in order of index, from 0, disputed ones too; fewer than asked for if
-    ``until`` ended it."""
+    """All games in order of index, with disputed ones; fewer than requested if
+    ``until`` ended the match."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
-    """What was seen of outside engines, by side: ``a`` and ``b`` where they are one."""
+    """Reports of the sides that are engines, by side: ``a`` or ``b``."""
 
     @property
     def disputes(self) -> dict[int, Dispute]:
-        """Why games do not count, by index."""
+        """The disputed games, by index."""
         return {
             game.index: game.disputed
             for game in self.games
@@ -96,11 +95,11 @@ class MatchReport:
     def to_json(self) -> dict[str, Any]:
         """Returns the numbers of ``tengen match --json``.
 
-        ``games`` that count, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo`` of
-        A above B with its 95 % interval ``elo_low`` to ``elo_high``; see ``Tally`` for
-        the method. All are finite. Where there are outside engines, ``engines`` has
-        the fields of ``EngineReport`` by side, and ``disputed`` a list of the games
-        that do not count: ``game``, the index, and the fields of ``Dispute``.
+        ``games`` with a result, ``wins_a``, ``draws``, ``score_a`` in [0, 1], ``elo``
+        of A above B with its 95 % confidence interval, ``elo_low`` to ``elo_high``; see
+        ``Tally``. All are finite. If a side is an engine, ``engines`` has the fields of
+        ``EngineReport`` by side, and ``disputed`` lists the disputed games: ``game``,
+        the index, and the fields of ``Dispute``.
         """
         low, high = self.tally.elo_interval
         engines = {side: asdict(seen) for side, seen in self.engines.items()}
@@ -121,12 +120,12 @@ class MatchReport:
 def check_moves(
     num_simulations: int, opening_plies: int, max_plies: int = _MAX_PLIES
 ) -> None:
-    """Checks how the games of a match are to be played.
+    """Checks the settings of games.
 
     Args:
-        num_simulations: Simulations a move.
-        opening_plies: Random plies that each game begins with; none ends a game.
-        max_plies: The game's, where it is known.
+        num_simulations: Simulations of a move.
+        opening_plies: Random plies at the start of each game; none ends a game.
+        max_plies: The maximum length of a game, if it is known.
 
     Raises:
         UsageError: One is out of its range.
@@ -154,43 +153,40 @@ def play_match(
 ) -> MatchReport:
     """Plays games between two players. Blocks until they are finished.
 
-    The report is a function of the seed, the players, the number of games and ``until``
-    alone, whatever the threads, if evaluation is deterministic and no player has
-    several threads in one tree.
-    An interrupt ends it within one move of every thread and is raised.
+    The report depends only on the seed, the players, the number of games and ``until``,
+    if evaluation is deterministic and no player searches one tree with several threads.
+    An interrupt ends the match within one move of each thread and is raised.
 
     Args:
         game: The game.
         a: One player.
         b: The other.
-        num_games: How many, 1 to MAX_GAMES.
-        num_simulations: Simulations a move of a network, 1 to MAX_SIMULATIONS.
-        seed: Of the openings and of every player's random numbers, 0 to
-            MAX_SEED.
-        num_threads: Threads that play, 1 to MAX_THREADS. Beside them each has the
-            threads that its players' trees ask for.
-        num_slots: Most games that a thread plays at once, at least 1, fewer where an
-            engine plays; a batch has rows of all of them. None: enough for a processor.
-        opening_plies: Random plies that each game begins with; none ends a game. 0
+        num_games: Number of games, 1 to MAX_GAMES.
+        num_simulations: Simulations of a move of a network, 1 to MAX_SIMULATIONS.
+        seed: Seed of the openings and of the players, 0 to MAX_SEED.
+        num_threads: Threads that play, 1 to MAX_THREADS. A player that searches one
+            tree with several threads needs these for each of them.
+        num_slots: Maximum number of games that a thread plays at once, whose rows make
+            a batch; at least 1, and limited for engines. None: enough for a CPU.
+        opening_plies: Random plies at the start of each game; none ends a game. 0
             without a book is the empty board.
-        book: Openings that come before them, a pair of games each; all are played
-            before one comes again, in an order of the seed's. None for no such.
+        book: Openings that come before the random plies, each in a pair of games. All
+            are played before one is repeated, in an order drawn from the seed.
         played: Games of this match that were finished before, each once, in any order;
             they are not played again.
-        watch: Told the results of all finished games that count, at once and then ten
-            times a second, in this thread. What it raises ends the match within a move.
-        keep: Given the games that have finished since the last time, in order of index,
-            as often and in this thread, and at last even after an error. Those of
-            ``played`` are not among them.
-        until: Told each game in order of index, once those before it are finished, in
-            this thread, disputed ones too. True ends the match with that game: others
-            that were finished or begun are not in the report.
+        watch: Called with the results of all finished games, at once and then ten
+            times a second, in this thread. An exception in it ends the match.
+        keep: Called with the games that have finished since the last call, in order of
+            index, as often and in this thread, and once at the end, also after an
+            error. Games of ``played`` are not among them.
+        until: Called with each game, also a disputed one, in order of index, in this
+            thread. True ends the match with that game; later games that were finished
+            are not in the report.
 
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
         RunError: An engine died, was too slow, or refuses to set up a game or to move.
-        Exception: What a backend, ``watch``, ``keep`` or ``until`` raised; the match is
-            ended.
+        Exception: An exception of a backend, ``watch``, ``keep`` or ``until``.
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
@@ -215,7 +211,7 @@ def play_match(
     )
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
-    # No more than a thread's share of a short match, or the first would take it all.
+    # At most a thread's share of a short match, or the first thread would play it all.
     most = _NUM_SLOTS if num_slots is None else num_slots
     if has_engine:
         most = min(most, _NUM_ENGINE_SLOTS)
@@ -260,7 +256,7 @@ def play_match(
 
 
 def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
-    """Returns what the tables saw of engines, together, by side."""
+    """Returns the reports of engines, by side."""
     sides: dict[str, list[EngineSide]] = {}
     for table in tables:
         for name, side in zip("ab", table.sides, strict=True):
@@ -270,7 +266,7 @@ def _engines(tables: Sequence[_Table]) -> dict[str, EngineReport]:
 
 
 def _wait(futures: list[Future[None]], results: _Results) -> None:
-    """Blocks until all have ended, one has failed or the results are decided."""
+    """Blocks until all threads end, one fails, or ``until`` ends the match."""
     running = set(futures)
     while running:
         results.collect()
@@ -304,7 +300,7 @@ def _side(
 
 
 class _Results:
-    """The finished games of all threads, for the thread that called ``play_match``."""
+    """The finished games of all threads; used by the thread that plays the match."""
 
     def __init__(
         self,
@@ -314,20 +310,20 @@ class _Results:
         until: Callable[[PlayedGame], bool] | None,
     ) -> None:
         self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
-        """Takes games of any thread as they end."""
+        """Queue of the threads' finished games."""
         self.ordered: list[PlayedGame] = []
-        """Those before the first that is unfinished, up to the one that decided."""
+        """Games before the first unfinished one, up to the one that ended the match."""
         self.is_decided = False
         """Whether ``until`` has ended the match."""
         self._watch = watch
         self._keep = keep
         self._until = until
         self._tally = Tally()
-        self._later: dict[int, PlayedGame] = {}  # beyond one that is unfinished
+        self._later: dict[int, PlayedGame] = {}  # after an unfinished game
         self._take(played)
 
     def collect(self) -> None:
-        """Takes the games that have arrived."""
+        """Takes the games from the queue."""
         new = []
         while True:
             try:
@@ -340,7 +336,7 @@ class _Results:
         self._take(new)
 
     def tell(self) -> None:
-        """Tells the watcher."""
+        """Calls ``watch``."""
         if self._watch is not None:
             self._watch(self._tally)
 
@@ -354,7 +350,7 @@ class _Results:
 
 
 class _Table:
-    """One thread's part of a match."""
+    """The games of one thread."""
 
     def __init__(
         self, sides: Sequence[Side], match: Any, finished: SimpleQueue[PlayedGame]
@@ -364,7 +360,7 @@ class _Table:
         self._finished = finished
 
     def play(self) -> None:
-        """Plays until the games are finished or somebody stops their queue."""
+        """Plays until the games are finished or their queue is stopped."""
         num_seen = 0
         while not self._match.finished:
             try:
@@ -379,7 +375,7 @@ class _Table:
             side.finish(self._match, player)
 
     def stop(self) -> None:
-        """Lets a side that thinks return soon; from any thread."""
+        """Makes a side that thinks return soon. Called from any thread."""
         for side in self.sides:
             side.stop()
 

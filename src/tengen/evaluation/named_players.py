@@ -1,11 +1,10 @@
-"""The words that name players on the command line."""
+"""Names of players on the command line."""
 
 from __future__ import annotations
 
 import re
 
 from tengen.errors import UsageError
-from tengen.evaluation.play_backend import open_for_play
 from tengen.evaluation.players import (
     EnginePlayer,
     GomocupPlayer,
@@ -14,6 +13,7 @@ from tengen.evaluation.players import (
     MctsPlayer,
     ModelPlayer,
     RandomPlayer,
+    open_for_play,
 )
 from tengen.games import check_typed
 from tengen.inference import search_outputs
@@ -33,14 +33,11 @@ _MAX_PLAYOUTS = 10_000_000
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
-    """Returns the player that needs no model, or None where the word names one.
-
-    Args:
-        word: ``random``, ``mcts:N``, or anything else.
+    """Returns the player of a word that needs no model; None for any other word.
 
     Raises:
-        UsageError: N is no number of playouts, or the word names an outside engine,
-            which is no fixed player.
+        UsageError: N of ``mcts:N`` is not a number of playouts, or the word names an
+            outside engine.
     """
     if word == "random":
         return RandomPlayer()
@@ -92,42 +89,27 @@ def open_player(
     *,
     num_threads: int = 1,
     play: PlayConfig | None = None,
-    scores: bool = False,
-    devices: str | None = None,
     task: str | None = None,
 ) -> MatchPlayer:
-    """Returns the player of a word. Blocks while a model is read and compiled.
+    """Returns the player that a word names. Blocks while a model is compiled.
 
     Args:
-        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (which is
-            not started yet), RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` or ``bundled:NAME``. A path that looks like a fixed player
-            is reached as ``./random``.
-        num_threads: Threads that will evaluate at the same time, at least 1.
-        play: How a model plays; None as it says itself.
-        scores: Whether a model shall estimate the final score, too, if it can; it
-            must where the score counts in the search.
-        devices: What a model computes on, as for ``open_for_play``.
-        task: The model's, as the user typed it in this call; without it no model of a
-            game in Python is opened.
+        word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (not
+            started yet), RUN (its newest model), ``RUN@17``, a model directory,
+            ``katago:FILE`` or ``bundled:NAME``. For a path that looks like a fixed
+            player write ``./random``.
+        num_threads: As for ``open_model``.
+        play: As for ``open_model``.
+        task: As for ``open_model``.
 
     Raises:
-        UsageError: The word names nothing, a model that cannot be used or is of another
-            task, or a GPU that is not here.
+        UsageError: The word names nothing, or as ``open_model``.
         RunError: The backend refuses the model.
     """
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
-    return open_model(
-        found,
-        word,
-        num_threads=num_threads,
-        play=play,
-        scores=scores,
-        devices=devices,
-        task=task,
-    )
+    return open_model(found, word, num_threads=num_threads, play=play, task=task)
 
 
 def open_model(
@@ -145,11 +127,13 @@ def open_model(
     Args:
         model: The model.
         word: The word that named it.
-        num_threads: As for ``open_player``.
-        play: As for ``open_player``.
-        scores: As for ``open_player``.
-        devices: As for ``open_player``.
-        task: As for ``open_player``.
+        num_threads: Threads that evaluate at the same time, at least 1.
+        play: How the model plays; None for its own settings.
+        scores: Whether the model also estimates the final score, if it can; it must
+            where the score counts in the search.
+        devices: What the model computes on, as for ``open_for_play``.
+        task: The model's task, as the user typed it in this call; without it no model
+            of a game in Python is opened.
 
     Raises:
         UsageError: It is a model of an environment or of another task, cannot be used,

@@ -1,30 +1,51 @@
-"""One finished game of a match, with its result or why it has none."""
+"""Finished games of a match: their results, their files, and their journal."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from tengen.config import to_dict
+from tengen import _core
+from tengen.config import from_dict, to_dict
+from tengen.errors import RunError, UsageError, os_reason
+from tengen.experience import JournalGap, OpenSegment
+from tengen.experience.games.journal import read_journal
+from tengen.games import go_result
+from tengen.games.sgf import GoRecord, write_sgf
+from tengen.run import publish_file, storage_error
+from tengen.run.faults import reach
 
-__all__ = ["Dispute", "PlayedGame"]
+__all__ = [
+    "Dispute",
+    "MatchJournal",
+    "PlayedGame",
+    "SgfFolder",
+    "games_jsonl",
+    "write_games",
+]
+
+_ADVICE = "remove it, its games are played again"
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """A legal move that an outside engine refuses, so that its game has no result."""
+    """A legal move that an outside engine refuses; its game then has no result."""
 
     side: Literal["a", "b"]
-    """Who refuses it."""
+    """The side that refuses it."""
     move: int
     """The number of the move, from 1, the opening counted."""
     vertex: str
-    """The move as the engine was told it: ``D4``, ``pass``."""
+    """The move as it was sent to the engine: ``D4``, ``pass``."""
     words: str
     """What the engine said, on one line."""
 
     def text(self, name: str) -> str:
-        """Returns the dispute for people, ``name`` being who refuses."""
+        """Returns the dispute as text; ``name`` is the side that refuses."""
         return f"{name} refuses move {self.move}, {self.vertex}: {self.words}"
 
 
@@ -33,24 +54,24 @@ class PlayedGame:
     """One finished game of a match."""
 
     index: int
-    """Its place in the match, from 0."""
+    """Its number in the match, from 0."""
     a_moves_first: bool
-    """Whether A had the first move, of the opening too."""
+    """Whether A moved first, in the opening too."""
     moves: tuple[int, ...]
-    """Actions from the first, the opening included."""
+    """All actions, with the opening."""
     num_opening_plies: int
-    """Random plies that the game began with."""
+    """Plies of the opening."""
     score_a: float | None
     """1 where A won, 0.5 drawn, 0 lost; None where the game is disputed."""
     disputed: Dispute | None = None
-    """Why the game counts for nobody; None where it counts."""
+    """Why the game has no result; None where it has one."""
     illegal: str = ""
-    """The move that is not legal by which an outside engine lost it; empty: none."""
+    """The illegal move with which an outside engine lost; empty if there was none."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON values; ``from_dict`` reads them.
 
-        ``disputed`` and ``illegal`` are left out of games that they say nothing of.
+        ``disputed`` and ``illegal`` are left out where they are empty.
         """
         fields = to_dict(self)
         if not self.illegal:
@@ -58,3 +79,180 @@ class PlayedGame:
         if self.disputed is None:
             del fields["disputed"]
         return fields
+
+
+class SgfFolder:
+    """A folder for the games of one match, ``000000.sgf`` the first of them.
+
+    Args:
+        path: New, or empty.
+        game: The name of a game of Go.
+        a: A's name.
+        b: B's name.
+    """
+
+    def __init__(self, path: Path, game: str, a: str, b: str) -> None:
+        """Makes the folder.
+
+        Raises:
+            UsageError: The folder cannot be used, or the game is not Go.
+        """
+        self._path = path
+        if not _is_go(game):
+            raise UsageError(f"sgf ({path}) is for games of Go; leave --sgf out")
+        self._game = game
+        self._names = (a, b)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            is_empty = not any(path.iterdir())
+        except OSError as error:
+            rule = f"cannot be a folder, {os_reason(error)}; name another"
+            raise UsageError(f"sgf ({path}) {rule}") from error
+        if not is_empty:
+            raise UsageError(f"sgf ({path}) must be new or empty; name another folder")
+
+    def keep(self, games: Sequence[PlayedGame]) -> None:
+        """Writes the games. Blocks until they are durable.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        for played in games:
+            sgf = _sgf(self._game, *self._names, played)
+            publish_file(self._path / _file_name(played), sgf)
+
+
+def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
+    """Returns one game a line, a JSON object with the fields of ``PlayedGame``."""
+    return "".join(json.dumps(game.to_json()) + "\n" for game in games).encode()
+
+
+def write_games(
+    folder: Path, game: str, a: str, b: str, games: Sequence[PlayedGame]
+) -> None:
+    """Writes games into a folder that is being published.
+
+    Games of Go become SGF files, as in ``SgfFolder``; others ``games.jsonl``.
+
+    Args:
+        folder: Empty.
+        game: The game's name.
+        a: A's name.
+        b: B's name.
+        games: What to write.
+    """
+    if not _is_go(game):
+        (folder / "games.jsonl").write_bytes(games_jsonl(games))
+        return
+    for played in games:
+        (folder / _file_name(played)).write_bytes(_sgf(game, a, b, played))
+
+
+def _is_go(game: str) -> bool:
+    try:
+        _core.parse_go_name(game)
+    except _core.CoreError:
+        return False
+    return True
+
+
+def _file_name(played: PlayedGame) -> str:
+    return f"{played.index:06d}.sgf"
+
+
+def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
+    # The side with "the first move" is Black, even where White begins.
+    black, white = (a, b) if played.a_moves_first else (b, a)
+    disputed = played.disputed
+    record = GoRecord(
+        game=game,
+        moves=played.moves,
+        first_player=int(_core.parse_go_name(game).handicap > 0),
+        # SGF's word for a game without a result.
+        result="Void" if disputed else go_result(game, played.moves),
+        black=black,
+        white=white,
+        comment=disputed.text(a if disputed.side == "a" else b) if disputed else "",
+    )
+    return write_sgf(record).encode(errors="replace")
+
+
+class MatchJournal:
+    """Finished games of a match on disk: after a kill the match resumes with them.
+
+    The folder has a journal for each process that played, beginning with ``1.journal``.
+    Games are JSON, as in ``games.jsonl``. One process at a time may use it.
+
+    Attributes:
+        played: Games that earlier processes finished, by index.
+        gaps: Damage in the journals; games lost to it are played again.
+
+    Args:
+        folder: The folder, made if it is missing.
+        key: Everything that the games depend on, as JSON values. Journals with another
+            key belong to another match and are removed.
+
+    Raises:
+        UsageError: A journal is of a newer schema.
+        RunError: A journal is damaged, or the disk refuses.
+    """
+
+    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
+        self._folder = folder
+        found = [int(path.stem) for path in folder.glob("*.journal")]
+        games: dict[int, PlayedGame] = {}
+        self.gaps: list[JournalGap] = []
+        for number in sorted(found):
+            path = folder / f"{number}.journal"
+            try:
+                contents = read_journal(path)
+            except RunError as error:
+                raise RunError(f"{error}; {_ADVICE}") from error
+            if contents.meta != key:
+                path.unlink()
+                continue
+            # A tail is a frame that a kill cut short: its game is played again.
+            self.gaps += [gap for gap in contents.gaps if not gap.is_tail]
+            for frame in contents.frames:
+                game = from_dict(PlayedGame, _parse(frame, path), where=str(path))
+                games[game.index] = game
+        self.played = tuple(games[index] for index in sorted(games))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(folder, error) from error
+        self._path = folder / f"{max(found, default=0) + 1}.journal"
+        self._segment = OpenSegment(self._path, key)
+
+    def keep(self, games: Sequence[PlayedGame]) -> None:
+        """Appends games. Blocks until they are durable.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        for game in games:
+            self._segment.append(json.dumps(game.to_json()).encode())
+        self._segment.flush()
+        reach("match.kept", self._path)
+
+    def close(self) -> None:
+        """Closes the journal; the next process reads it.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        self._segment.close()
+
+    @staticmethod
+    def remove(folder: Path) -> None:
+        """Removes the journals of a match that is over, if there are any."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parse(frame: bytes, path: Path) -> Any:
+    try:
+        return json.loads(frame)
+    except (ValueError, RecursionError):
+        raise RunError(
+            f"journal ({path}) has a game that is not JSON; {_ADVICE}"
+        ) from None

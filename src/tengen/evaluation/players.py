@@ -1,9 +1,9 @@
-"""Players of a match."""
+"""Players of a match, and the backend with which a model plays."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -11,14 +11,26 @@ from typing import Any, ClassVar, TypeAlias
 from tengen import _core
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.engines.gomocup import GomocupEngine
+from tengen.evaluation.engines.gtp import GtpEngine
+from tengen.evaluation.engines.process import EngineProcess
 from tengen.games import Framed, Game, open_game
 from tengen.games.gomoku import read_gomoku_name
 from tengen.inference import (
     Backend,
+    InferenceConfig,
+    check_device_words,
+    default_devices,
+    open_backend,
+    parse_devices,
+)
+from tengen.inference.openvino_backend import (
+    ONNX_FILE,
+    is_installed,
+    supported_precisions,
 )
 from tengen.models import ModelDir
-from tengen.search import Level, PlayConfig
+from tengen.search import Level, PlayConfig, PlayPrecision
 
 __all__ = [
     "EnginePlayer",
@@ -28,15 +40,16 @@ __all__ = [
     "MctsPlayer",
     "ModelPlayer",
     "RandomPlayer",
+    "open_for_play",
 ]
 
 
 @dataclass(frozen=True)
 class RandomPlayer:
-    """``random``: every legal move is as likely as another."""
+    """``random``: a uniformly random legal move."""
 
     name: str = "random"
-    """As on the command line."""
+    """The name on the command line."""
 
     def to_native(self, num_simulations: int) -> Any:
         """Returns the core's form; ``num_simulations`` does not apply."""
@@ -54,7 +67,7 @@ class MctsPlayer:
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name on the command line."""
         return f"mcts:{self.num_playouts}"
 
     def to_native(self, num_simulations: int) -> Any:
@@ -67,36 +80,36 @@ class MctsPlayer:
 
 @dataclass(frozen=True)
 class ModelPlayer:
-    """A network searched without noise; it plays the strongest move.
+    """A network with a search; it does not explore.
 
-    Threads: shared freely; every game thread binds a runner of its own.
+    Thread-safe: each thread binds its own runner.
     """
 
     name: str
-    """What reports call it."""
+    """The name in reports."""
     task: str
     """The game it was trained for."""
     backend: Backend
-    """Evaluates its positions."""
+    """The backend of the network."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """How it searches."""
+    """The settings of the search."""
     directory: Path | None = None
-    """Where the model lies; None where the backend serves any number of threads."""
+    """The model directory; None if the backend serves any number of threads."""
     devices: str | None = None
-    """What it computes on, as for ``open_for_play``."""
+    """The device, as for ``open_for_play``."""
     num_threads: int = 1
-    """Threads that the backend was opened for."""
+    """Threads that the backend serves."""
     mixed_sizes: bool = False
     """Whether its network was trained for games that vary (``net.mixed_sizes``, or
     boards of all sizes)."""
     boards: Callable[[int, int], ModelDir] | None = None
-    """As of the model."""
+    """As ``ModelDir.boards``."""
     frame: str = ""
-    """The game whose planes its network reads; empty where they are the task's."""
+    """The game whose planes the network reads; empty if it is the task."""
     tree_threads: int = 1
-    """Threads that search one tree; with more than one, moves differ each time."""
+    """Threads that search one tree; with several, moves are not repeatable."""
     level: Level | None = None
-    """How strong it is to be; None: as strong as the simulations make it."""
+    """The level; None for full strength."""
 
     def __post_init__(self) -> None:
         if self.play.search.score_weight > 0:
@@ -104,18 +117,16 @@ class ModelPlayer:
 
     @property
     def is_outside(self) -> bool:
-        """Whether a match has its moves made by searches of their own."""
+        """Whether its moves are searched outside the core's match."""
         draws = self.level is not None and self.level.temperature > 0
         return self.tree_threads > 1 or self.frame != "" or draws
 
     def num_simulations(self, asked: int) -> int:
-        """Returns the simulations of a move: its level's, or else those asked for."""
+        """Returns the simulations of a move: its level's, or the requested ones."""
         return asked if self.level is None else self.level.simulations
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
-        """Returns the player, opened again where the backend serves fewer threads.
-
-        Blocks while the model is compiled.
+        """Returns the player, opened again if its backend serves fewer threads. Blocks.
 
         Raises:
             RunError: The backend refuses the model.
@@ -135,12 +146,11 @@ class ModelPlayer:
         """Returns the same network as a player of another game.
 
         Args:
-            task: A game with the same planes and actions; Go on the same board with
-                other planes; for a network that was trained for games that vary, Go
-                on a smaller board; or, for one of boards of all sizes, Go on any.
+            task: A game with the same planes and actions, or Go on the same board. With
+                ``mixed_sizes`` also Go on a smaller board, and with ``boards`` on any.
 
         Raises:
-            UsageError: There is no such game, or it is another one to the network.
+            UsageError: There is no such game, or the network cannot play it.
         """
         game, frame = open_game(task), open_game(self.frame or self.task)
         is_other = (game.height, game.width) != (frame.height, frame.width)
@@ -159,7 +169,7 @@ class ModelPlayer:
         return dataclasses.replace(self, task=task, frame=frame.name)
 
     def _on_board(self, game: Game) -> ModelPlayer:
-        """Returns the player of the model of another board."""
+        """Returns the player with the model for another board."""
         assert self.boards is not None
         model = self.boards(game.height, game.width)
         player = dataclasses.replace(
@@ -168,13 +178,13 @@ class ModelPlayer:
         return player.opened_for(self.num_threads)
 
     def framed(self, game: Game) -> Framed:
-        """Returns the task's game on the planes that the network reads."""
+        """Returns the game on the planes that the network reads."""
         if not self.frame:
             return Framed(game, game)
         return Framed.corner(game, open_game(self.frame))
 
     def to_native(self, num_simulations: int) -> Any:
-        """Returns the core's form, with so many simulations a move."""
+        """Returns the core's form, with these simulations of a move."""
         player = _core.MatchPlayer()
         if self.is_outside:
             player.kind = _core.PlayerKind.OUTSIDE
@@ -188,17 +198,17 @@ class ModelPlayer:
 
 @dataclass(frozen=True)
 class EnginePlayer:
-    """A program that plays, and speaks a protocol of engines."""
+    """A program that plays, with a protocol for engines."""
 
     PREFIX: ClassVar[str] = ""
-    """What its word begins with."""
+    """The prefix of its name on the command line."""
     EXAMPLE: ClassVar[str] = ""
     """A command line."""
 
     command: str
-    """Its command line."""
+    """The command line."""
     answer_s: float = 60.0
-    """How long one of its answers may take, in seconds."""
+    """Seconds that one answer may take."""
 
     def __post_init__(self) -> None:
         rule = f'must name a program; for example {self.PREFIX}"{self.EXAMPLE}"'
@@ -207,11 +217,29 @@ class EnginePlayer:
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name on the command line."""
         return f"{self.PREFIX}{self.command}"
 
     def check_game(self, name: str) -> None:
         """Raises UsageError unless the protocol has the game of that name."""
+        raise NotImplementedError
+
+    def start(self, game: Game) -> EngineProcess:
+        """Starts the engine, ready for games of a kind. Blocks.
+
+        Raises:
+            UsageError: It cannot be started, or does not speak its protocol.
+            RunError: It does not answer, or refuses the game.
+        """
+        engine = self._process()
+        try:
+            engine.open(game)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    def _process(self) -> EngineProcess:
         raise NotImplementedError
 
     def to_native(self, num_simulations: int) -> Any:
@@ -237,16 +265,19 @@ class GtpPlayer(EnginePlayer):
                 f"player ({self.name}) plays Go, not {name}; choose a game go/SIZE"
             ) from error
 
+    def _process(self) -> EngineProcess:
+        return GtpEngine(self.command, self.answer_s)
+
 
 @dataclass(frozen=True)
 class GomocupPlayer(EnginePlayer):
-    """``gomocup:COMMAND``: a program that plays gomoku by the Gomocup protocol."""
+    """``gomocup:COMMAND``: a program that plays gomoku with the Gomocup protocol."""
 
     PREFIX = "gomocup:"
     EXAMPLE = "./pbrain-rapfi"
 
     turn_s: float = 1.0
-    """How long it is told that it has for a move, in seconds."""
+    """The time limit of a move that it is told, in seconds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,5 +293,56 @@ class GomocupPlayer(EnginePlayer):
                 f"gomoku/SIZE"
             )
 
+    def _process(self) -> EngineProcess:
+        return GomocupEngine(self.command, self.answer_s, self.turn_s)
+
 
 MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | EnginePlayer
+
+
+def open_for_play(
+    directory: Path,
+    num_threads: int,
+    *,
+    outputs: Sequence[str] | None = None,
+    devices: str | None = None,
+    precision: PlayPrecision = "fp32",
+) -> Backend:
+    """Returns a model's backend for play. Blocks while the model is compiled.
+
+    Args:
+        directory: A model directory.
+        num_threads: Threads that will evaluate at the same time, at least 1.
+        outputs: What to answer with, as for ``open_backend``; None for all.
+        devices: ``cpu`` or one GPU, ``cuda:0``. None: the CPU, or the first GPU where
+            OpenVINO is not installed.
+        precision: Arithmetic of the trunk with OpenVINO on the CPU. fp32 is used
+            instead where the CPU has no such arithmetic, for ``run``, and with torch.
+
+    Raises:
+        UsageError: The model cannot be used, or the GPU is not here.
+        RunError: The backend refuses the model.
+    """
+    # A run that computes with torch publishes no graph; its models play with torch.
+    has_openvino = is_installed() and (directory / ONNX_FILE).exists()
+    if devices is None:
+        # Without OpenVINO torch is imported anyway, and can say what there is.
+        devices = "cpu" if has_openvino else default_devices()
+    else:
+        _check_devices(devices)
+    is_openvino = has_openvino and devices == "cpu"
+    is_native = is_openvino and precision in supported_precisions()
+    config = InferenceConfig(
+        devices=devices,
+        backend="openvino" if is_openvino else "torch",
+        precision=precision if is_native and precision != "run" else "fp32",
+        batch_shape="dynamic",
+    )
+    return open_backend(directory, config, num_threads, outputs=outputs)
+
+
+def _check_devices(devices: str) -> None:
+    check_device_words("devices", devices)
+    is_one = devices != "auto" and "," not in devices
+    check(is_one, "devices", devices, "must be cpu or one GPU, as cuda:0; name one")
+    parse_devices("devices", devices)

@@ -1,8 +1,9 @@
-"""Searches of one position at a time: by one thread, or by several in one tree.
+"""Searches of one position at a time, and the sides of a match.
 
-One thread is deterministic. Several find another tree each time; each gathers a few
-leaves, which keep the backend's batches full; a leaf on its way counts as a visit, and
-as a loss where it is the first, so that the next descent takes another way.
+A search with one thread is deterministic. Several threads search one tree together, and
+its shape differs each time. Each thread gathers a few leaves, so that batches are full.
+A leaf in flight counts as a visit (a virtual loss if it is the first), so that the next
+descent takes another path.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from typing import Any
 from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError
+from tengen.evaluation.played_game import Dispute
+from tengen.evaluation.players import ModelPlayer
 from tengen.games import Game, core_game
 from tengen.inference import Backend, Runner, bind_port, drive
-from tengen.search import SearchConfig
+from tengen.search import SearchConfig, draw_seed
 
-__all__ = ["Searcher", "batch_rows"]
+__all__ = ["PortSide", "Searcher", "Side", "TreeSide", "batch_rows"]
 
 _MAX_BATCH_ROWS = 8
-# Leaves on their way may be this part of all simulations, for they are taken without
-# knowing of each other.
+# The maximum share of all simulations that is in flight: leaves in flight are chosen
+# without the results of each other.
 _IN_FLIGHT = 1 / 32
 
 
@@ -30,8 +33,8 @@ def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
     """Returns how many leaves each thread of a tree gathers.
 
     Args:
-        num_simulations: Of the whole search.
-        num_threads: Threads of the tree.
+        num_simulations: Simulations of the whole search.
+        num_threads: Threads that search the tree.
         most: As ``PlayConfig.batch_rows``.
     """
     if most == 0:
@@ -46,13 +49,13 @@ class Searcher:
     Args:
         game: The game.
         backend: Opened for ``num_threads``.
-        search: How to search; PUCT where there are several threads.
-        num_threads: Threads in one tree, at least 1.
-        batch_rows: Leaves that each gathers, at least 1; see ``batch_rows``.
+        search: The settings of the search; PUCT for several threads.
+        num_threads: Threads that search one tree, at least 1.
+        batch_rows: Leaves that each thread gathers, at least 1; see ``batch_rows``.
 
     Raises:
-        UsageError: The game or the settings want one thread and one leaf, the settings
-            want scores, which the backend has not, or their policy is minigo.
+        UsageError: The game or the settings need one thread and one leaf, the settings
+            need scores, which the backend does not have, or the policy is minigo.
     """
 
     def __init__(
@@ -99,17 +102,17 @@ class Searcher:
 
         Args:
             moves: Actions from the first move of the game.
-            request: The core's ``SearchRequest``; scores are kept where the backend
-                has them.
+            request: The core's ``SearchRequest``; scores are kept if the backend has
+                them.
             variant: As for ``Game.new_state``.
-            keeps_tree: Where the moves go on from those of the search before, its tree
-                is searched on, and the visits that are left count. A Gumbel search
-                begins anew.
+            keeps_tree: Whether to reuse the tree of the search before, if the moves
+                continue those of that search; its visits count. A Gumbel search never
+                reuses a tree.
 
         Raises:
             CoreError: There is no such variant, a move is not legal, or the game is
                 over.
-            Exception: What the backend raised; the search is ended.
+            Exception: The backend raised it.
         """
         request.keep_scores = self._has_scores
         self._session.begin(list(moves), request, variant, keeps_tree)
@@ -117,22 +120,19 @@ class Searcher:
         return self._session.result
 
     def extend(self, num_simulations: int) -> Any:
-        """Returns the result of ``run``'s search gone on to so many in all. Blocks.
+        """Extends the search of ``run`` to more simulations in all. Blocks.
 
         Raises:
-            CoreError: There was no search, it was not by puct, or the number is out of
-                its range.
-            Exception: What the backend raised; the search is ended.
+            CoreError: There was no search, it was not PUCT, or the number is out of
+                range.
+            Exception: The backend raised it.
         """
         self._session.extend(num_simulations)
         self._drive()
         return self._session.result
 
     def variation(self, action: int, max_length: int) -> list[int]:
-        """Returns ``action`` and what the last search expects after it.
-
-        Empty where it has no visit.
-        """
+        """Returns the principal variation of ``action``; empty without a visit."""
         variation: list[int] = self._session.variation(action, max_length)
         return variation
 
@@ -155,10 +155,10 @@ class Searcher:
 
 
 class _FullBatches:
-    """Evaluates all rows of the buffers whatever is asked for.
+    """Evaluates all rows of the buffers, however many are requested.
 
-    A batch is short when its thread was blocked, now and then; another size than the
-    batch before would cost the backend more than the rows that nobody asked for.
+    A batch is short now and then, when its thread was blocked. A change of the batch
+    size costs the backend more than the extra rows.
     """
 
     def __init__(self, runner: Runner, num_rows: int) -> None:
@@ -172,3 +172,104 @@ class _FullBatches:
 
 def _bound(backend: Backend, port: Any) -> Runner:
     return _FullBatches(bind_port(backend, port), len(port.value))
+
+
+class Side:
+    """One player in the games of one thread. Used by that thread."""
+
+    def move(self, match: Any, player: int) -> None:
+        """Makes the player's next moves. Blocks.
+
+        Args:
+            match: The core's match.
+            player: The player's number in it, 0 or 1.
+        """
+        raise NotImplementedError
+
+    def dispute(self, index: int) -> Dispute | None:
+        """Returns why a finished game has no result; None if it has one."""
+        return None
+
+    def illegal_move(self, index: int) -> str:
+        """Returns the illegal move with which the side lost a game; empty if none."""
+        return ""
+
+    def finish(self, match: Any, player: int) -> None:
+        """Called once all games are finished. Blocks."""
+
+    def stop(self) -> None:
+        """Makes ``move`` return soon. Called from any thread."""
+
+    def close(self) -> None:
+        """Releases the side's resources, once its thread has ended."""
+
+
+class PortSide(Side):
+    """A player that the core moves, perhaps with a network.
+
+    Args:
+        backend: The network's backend; None without a network.
+    """
+
+    def __init__(self, backend: Backend | None) -> None:
+        self._backend = backend
+        self._runner: Runner | None = None
+
+    def move(self, match: Any, player: int) -> None:
+        """Evaluates one batch."""
+        port = match.port(player)
+        if self._backend is not None and self._runner is None:
+            self._runner = bind_port(self._backend, port)
+        num_rows = port.next()
+        if self._runner is not None and num_rows > 0:
+            self._runner.run(num_rows)
+            port.done()
+
+
+class TreeSide(Side):
+    """A network that searches one game after the other, with threads in one tree.
+
+    Args:
+        game: The game.
+        player: The network and its settings.
+        num_simulations: Simulations of a move, unless the player has a level.
+        seed: Seed of the moves that a level draws.
+    """
+
+    def __init__(
+        self, game: Game, player: ModelPlayer, num_simulations: int, seed: int
+    ) -> None:
+        threads = player.tree_threads
+        num_simulations = player.num_simulations(num_simulations)
+        self._level = player.level
+        self._seed = seed
+        rows = batch_rows(num_simulations, threads, player.play.batch_rows)
+        self._num_simulations = num_simulations
+        self._framed = player.framed(game)
+        self._searcher = Searcher(
+            self._framed.frame, player.backend, player.play.search, threads, rows
+        )
+
+    def move(self, match: Any, player: int) -> None:
+        """Makes one move in each game that waits for one."""
+        match.port(player).next()  # begins games
+        for turn in match.turns(player):
+            if match.finished:
+                return
+            request = _core.SearchRequest()
+            request.num_simulations = self._num_simulations
+            moves = self._framed.to_frame(turn.moves)
+            result = self._searcher.run(moves, request, self._framed.variant)
+            action = self._chosen(result, turn.index, len(turn.moves))
+            match.play(turn.index, self._framed.from_frame(action))
+
+    def _chosen(self, result: Any, index: int, ply: int) -> int:
+        """Returns the move to play, as the frame numbers it."""
+        if self._level is None:
+            return int(result.best_action)
+        return self._level.draw(
+            [row.action for row in result.actions],
+            [row.prior for row in result.actions],
+            result.best_action,
+            draw_seed(self._seed, index, ply),
+        )

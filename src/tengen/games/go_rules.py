@@ -1,7 +1,10 @@
-"""Rules and results of Go as text, in SGF and in KataGo's GTP commands.
+"""Rules, results and points of Go as text, in SGF, GTP and KataGo's commands.
 
-Source of the names: KataGo, docs/GTP_Extensions.md and its page of rules. Games in
-tengen have area scoring, without group tax and without a button.
+Source of the rules' names: KataGo, docs/GTP_Extensions.md and its page of rules. Games
+in tengen have area scoring, without group tax and without a button.
+
+A point is written as in GTP, ``D4``: columns are letters from the left, without I, and
+rows are numbers from the bottom.
 """
 
 from __future__ import annotations
@@ -16,7 +19,41 @@ from tengen._core import GoRules
 from tengen.games.positions import position_after
 from tengen.games.registry import open_game
 
-__all__ = ["go_result", "read_go_rules", "rules_as_json", "rules_as_text"]
+__all__ = [
+    "GO_COLUMNS",
+    "go_result",
+    "read_go_rules",
+    "read_vertex",
+    "rules_as_json",
+    "rules_as_text",
+    "write_vertex",
+]
+
+GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+"""The letters of the columns."""
+
+
+def write_vertex(action: int, height: int, width: int) -> str:
+    """Returns an action of Go, 0 to height * width, as GTP writes it."""
+    if action == height * width:
+        return "pass"
+    row, column = divmod(action, width)
+    return f"{GO_COLUMNS[column]}{height - row}"
+
+
+def read_vertex(text: str, height: int, width: int) -> int | None:
+    """Returns the action of a vertex in either case; None if it is not a vertex."""
+    text = text.upper()
+    if text == "PASS":
+        return height * width
+    match = re.fullmatch(r"([A-HJ-Z])([0-9]{1,2})", text)
+    if match is None:
+        return None
+    row, column = height - int(match[2]), GO_COLUMNS.index(match[1])
+    if not (0 <= row < height and column < width):
+        return None
+    return row * width + column
+
 
 # (ko, whether suicide is allowed). The first name of each pair is the one written.
 _NAMED = {

@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from tengen import _core
 from tengen._core import CoreError, planes_key
 from tengen.config import check
+from tengen.drawing import position_figure
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 from tengen.games.raised import call_method
-from tengen.games.shown import pretty_state, state_html
 
-__all__ = ["PythonGame", "PythonState"]
+__all__ = [
+    "PythonGame",
+    "PythonState",
+    "pretty_state",
+    "show_native_states",
+    "state_html",
+]
+
+
+class _Printer(Protocol):
+    """IPython's printer."""
+
+    def text(self, obj: str) -> None:
+        """Prints text."""
+
+
+def state_html(state: Any) -> str:
+    """Returns a position as self-contained HTML.
+
+    Args:
+        state: A ``tengen.games.State``.
+    """
+    return position_figure(str(state), f"position at ply {state.ply}")
+
+
+def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
+    """Prints a position as its own text.
+
+    Args:
+        state: As for ``state_html``.
+        printer: IPython's printer.
+        cycle: Whether the value contains itself; never here.
+    """
+    printer.text(str(state))
+
+
+def show_native_states() -> None:
+    """Adds the methods for notebooks to the core's positions."""
+    shown: Any = _core.State
+    shown._repr_html_ = state_html
+    shown._repr_pretty_ = pretty_state
 
 
 class PythonGame:

@@ -9,7 +9,7 @@ from tengen.errors import UsageError
 __all__ = ["RAISED", "call_method", "raised"]
 
 RAISED = (Exception, SystemExit)
-"""Exceptions that count as errors of a user's game, exits included."""
+"""Exceptions that count as errors of a user's code, exits included."""
 
 
 def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:

@@ -10,8 +10,7 @@ from tengen.games.check import check_own_game
 from tengen.games.openspiel import OPENSPIEL_PREFIX, OpenSpielGame
 from tengen.games.program import make_program, makes_environment
 from tengen.games.protocol import Game
-from tengen.games.python_game import PythonGame
-from tengen.games.shown import show_native_states
+from tengen.games.python_game import PythonGame, show_native_states
 from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]

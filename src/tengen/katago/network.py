@@ -13,16 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import UsageError
-from tengen.katago.layers import (
+from tengen.katago.stream import NotSupportedError, WeightStream, open_stream
+from tengen.katago.trunk import (
+    Activations,
     Conv,
+    Tensors,
+    folded,
+    put_affine,
     read_activation,
     read_affine,
     read_bias,
+    read_blocks,
     read_conv,
     read_matrix,
 )
-from tengen.katago.stream import NotSupportedError, WeightStream, open_stream
-from tengen.katago.trunk import Activations, Tensors, folded, put_affine, read_blocks
 from tengen.nets.katago import NUM_KATAGO_POINT_PLANES, KatagoConfig
 
 __all__ = ["KatagoNetwork", "read_network"]

@@ -12,7 +12,7 @@ from tengen import envs
 from tengen.actors import LAST_REWARD, EnvironmentRows, clip_actions
 from tengen.agents import EnvironmentAgent
 from tengen.errors import UsageError
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.players import open_for_play
 from tengen.games import check_typed
 from tengen.inference import Backend
 from tengen.models import ModelDir

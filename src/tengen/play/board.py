@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen.games import OPENSPIEL_PREFIX, Game, State
-from tengen.games.vertices import GO_COLUMNS
+from tengen.games.go_rules import GO_COLUMNS
 
 __all__ = ["BoardText", "make_board_text", "read_stones"]
 

@@ -1,4 +1,4 @@
-"""``tengen play``: a game on the terminal, or by lines from a pipe."""
+"""``tengen play``: a game on the terminal, or with lines from a pipe."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def play(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays until the person leaves or the input ends; returns ``Session.report``.
+    """Plays until the user quits or the input ends; returns ``Session.report``.
 
     Raises:
         UsageError: The model cannot be used, or a number or a setting is refused.
@@ -113,20 +113,20 @@ _BAR_CELLS = 20
 
 
 class Opponent(Protocol):
-    """What the terminal plays against; ``Player`` is one."""
+    """The opponent in the terminal; ``Player`` is one."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Its name."""
 
     @property
     def game(self) -> Game:
-        """What it plays."""
+        """The game that it plays."""
 
     def analyse(
         self, moves: list[int], simulations: int = 64, seed: int = 0, threads: int = 1
     ) -> Analysis:
-        """Returns what it thinks of the position after ``moves``."""
+        """Returns the analysis of the position after ``moves``."""
 
 
 @dataclass(frozen=True)
@@ -137,22 +137,22 @@ class _Command:
 
 
 class Session:
-    """One person at a board: takes lines, shows what happens.
+    """A user's game against an opponent in the terminal.
 
-    ``feed`` takes one line at a time and returns when it is the person's turn again
-    or the session is over; nothing else blocks.
+    ``feed`` takes one line and blocks until it is the user's turn again or the session
+    is over; no other method blocks.
 
     Args:
-        opponent: Who plays the other side.
-        show: Takes text to print, in lines.
-        simulations: Of each of its searches, at least 1.
-        threads: Of each of its searches, at least 1.
-        person_is_first: Whether the person has the first move.
+        opponent: The opponent.
+        show: Prints text.
+        simulations: Simulations of each search, at least 1.
+        threads: Threads of each search, at least 1.
+        person_is_first: Whether the user moves first.
         colours: Whether the terminal shows ANSI colours.
 
     Attributes:
-        moves: Actions from the first of the game on the board.
-        is_over: Whether the person has left.
+        moves: The actions of the current game.
+        is_over: Whether the user has quit.
     """
 
     def __init__(
@@ -191,13 +191,13 @@ class Session:
 
     @property
     def prompt(self) -> str:
-        """What stands before the person's next line."""
+        """The prompt of the user's next line."""
         if self._state.is_terminal():
             return "new, undo or quit: "
         return f"{_STONES[self._person]}: "
 
     def start(self) -> None:
-        """Greets, and moves if the opponent has the first move."""
+        """Shows a greeting, and lets the opponent move if it moves first."""
         self._show(
             f"{self._opponent.game.name} against {self._opponent.name}, "
             f"{self._simulations} simulations a move; you are {_STONES[self._person]}"
@@ -207,7 +207,7 @@ class Session:
         self._answer()
 
     def feed(self, line: str) -> None:
-        """Takes one line: a move or a command. Blocks while the opponent thinks."""
+        """Takes one line: a move or a command. Blocks while the opponent searches."""
         words = line.strip().lower()
         if not words:
             return
@@ -251,7 +251,7 @@ class Session:
         self.moves.append(action)
 
     def _answer(self) -> None:
-        """Lets the opponent move while it is to, and shows what there is to see."""
+        """Lets the opponent move while it is its turn, and shows the board."""
         if self.moves:
             self._show_board()
         while self._is_opponents_turn():
@@ -309,7 +309,7 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Takes back to the person's last turn, or to the start."""
+        """Takes back the moves since the user's last turn."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
             self._show("there is no move of yours to take back")
@@ -345,7 +345,7 @@ class Session:
 
 
 def value_bar(value: float) -> str:
-    """Returns a value in [-1, 1] as a bar and a chance, draws counting half."""
+    """Returns a value in [-1, 1] as a bar and a winning chance; a draw is a half."""
     chance = 0.5 + 0.5 * min(max(value, -1.0), 1.0)
     full = round(chance * _BAR_CELLS)
     return f"[{'#' * full}{'-' * (_BAR_CELLS - full)}] {chance:.0%}"

@@ -33,7 +33,7 @@ from tengen.play.target_command import evaluate_models, has_target
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# A batch that a CPU evaluates fast. Another number would play other episodes.
+# A batch that a CPU evaluates fast. Another number would change the episodes.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -113,15 +113,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays whole episodes and prints their mean return with its interval.
+    """Plays whole episodes and prints their mean return with its confidence interval.
 
-    For a run whose models meet a target see ``evaluate_models``.
+    For a run with a target see ``evaluate_models``.
 
     Returns:
         ``model`` (its directory), ``task``, ``seed``, ``protocol`` and ``acting`` in
         words, and what ``EpisodesReport.to_json`` has; with ``--video`` also
-        ``films``, of ``FilmFile.to_json``. ``exit_code`` 1 where the environment then
-        fails as it is closed.
+        ``films``, of ``FilmFile.to_json``. ``exit_code`` 1 if closing the environment
+        fails.
 
     Raises:
         UsageError: The model cannot be used or plays a board game, a number is
@@ -161,7 +161,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_left_out(args: argparse.Namespace, names: Sequence[str], rule: str) -> None:
-    """Refuses options that do not apply."""
+    """Raises UsageError for options that do not apply."""
     usual = argparse.ArgumentParser()
     add_arguments(usual)
     for name in names:
@@ -189,7 +189,7 @@ def _evaluate(
     except RunError as error:
         if not result:
             raise
-        # Closed last: what was measured is kept whatever its code does then.
+        # The environment is closed last, so that its failure does not lose the result.
         print(f"tengen: {error}", file=sys.stderr)
         result["exit_code"] = RunError.exit_code
     return result
@@ -236,10 +236,10 @@ def _played(
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
-    """Returns how actions are chosen: as the options say, else as scores are made.
+    """Returns how actions are chosen: from the options, or as the protocol says.
 
     Raises:
-        UsageError: An option is refused, or would change nothing.
+        UsageError: An option is invalid, or would have no effect.
     """
     usual = model.agent.acting_to_score(spec)
     mode = args.act or usual.mode

@@ -198,17 +198,16 @@ class Player:
         other._forecaster = self._forecaster
         return other
 
-    def at_level(self, level: Level | None, draws: int = 0) -> Player:
+    def at_level(self, level: Level | None) -> Player:
         """Returns a player with the same model and another level.
 
         Args:
             level: How strong; None: as strong as the simulations make it.
-            draws: As for ``Player``.
 
         Raises:
             UsageError: The player was closed.
         """
-        other = Player(dataclasses.replace(self._open_model(), level=level), draws)
+        other = Player(dataclasses.replace(self._open_model(), level=level))
         other._forecaster = self._forecaster
         return other
 

@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 import platform
+import sys
 import warnings
 from pathlib import Path
 
@@ -26,6 +27,7 @@ __all__ = [
     "machine_line",
     "memory_limit_bytes",
     "quota_cores",
+    "resident_bytes",
     "usable_threads",
 ]
 
@@ -36,6 +38,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
 _MEMINFO = Path("/proc/meminfo")
+_STATM = Path("/proc/self/statm")
 # glibc's names of these two settings of its allocator, from malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -217,3 +220,15 @@ def _lines(path: Path) -> list[str]:
 def _words(path: Path) -> list[str]:
     lines = _lines(path)
     return lines[0].split() if lines else []
+
+
+def resident_bytes() -> int:
+    """Returns the resident memory of this process; outside Linux its maximum so far."""
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # Windows does not have it.
+
+        # In kB, but on macOS in bytes.
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import numpy as np
 import pytest
 
-from tengen.distribution import pip_install_extra
-from tengen.envs.suites import atari as suite
-from tengen.envs.suites.atari_protocols import PROTOCOLS
+from tengen.envs.suites import ale
+from tengen.envs.suites.ale import PROTOCOLS
+from tengen.envs.suites.atari import SUITE as suite
 from tengen.errors import EnvError, RunError, UsageError
+from tests.refused import refused
 
 needs_ale = pytest.mark.skipif(not suite.names(), reason="needs pip install ale-py")
 
@@ -62,23 +62,6 @@ def test_screens_and_rewards_are_those_of_the_package():
 
 
 @needs_ale
-def test_a_seed_is_the_same_game_and_another_is_not():
-    env, again, other = (suite.make("atari/Pong", 2, seed) for seed in (0, 0, 1))
-    steps = [play(one, 40)[1] for one in (env, again, other)]
-    resumed = play(env, 40)[1]
-
-    def screens(found, copy):
-        return np.stack([step.observation["observation"][copy] for step in found])
-
-    for copy in range(2):
-        np.testing.assert_array_equal(screens(steps[0], copy), screens(steps[1], copy))
-        np.testing.assert_array_equal(screens(steps[0], copy), screens(resumed, copy))
-    # An integer seed would make copy 1 of run 0 copy 0 of run 1.
-    shown = {screens(steps[run], copy).tobytes() for run in (0, 2) for copy in (0, 1)}
-    assert len(shown) == 4
-
-
-@needs_ale
 def test_a_life_ends_what_is_learned_and_not_the_episode():
     env = suite.make("atari/Breakout/classic", 2, 1)
     _, steps = play(env, 400)
@@ -99,7 +82,7 @@ def test_a_life_ends_what_is_learned_and_not_the_episode():
 @needs_ale
 def test_a_limit_cuts_an_episode_short(monkeypatch: pytest.MonkeyPatch) -> None:
     # In frames, of which a step is four.
-    monkeypatch.setattr(suite, "_MAX_FRAMES", 80)
+    monkeypatch.setattr(ale, "_MAX_FRAMES", 80)
     env = suite.make("atari/Pong", 2, 0)
     assert env.spec.max_episode_steps == 20
     _, steps = play(env, 42)
@@ -156,7 +139,7 @@ def test_the_screen_at_a_limit_is_not_quite_new(monkeypatch):
 
     So what bootstraps there is a little stale; a version that draws it fails here.
     """
-    monkeypatch.setattr(suite, "_MAX_FRAMES", 400)
+    monkeypatch.setattr(ale, "_MAX_FRAMES", 400)
     cut = suite.make("atari/Pong/classic", 1, 0)
     monkeypatch.undo()
     whole = suite.make("atari/Pong/classic", 1, 0)
@@ -205,27 +188,10 @@ def test_what_others_stepped_is_shown_as_training_was():
 
 
 @needs_ale
-def test_names():
-    assert {"atari/Pong", "atari/MsPacman", "atari/Qbert"} <= set(suite.names())
-    with pytest.raises(UsageError, match=r'did you mean "atari/Pong"'):
-        suite.make("atari/Pnog", 1, 0)
-    with pytest.raises(UsageError, match=r'did you mean "atari/Pong/classic"'):
-        suite.make("atari/Pong/clasic", 1, 0)
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(suite.importlib.util, "find_spec", lambda name: None)
-    assert suite.names() == []
-    line = re.escape(f"missing: ale_py; {pip_install_extra('atari')}")
-    with pytest.raises(UsageError, match=line):
-        suite.make("atari/Pong", 1, 0)
-
-
-@needs_ale
 def test_ale_without_gymnasium_is_one_line(monkeypatch):
     """ALE can be installed alone; its vector form cannot be imported then."""
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(UsageError, match=r"^gymnasium \(missing\).*pip install"):
+    with refused(UsageError, "gymnasium (missing)"):
         suite.make("atari/Pong", 1, 0)
 
 

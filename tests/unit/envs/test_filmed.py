@@ -5,9 +5,10 @@ import pytest
 
 from tengen import envs, games
 from tengen.envs.filmed import draw_planes, draw_screen
-from tengen.envs.suites import atari_film
-from tengen.envs.suites.atari_protocols import PROTOCOLS
+from tengen.envs.suites import ale, atari
+from tengen.envs.suites.ale import PROTOCOLS
 from tengen.errors import RunError, UsageError
+from tests.refused import refused
 
 pytest.importorskip("gymnasium")
 
@@ -99,10 +100,13 @@ def test_atari_in_colours_is_the_episode_that_is_scored(protocol):
 
 def test_atari_that_fell_out_otherwise_is_told(monkeypatch):
     pytest.importorskip("ale_py")
-    with monkeypatch.context() as patch:
-        patch.setattr(atari_film, "protocol_of", lambda name: PROTOCOLS["classic"])
-        env = envs.make_filmed("atari/Breakout/v5", 2, 0, 1)
-    with pytest.raises(RunError, match=r"film \(atari/Breakout/v5\) must have the rew"):
+
+    def differing(name, *args, **options):
+        return ale.vector_env("atari/Breakout/classic", *args, **options)
+
+    monkeypatch.setattr(atari, "vector_env", differing)
+    env = envs.make_filmed("atari/Breakout/v5", 2, 0, 1)
+    with refused(RunError, "film (atari/Breakout/v5)"):
         steps_of(env, 500)
     env.close()
 
@@ -130,7 +134,7 @@ def test_mujoco_without_a_display():
         (f"{MODULE}:ShownBadly", "render() returned object (), not uint8 [H, W, 3]"),
         (f"{MODULE}:NotShown", "render() raised ValueError: no screen; leave --vid"),
         ("CartPole-v7", "is not known to Gymnasium"),
-        ("atari/Pomg", "is not a game of Atari"),
+        ("atari/Pomg", "is not in the suite atari/"),
     ],
 )
 def test_what_has_no_pictures_is_refused(task, why):

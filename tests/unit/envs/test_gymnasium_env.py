@@ -16,6 +16,7 @@ pytest.importorskip("gymnasium")
 import gymnasium
 
 from tests.environments import MultiChoice, Nested, NotFinite, Raising
+from tests.refused import refused
 
 
 def actions_of(*values):
@@ -315,7 +316,7 @@ def test_numbers_as_actions():
     env.reset()
     step = env.step(np.array([[2.0], [-1.0]], np.float32))
     assert step.observation["observation"].shape == (2, 3)
-    with pytest.raises(RunError, match=r"^action \(\[2\.5\]\) of Pendulum-v1 \(copy "):
+    with refused(RunError, "action ([2.5])"):
         env.step(np.array([[2.0], [2.5]], np.float32))
     env.close()
 
@@ -390,7 +391,7 @@ def test_seeds_of_copies_are_c_ints_and_differ():
 
 
 def test_arguments_are_checked(make_counting_env):
-    with pytest.raises(UsageError, match=r"^num_envs \(0\) must be at least 1; "):
+    with refused(UsageError, "num_envs (0)"):
         GymnasiumEnv(make_counting_env, 0, 0, name="counting")
-    with pytest.raises(UsageError, match=r"^seed \(-1\) must be at least 0; "):
+    with refused(UsageError, "seed (-1)"):
         GymnasiumEnv(make_counting_env, 1, -1, name="counting")

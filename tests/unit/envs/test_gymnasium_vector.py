@@ -13,6 +13,7 @@ from tengen import envs
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.envs.suites.gymnasium_ids import GymnasiumVectorEnv, is_proven
 from tengen.errors import RunError, UsageError
+from tests.refused import refused
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -127,7 +128,7 @@ def test_seeds_share_no_copy_and_give_the_same_steps():
 def test_actions_are_checked_and_errors_are_told(monkeypatch):
     env = envs.make("CartPole-v1", 2, 0)
     env.reset()
-    with pytest.raises(RunError, match=r"^action \(2\) of CartPole-v1 \(copy 1\) must"):
+    with refused(RunError, "action (2)"):
         env.step(np.array([0, 2]))
     assert isinstance(env, GymnasiumVectorEnv)
 
@@ -139,7 +140,7 @@ def test_actions_are_checked_and_errors_are_told(monkeypatch):
         env.step(np.array([0, 1]))
     env.close()
     env.close()
-    with pytest.raises(UsageError, match=r"^num_envs \(0\) must be at least 1; "):
+    with refused(UsageError, "num_envs (0)"):
         envs.make("CartPole-v1", 0, 0)
-    with pytest.raises(UsageError, match=r"^seed \(-1\) must be at least 0; "):
+    with refused(UsageError, "seed (-1)"):
         envs.make("CartPole-v1", 1, -1)

@@ -7,6 +7,7 @@ from tengen.envs import ActionSpec
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import RunError, UsageError
 from tengen.tensors import TensorSpec
+from tests.refused import refused
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
@@ -372,7 +373,7 @@ def test_an_action_out_of_bounds_by_rounding_is_clipped():
     actions = Actions(space, "task")
     native = actions.to_gymnasium(np.array([[third]], np.float32), 1)
     assert native[0, 0] == third < float(np.float32(third))
-    with pytest.raises(RunError, match=r"^action \(\[0\.3334"):
+    with refused(RunError, "action ([0.3334"):
         actions.to_gymnasium(np.array([[third + 1e-4]], np.float32), 1)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tengen import envs
-from tengen.distribution import pip_install_extra
+from tengen.distribution import pip_install, pip_install_extra
 from tengen.envs.copies import copy_seeds
 from tengen.envs.suites import dmlab, minigrid, vizdoom
 from tengen.errors import EnvError, RunError, UsageError
@@ -23,6 +23,8 @@ PACKAGES = {
     "popgym/RepeatPreviousEasy": "popgym",
     "vizdoom/Basic": "vizdoom",
     "football/academy_empty_goal_close": "envpool",
+    "atari/Pong": "ale_py",
+    "minatar/Asterix": "minatar",
 }
 IDS = {
     "mujoco/Hopper": "Hopper-v5",
@@ -39,13 +41,13 @@ def needs(task):
     pytest.importorskip(package[task.split("/")[0]])
 
 
-def draws(env, seed=0):
-    """Returns a function that draws actions of all copies."""
-    random, spec = np.random.default_rng(seed), env.spec.actions
+def actions_of(env, num_steps, num_envs=None):
+    """Returns random actions ``[T, N, ...]`` of all copies."""
+    random, spec = np.random.default_rng(0), env.spec.actions
+    shape = (num_steps, num_envs or env.num_envs)
     if spec.is_discrete:
-        return lambda: random.integers(0, spec.num_choices[0], env.num_envs)
-    shape = (env.num_envs, *spec.shape)
-    return lambda: random.uniform(spec.low, spec.high, shape).astype(np.float32)
+        return random.integers(0, spec.num_choices[0], shape)
+    return random.uniform(spec.low, spec.high, (*shape, *spec.shape)).astype(np.float32)
 
 
 @pytest.mark.parametrize("task", IDS)
@@ -56,13 +58,12 @@ def test_steps_are_those_of_the_package(task):
     env = envs.make(task, 2, 3)
     own = gymnasium.make(IDS[task], disable_env_checker=True)
     first, _ = own.reset(seed=copy_seeds(3, 2)[1])
-    observation, draw = env.reset(), draws(env)
+    observation = env.reset()
     num_ends, num_rewards, is_over = 0, 0, False
     wanted = first
-    for _ in range(400):
+    for actions in actions_of(env, 400):
         for name, values in seen(task, wanted).items():
             np.testing.assert_array_equal(observation[name][1], values)
-        actions = draw()
         step = env.step(actions)
         assert step.is_reset[1] == is_over
         if is_over:
@@ -120,51 +121,55 @@ def seen(task, observation):
 
 
 @pytest.mark.parametrize("task", PACKAGES)
-def test_a_seed_and_actions_are_the_steps(task):
+def test_a_seed_and_actions_determine_the_steps(task):
     needs(task)
 
     def rows(env):
-        observation, draw = env.reset(), draws(env)
-        kept = [*observation.values()]
-        for _ in range(30):
-            step = env.step(draw())
+        kept = [*env.reset().values()]
+        for actions in actions_of(env, 40, 3):
+            step = env.step(actions[: env.num_envs])
             kept += [*step.observation.values(), step.reward, step.is_reset]
         return kept
 
     env = envs.make(task, 3, 7)
-    first = rows(env)
-    again = rows(env)
+    first, again = rows(env), rows(env)
     env.close()
-    for one, other in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, other)
-    env = envs.make(task, 3, 8)
-    other_seed = rows(env)
     env.close()
-    assert any((a != b).any() for a, b in zip(first, other_seed, strict=True))
-    # Copies have streams of their own.
-    assert any((row[0] != row[1]).any() for row in first)
+    # A copy's stream depends neither on other copies nor on another seed's.
+    fewer, other = envs.make(task, 2, 7), envs.make(task, 3, 8)
+    for one, same, two in zip(first, again, rows(fewer), strict=True):
+        np.testing.assert_array_equal(one, same)
+        np.testing.assert_array_equal(one[:2], two)
+    for rest in (rows(other), [row[[1, 2, 0]] for row in first]):
+        assert any((a != b).any() for a, b in zip(first, rest, strict=True))
+    fewer.close()
+    other.close()
 
 
 @pytest.mark.parametrize(
     ("task", "advice"),
     [
-        ("mujoco/Hoper", 'did you mean "mujoco/Hopper"?'),
-        ("minigrid/DoorKey-5x4", 'did you mean "minigrid/DoorKey-5x5"?'),
-        ("popgym/RepeatPrevious", 'did you mean "popgym/RepeatPreviousHard"?'),
-        ("vizdoom/basic", 'did you mean "vizdoom/Basic"?'),
+        ("mujoco/Hoper", "mujoco/Hopper"),
+        ("minigrid/DoorKey-5x4", "minigrid/DoorKey-5x5"),
+        ("popgym/RepeatPrevious", "popgym/RepeatPreviousHard"),
+        ("vizdoom/basic", "vizdoom/Basic"),
+        ("minatar/Brakout", "minatar/Breakout"),
+        ("atari/Pnog", "atari/Pong"),
+        ("atari/Pong/clasic", "atari/Pong/classic"),
     ],
 )
 def test_an_unknown_name_has_a_nearest_one(task, advice):
     needs(task)
-    with pytest.raises(UsageError, match=re.escape(advice)):
+    with pytest.raises(UsageError, match=re.escape(f'did you mean "{advice}"?')):
         envs.make(task, 1, 0)
+    suite = task.split("/")[0]
+    names = {name for name in envs.names() if name.startswith(f"{suite}/")}
+    assert advice.removesuffix("/classic") in names
 
 
 @pytest.mark.parametrize("level", ["../../evil", "a/../../evil", "/tmp/evil", "a//b"])
 def test_a_level_of_another_folder_is_refused(level):
-    with pytest.raises(
-        UsageError, match="must name a level of DeepMind Lab by letters"
-    ):
+    with pytest.raises(UsageError, match="must name a level of DeepMind Lab"):
         envs.make(f"dmlab/{level}", 1, 0)
 
 
@@ -172,7 +177,11 @@ def test_a_level_of_another_folder_is_refused(level):
 def test_a_missing_package_is_told_by_its_pip_line(task, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     suite = task.split("/")[0]
-    line = pip_install_extra(suite) if suite != "dmlab" else "deepmind/lab"
+    own = {
+        "dmlab": "deepmind/lab",
+        "minatar": pip_install("--no-deps", "minatar==1.0.15"),
+    }
+    line = own.get(suite) or pip_install_extra(suite)
     with pytest.raises(UsageError, match=re.escape(line)):
         envs.make(task, 1, 0)
     assert not [name for name in envs.names() if name.startswith(f"{suite}/")]
@@ -263,13 +272,12 @@ def test_football_copies_are_single_ones():
         seed=0,
         env_seed=[copy_seeds(4, 3)[2]],
     )
-    planes, (states, _), draw = env.reset(), own.reset(), draws(env)
+    planes, (states, _) = env.reset(), own.reset()
     num_ends, was_over = 0, False
-    for _ in range(600):
+    for actions in actions_of(env, 600):
         np.testing.assert_array_equal(
             planes["observation"][2], states[0].transpose(2, 0, 1) == 255
         )
-        actions = draw()
         step = env.step(actions)
         states, reward, terminated, truncated, info = own.step(
             actions[2:].astype(np.int32)

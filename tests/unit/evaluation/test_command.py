@@ -3,10 +3,14 @@ import json
 
 import pytest
 
-from tengen import cli
+from tengen import _core, cli
 from tengen.errors import UsageError
-from tengen.evaluation import MctsPlayer, RandomPlayer
+from tengen.evaluation import MctsPlayer, RandomPlayer, open_player
 from tengen.evaluation.command import shared_task
+from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.nets import MlpConfig
+from tengen.run import NumberedFolder
+from tengen.tensors import Signature, TensorSpec
 
 
 def run(capsys, *words):
@@ -50,7 +54,12 @@ def test_a_match_for_people(capsys):
         (["random", "random", "--tree-threads", "0"], "tree-threads (0) must be N"),
         (["random", "random", "--tree-threads", "1,2,3"], "tree-threads (1,2,3)"),
         (["random", "random", "--threads", "1", "--tree-threads", "1,2"], "at most 1"),
-        (["random", "mcts:9", "--devices", "cpu"], "devices (cpu) needs a model"),
+        (["random", "mcts:9", "--devices", "cpu"], "devices (cpu)"),
+        *(
+            (["random", word], f"player ({word}) must")
+            for word in ("mcts", "mcts:", "mcts:0", "mcts:-3", "mcts:many")
+        ),
+        (["random", "mcts:" + "9" * 5000], "player (mcts:999"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(capsys, words, message):
@@ -92,3 +101,36 @@ def test_the_game_comes_from_the_models(hash_player):
         shared_task(model, hash_player("gomoku/9", "runs/b"), None)
     with pytest.raises(UsageError, match="--game"):
         shared_task(model, RandomPlayer(), "tictactoe")
+
+
+def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):
+    net = MlpConfig(num_layers=1, num_units=4)
+    signature = Signature(
+        inputs={"observation": TensorSpec(shape=(4,))},
+        outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
+    )
+    meta = ModelMeta(
+        task="CartPole-v1",
+        agent="vtrace",
+        net=net,
+        signature=signature,
+        generation=0,
+        num_steps=0,
+        num_samples=0,
+        sha256={},
+    )
+    state = net.build(signature).state_dict()
+    tensors = {name: tensor.numpy() for name, tensor in state.items()}
+    folder = NumberedFolder(tmp_path)
+    model = publish_model(folder, 0, meta, tensors, ModelExporter())
+    with pytest.raises(UsageError, match=r"environment CartPole-v1 and plays no board"):
+        open_player(str(model.path))
+
+
+def test_native_forms(hash_player):
+    network = hash_player("connect4").to_native(33)
+    assert network.kind == _core.PlayerKind.NETWORK
+    assert network.num_simulations == 33
+    mcts = open_player("mcts:7").to_native(33)
+    assert (mcts.kind, mcts.num_simulations) == (_core.PlayerKind.MCTS, 7)
+    assert open_player("random").to_native(33).kind == _core.PlayerKind.RANDOM

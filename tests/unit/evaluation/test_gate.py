@@ -18,6 +18,7 @@ from tengen.evaluation import (
     judge,
     log_likelihood_ratio,
 )
+from tests.refused import refused
 
 
 def results(gate, scores=(), *, tally=None):
@@ -140,7 +141,7 @@ def test_after_the_most_games_the_score_decides():
     ],
 )
 def test_settings_out_of_range(gate, field, value):
-    with pytest.raises(UsageError, match=field if field != "elo0" else "elo"):
+    with refused(UsageError, field if field != "elo0" else "elo"):
         gate(**{field: value})
 
 

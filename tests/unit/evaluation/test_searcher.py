@@ -6,6 +6,7 @@ from tengen import _core, games
 from tengen.errors import UsageError
 from tengen.evaluation.searcher import Searcher, batch_rows
 from tengen.search import SearchConfig
+from tests.refused import refused
 from tests.unit.conftest import PLAIN
 
 
@@ -110,7 +111,7 @@ def test_an_error_of_one_thread_ends_all(searcher, hash_player, error):
 
 def test_what_wants_one_thread_is_refused(searcher):
     gumbel = SearchConfig(policy="gumbel")
-    with pytest.raises(UsageError, match=r"threads \(2\) must be 1 for a gumbel"):
+    with refused(UsageError, "threads (2)"):
         searcher("tictactoe", 2, 1, search=gumbel)
 
 

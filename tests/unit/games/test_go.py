@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_games import EMPTY, STONES
 from slow_go import SlowGo, chain_at, choose, eternal_chains, pass_alive, rows_of
 
+from tests.refused import refused
+
 RULES = [
     ko + suicide
     for ko in ("", "/situational", "/simple")
@@ -352,9 +354,7 @@ def test_the_board_is_drawn_as_go_players_name_it():
 
 
 def test_illegal_games_have_no_position():
-    with pytest.raises(
-        _core.CoreError, match=r"action \(4\) must be legal after 1 plies"
-    ):
+    with refused(_core.CoreError, "action (4)"):
         _core.GoPosition("go/9", [4, 4])
     with pytest.raises(_core.CoreError, match="must be go/9 or"):
         _core.GoPosition("gomoku/9", [])

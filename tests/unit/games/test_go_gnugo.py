@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tengen import _core, games
-from tengen.evaluation.engines.gtp_client import GtpEngine
-from tengen.games.vertices import write_vertex
+from tengen.evaluation.engines.gtp import GtpEngine
+from tengen.games.go_rules import write_vertex
 
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")
 OPTIONS = "--mode gtp --chinese-rules --positional-superko --allow-suicide"

@@ -8,6 +8,7 @@ import pytest
 from tengen import _core
 from tengen.errors import UsageError
 from tengen.games import GoVariety, make, variants_of
+from tests.refused import refused
 
 
 def shares(task, **fields):
@@ -143,7 +144,7 @@ def test_a_queue_draws_each_game_by_itself():
     assert names.count("") + names.count("go/7") == 4000
     assert names == [queue(1).variant(index) for index in range(4000)]
     assert names != [queue(2).variant(index) for index in range(4000)]
-    with pytest.raises(_core.CoreError, match=r"weight \(0.000000\) of variant \(a\)"):
+    with refused(_core.CoreError, "weight (0.000000)"):
         _core.GameQueue(
             seed=1, generation=1, model=0, num_games=1, variants=[("a", 0.0)]
         )

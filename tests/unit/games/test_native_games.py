@@ -15,6 +15,8 @@ from tengen._core import CoreError
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from slow_games import make_slow
 
+from tests.refused import refused
+
 # Games to compare, with how many: some thousand plies each.
 PLAYOUTS = {
     "tictactoe": 800,
@@ -263,9 +265,9 @@ def test_questions_without_an_answer_are_refused():
     game = games.make("connect4")
     with pytest.raises(CoreError, match="need a finished game"):
         game.new_state().returns()
-    with pytest.raises(CoreError, match=r"symmetry \(2\) must be 0 to 1"):
+    with refused(CoreError, "symmetry (2)"):
         game.new_state().observation(2)
-    with pytest.raises(CoreError, match=r"action \(7\) must be 0 to 6"):
+    with refused(CoreError, "action (7)"):
         game.transform_action(7, 0)
 
 

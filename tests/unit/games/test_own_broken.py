@@ -14,6 +14,7 @@ from tengen.evaluation import MctsPlayer, RandomPlayer, play_match
 from tengen.games.check import check_own_game
 from tengen.games.python_game import PythonGame
 from tengen.games.source import OwnGameSource
+from tests.refused import refused
 from tests.unit.conftest import PLAIN
 
 
@@ -212,7 +213,7 @@ def test_a_game_that_changes_its_answers_is_named():
 
 def test_an_illegal_move_of_the_caller_is_refused():
     source = OwnGameSource(PythonGame(TicTacToe(), "own_games:TicTacToe"))
-    with pytest.raises(_core.CoreError, match=r"move \(9\) must be legal"):
+    with refused(_core.CoreError, "move (9)"):
         _core.mcts_choose(source, [9], 3)
     with pytest.raises(_core.CoreError, match="must be legal"):
         _core.mcts_choose(source, [4, 4], 3)

@@ -10,6 +10,7 @@ import pytest
 from tengen import games
 from tengen._core import CoreError
 from tengen.errors import UsageError
+from tests.refused import refused
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -67,11 +68,11 @@ def test_the_adapter_has_the_face_of_a_native_game(hex_game):
 
 def test_the_adapter_refuses_what_native_games_refuse(hex_game):
     state = play(hex_game.new_state(), [7])
-    with pytest.raises(CoreError, match=r"action \(7\) must be legal"):
+    with refused(CoreError, "action (7)"):
         state.apply(7)
     with pytest.raises(CoreError, match="need a finished game"):
         state.returns()
-    with pytest.raises(CoreError, match=r"symmetry \(2\) must be 0 to 1"):
+    with refused(CoreError, "symmetry (2)"):
         state.observation(2)
     finished = play(hex_game.new_state(), [0, 4, 5, 9, 10, 14, 15, 19, 20])
     with pytest.raises(CoreError, match="cannot be played in a finished game"):

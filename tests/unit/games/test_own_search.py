@@ -12,6 +12,7 @@ from tengen.evaluation.searcher import Searcher
 from tengen.games.source import OwnGameSource
 from tengen.inference import bind_port
 from tengen.search import SearchConfig
+from tests.refused import refused
 from tests.unit.conftest import PLAIN
 
 PAIRS = [("own_games:TicTacToe", "tictactoe"), ("own_games:ConnectFour", "connect4")]
@@ -210,7 +211,7 @@ def test_positions_that_are_over_are_forgotten(tmp_path):
 
 def test_one_tree_by_several_threads_is_refused():
     game = games.make("own_games:TicTacToe")
-    with pytest.raises(UsageError, match=r"threads \(2\) must be 1 for own_games:Tic"):
+    with refused(UsageError, "threads (2)"):
         Searcher(game, Neighbours(), SearchConfig(), num_threads=2)
 
 

@@ -13,7 +13,7 @@ from katago_golden import golden_games
 from tengen import load
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.players import open_for_play
 from tengen.games import make
 from tengen.inference import allocate, search_outputs
 from tengen.models import INT8_FILE, can_quantise, resolve_model

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 
 from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
-from tengen.evaluation.play_backend import open_for_play
+from tengen.evaluation.players import open_for_play
 from tengen.inference import InferenceConfig, choose, open_backend
 from tengen.inference.torch_backend import load_head
 from tengen.models import (

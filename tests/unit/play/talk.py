@@ -2,7 +2,7 @@
 
 import threading
 
-from tengen.play.session.lines import LineReader
+from tengen.play.session.session import LineReader
 
 
 class Talk:

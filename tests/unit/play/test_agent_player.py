@@ -16,6 +16,7 @@ pytest.importorskip("gymnasium")
 
 from tengen import envs, games
 from tengen.envs import registry
+from tests.refused import refused
 from tests.unit.play import own_forms
 
 MODULE = "tests.unit.play.own_forms"
@@ -168,7 +169,7 @@ def test_a_network_that_is_told_rewards_must_be(tmp_path, publish_agent):
     run = publish_agent(tmp_path / "run", task, sees_last_step=True)
     with load(run, task) as player:
         player.act(np.zeros(4))
-        with pytest.raises(UsageError, match=r"^reward \(None\) must be given after"):
+        with refused(UsageError, "reward (None)"):
             player.act(np.zeros(4))
         player.act(np.zeros(4), 1.0)
         player.reset()
@@ -180,7 +181,7 @@ def test_a_closed_player_says_so(tmp_path, publish_agent):
     with tengen.load(run.path) as player:
         assert isinstance(player, AgentPlayer)
     player.close()
-    with pytest.raises(UsageError, match=r"^player \(.*/run\) is closed; load it"):
+    with refused(UsageError, f"player ({run.path})"):
         player.act(np.zeros(4))
 
 
@@ -190,9 +191,9 @@ def test_what_is_refused(tmp_path, publish_agent, monkeypatch):
     games.allow(task)
     with pytest.raises(UsageError, match=r"is a program, which runs only where it is"):
         tengen.load(run.path)
-    with pytest.raises(UsageError, match=rf"^task \(o:E\) must be {MODULE}:Walk, that"):
+    with refused(UsageError, "task (o:E)"):
         tengen.load(run.path, task="o:E")
-    with pytest.raises(UsageError, match=r"^play \(.*\) is for games, which are"):
+    with refused(UsageError, "play ("):
         tengen.load(run.path, PlayConfig(), task=task)
     # An environment that has changed since, as another process finds it.
     monkeypatch.setattr(own_forms.Walk, "action_space", own_forms.spaces.Discrete(4))

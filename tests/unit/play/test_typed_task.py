@@ -11,6 +11,7 @@ import pytest
 import tengen
 from tengen import cli
 from tengen.errors import UsageError
+from tests.refused import refused
 
 OWN_GAMES = Path(__file__).parents[1] / "games" / "own_games.py"
 # Tic-tac-toe, which a model of the native game plays as well.
@@ -54,7 +55,7 @@ def marker(tmp_path, monkeypatch):
     sys.modules.pop("evil", None)
 
 
-def refused(capsys, words, line):
+def refused_line(capsys, words, line):
     path = [*sys.path]
     assert cli.main(words) == 2
     out, err = capsys.readouterr()
@@ -78,7 +79,7 @@ COMMANDS = (
 def test_what_a_model_names_is_not_imported(capsys, model, marker, words):
     path = model("evil:Game")
     words = [path if word == "MODEL" else word for word in words]
-    refused(
+    refused_line(
         capsys,
         words,
         f"task (evil:Game) of {path} is a program, which runs only where it is typed; "
@@ -86,9 +87,9 @@ def test_what_a_model_names_is_not_imported(capsys, model, marker, words):
     )
     for typed in ("other:Game", "evil:TicTacToe"):
         line = f"task ({typed}) must be evil:Game, that of {path}; "
-        refused(capsys, [*words, "--task", typed], line)
+        refused_line(capsys, [*words, "--task", typed], line)
     # A native game that is typed is none of the program's either.
-    refused(capsys, [*words, "--task", "tictactoe"], "evil:Game")
+    refused_line(capsys, [*words, "--task", "tictactoe"], "evil:Game")
     assert not marker.exists()
 
 
@@ -100,7 +101,7 @@ def test_a_function_that_needs_no_arguments_is_not_called(
     path = model("tempfile:mkdtemp")
     for words in COMMANDS:
         words = [path if word == "MODEL" else word for word in words]
-        refused(capsys, words, "add --task tempfile:mkdtemp to run it")
+        refused_line(capsys, words, "add --task tempfile:mkdtemp to run it")
     with pytest.raises(UsageError, match="is a program"):
         tengen.load(path)
     assert list((marker.parent / "temporary").iterdir()) == []
@@ -108,7 +109,8 @@ def test_a_function_that_needs_no_arguments_is_not_called(
 
 def test_the_line_to_type_is_safe_to_copy(capsys, model):
     path = model("evil; touch marker:Game")
-    refused(capsys, ["play", path], "; add --task 'evil; touch marker:Game' to run it")
+    line = "; add --task 'evil; touch marker:Game' to run it"
+    refused_line(capsys, ["play", path], line)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_a_typed_program_is_not_that_of_a_native_model(capsys, model, marker):
     line = f"task (evil:Game) must be tictactoe, that of {path}; "
     for words in COMMANDS:
         words = [path if word == "MODEL" else word for word in words]
-        refused(capsys, [*words, "--task", "evil:Game"], line)
+        refused_line(capsys, [*words, "--task", "evil:Game"], line)
     assert not marker.exists()
     assert cli.main(["play", path, "--task", "tictactoe"]) == 0
 
@@ -150,9 +152,9 @@ def test_a_typed_program_is_not_that_of_a_native_model(capsys, model, marker):
 def test_each_load_has_to_be_told(model, marker):
     path = model("evil:Game")
     for _ in range(2):
-        with pytest.raises(UsageError, match=r"^task \(evil:Game\) of .* is a program"):
+        with refused(UsageError, "task (evil:Game)"):
             tengen.load(path)
-        with pytest.raises(UsageError, match=r"^task \(other:Game\) must be evil:Game"):
+        with refused(UsageError, "task (other:Game)"):
             tengen.load(path, task="other:Game")
         with tengen.load(path, task="evil:Game") as player:
             assert player.choose([0, 1], simulations=2) > 1

@@ -9,7 +9,7 @@ import pytest
 
 from tengen import cli, envs
 from tengen.distribution import pip_install
-from tengen.envs.suites import gymnasium_ids
+from tengen.envs.suites.gymnasium_ids import SUITE
 from tengen.observe.view import _PlainView
 
 
@@ -150,7 +150,7 @@ def test_what_is_neither_a_game_nor_an_environment(tmp_path, monkeypatch, capsys
 def test_an_environment_without_gymnasium(refused, monkeypatch, others):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     # MinAtar needs no Gymnasium.
-    monkeypatch.setattr(envs, "names", lambda: [*gymnasium_ids.names(), *others])
+    monkeypatch.setattr(envs, "names", lambda: [*SUITE.names(), *others])
     line = refused("train", "CartPole-v1")
     assert line.startswith("tengen: task (CartPole-v1) is not known; ")
     assert pip_install("--upgrade", "gymnasium>=1.1") in line

@@ -15,8 +15,7 @@ import pytest
 
 from tengen.cli import main
 from tengen.errors import RunError
-from tengen.evaluation.kept_games import write_games
-from tengen.evaluation.played_game import PlayedGame
+from tengen.evaluation.played_game import PlayedGame, write_games
 from tengen.report import write_report
 from tengen.run import RunDirectory, publish_directory
 from tests.unit.observe.curves.curve_events import learned, make_run

@@ -5,6 +5,7 @@ import pytest
 from tengen import _core
 from tengen.search import SearchConfig
 from tests.oracle.search import Proof, ReferenceSearch
+from tests.refused import refused
 
 POLICIES = ("puct", "gumbel")
 
@@ -270,7 +271,7 @@ def test_finished_positions_and_bad_budgets_are_refused(twin, policy):
     config = SearchConfig(policy=policy)
     with pytest.raises(_core.CoreError, match="must not be finished"):
         twin("tictactoe", [0, 3, 1, 4, 2], config).native()
-    with pytest.raises(_core.CoreError, match=r"num_simulations \(-1\)"):
+    with refused(_core.CoreError, "num_simulations (-1)"):
         twin("tictactoe", [], config, num_simulations=-1).native()
 
 

@@ -10,6 +10,7 @@ from tengen.errors import UsageError
 from tengen.search import SearchConfig
 from tests.oracle.search import ReferenceSearch
 from tests.oracle.search.score import ScoreUtility, expected_saturated
+from tests.refused import refused
 
 
 @pytest.mark.parametrize("stdev", [0.0, 0.3, 0.7, 1.5, 4.0, 12.0])
@@ -202,7 +203,7 @@ def test_hashed_scores_agree_with_values():
 
 def test_a_game_without_a_score_is_refused():
     native = SearchConfig(score_weight=0.4).to_native()
-    with pytest.raises(_core.CoreError, match=r"search.score_weight \(0.4.*connect4"):
+    with refused(_core.CoreError, "search.score_weight (0.4"):
         _core.make_session("connect4", native)
     with pytest.raises(_core.CoreError, match="has no score"):
         _core.make_shared_session("connect4", native, num_threads=2, batch_rows=1)
@@ -212,5 +213,5 @@ def test_evaluations_without_scores_are_refused():
     config = SearchConfig(score_weight=0.4)
     config.check_scores(True)
     SearchConfig().check_scores(False)
-    with pytest.raises(UsageError, match=r"search.score_weight \(0.4\) needs .*aux"):
+    with refused(UsageError, "search.score_weight (0.4)"):
         config.check_scores(False)

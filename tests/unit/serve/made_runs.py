@@ -8,7 +8,7 @@ from typing import Any
 
 from tengen import _core, games
 from tengen.evaluation import PlayedGame
-from tengen.evaluation.kept_games import games_jsonl, write_games
+from tengen.evaluation.played_game import games_jsonl, write_games
 from tengen.experience import OpenSegment
 from tengen.experience.games.segment import seal
 from tengen.observe import EventWriter

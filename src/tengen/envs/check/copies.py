@@ -8,11 +8,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.check.actions import agents_actions
-from tengen.envs.check.findings import CannotGoOnError, Findings
-from tengen.envs.check.one import Maker
+from tengen.envs.check.one import Maker, agents_actions
 from tengen.envs.check.seeds import play
-from tengen.envs.check.seen import is_same
+from tengen.envs.check.seen import CannotGoOnError, Findings, is_same
 from tengen.envs.copies import RAISED, copy_seeds, said
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import GymnasiumEnv

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tengen.envs.check.actions import own_actions
-from tengen.envs.check.findings import Findings
-from tengen.envs.check.one import Maker, Moved, OneEnv
-from tengen.envs.check.seen import copied, is_same
+from tengen.envs.check.one import Maker, Moved, OneEnv, own_actions
+from tengen.envs.check.seen import Findings, copied, is_same
 
 __all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tengen.envs.check.actions import own_actions
-from tengen.envs.check.one import Maker, OneEnv
+from tengen.envs.check.one import Maker, OneEnv, own_actions
 from tengen.envs.check.seen import copied, is_same
 from tengen.envs.copies import MAX_SEED
 

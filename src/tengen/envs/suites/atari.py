@@ -4,258 +4,46 @@ An observation is one grey screen, ``[1, 84, 84]`` uint8, the pixelwise maximum 
 last two frames. Earlier screens are stacked by the network (``net.num_frames``), so
 that each screen is sent and stored once. ``atari/Pong`` is played by the protocol
 ``v5``, ``atari/Pong/classic`` and ``atari/Pong/r2d2`` by these protocols
-(`tengen.envs.suites.atari_protocols`).
+(`tengen.envs.suites.ale`).
 
 The package is licensed under the GPL; the user installs it, and no part of it is here.
 
 Source: Bellemare et al. 2013, "The Arcade Learning Environment".
-Differs from it: see `tengen.envs.suites.atari_protocols`. An episode that is cut after
+Differs from it: see `tengen.envs.suites.ale`. An episode that is cut after
 108,000 frames ends with the screen of the step before the cut, because the package
 gives no screen of the cut.
 """
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.distribution import pip_install
-from tengen.envs.copies import (
-    MOST_WORDS,
-    RAISED,
-    ActionRange,
-    copy_seeds,
-    one_line,
-    raised,
+from tengen.envs.copies import RAISED, ActionRange, raised
+from tengen.envs.env import Arrays, GroupEnv, Step
+from tengen.envs.filmed import Camera, FilmedEnv, Picture
+from tengen.envs.suites.ale import (
+    FRAME_SKIP,
+    PREFIX,
+    SIDE,
+    Episodes,
+    games,
+    grey_env,
+    parts_of,
+    seeds_of,
+    spec_of,
+    vector_env,
 )
-from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
-from tengen.envs.gymnasium_env import import_gymnasium
-from tengen.envs.suites.atari_protocols import PROTOCOLS, Protocol
-from tengen.envs.suites.packaged import missing
-from tengen.errors import UsageError, did_you_mean
-from tengen.tensors import TensorSpec
+from tengen.envs.suites.suite import Suite
+from tengen.errors import EnvError, RunError, UsageError
 
-__all__ = [
-    "FRAME_SKIP",
-    "AtariEnv",
-    "Episodes",
-    "grey_env",
-    "make",
-    "names",
-    "protocol_of",
-    "rom_of",
-    "seeds_of",
-    "spec_of",
-    "vector_env",
-    "with_protocol",
-]
+__all__ = ["SUITE", "AtariEnv"]
 
-FRAME_SKIP = 4
-"""Emulator frames in one step."""
-_PREFIX = "atari/"
-_MAX_FRAMES = 108_000
-_SIDE = 84
-
-
-def names() -> list[str]:
-    """Returns the games, with their prefix; none where ALE is not installed."""
-    if importlib.util.find_spec("ale_py") is None:
-        return []
-    return [_PREFIX + game for game in sorted(_games())]
-
-
-def make(name: str, num_envs: int, seed: int) -> AtariEnv:
-    """Returns copies of a game; see ``tengen.envs.make``.
-
-    Raises:
-        UsageError: The game or the protocol is unknown, or ALE is not installed.
-    """
-    return AtariEnv(name, num_envs, seed)
-
-
-def with_protocol(name: str, protocol: str) -> str:
-    """Returns the task that is the same game by another protocol.
-
-    Args:
-        name: ``atari/Pong``, or ``atari/Pong/classic``.
-        protocol: A name of ``PROTOCOLS``.
-
-    Raises:
-        UsageError: The protocol is unknown.
-    """
-    game, _ = _parts(name)
-    task = f"{_PREFIX}{game}/{protocol}"
-    _parts(task)
-    return task
-
-
-def rom_of(name: str) -> str:
-    """Returns ALE's name of a task's game, ``ms_pacman``.
-
-    Raises:
-        UsageError: It is unknown, or ALE is not installed.
-    """
-    if importlib.util.find_spec("ale_py") is None:
-        raise missing(name, "ale_py", "atari")
-    game, _ = _parts(name)
-    known = _games()
-    if game not in known:
-        raise UsageError(
-            f'environment ("{name}") is not a game of Atari; '
-            f"{did_you_mean(_PREFIX + game, [_PREFIX + one for one in known])}"
-        )
-    return known[game]
-
-
-def protocol_of(name: str) -> Protocol:
-    """Returns how a task's game is played.
-
-    Raises:
-        UsageError: The protocol is unknown.
-    """
-    return _parts(name)[1]
-
-
-def vector_env(rom: str, num_envs: int, protocol: Protocol, **options: Any) -> Any:
-    """Returns copies of a game as the package's ``AtariVectorEnv``.
-
-    The copies play the same whatever the form of their screens.
-
-    Args:
-        rom: ALE's name of the game.
-        num_envs: Number of copies.
-        protocol: How the game is played.
-        options: Further options of the package, for the screens and for how many copies
-            step together.
-
-    Raises:
-        UsageError: Gymnasium, which the package needs, is not installed.
-    """
-    import_gymnasium()
-    import ale_py
-    from ale_py.vector_env import AtariVectorEnv
-
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    # Reward clipping, pressing fire and the end of a life are set explicitly or done
-    # here: the package's switches are on by default, and its end of a life restarts the
-    # whole game.
-    return AtariVectorEnv(
-        rom,
-        num_envs,
-        num_threads=1,
-        max_num_frames_per_episode=_MAX_FRAMES,
-        repeat_action_probability=protocol.sticky,
-        full_action_space=protocol.all_actions,
-        stack_num=1,
-        frameskip=FRAME_SKIP,
-        noop_max=protocol.max_noops,
-        use_fire_reset=protocol.presses_fire,
-        episodic_life=False,
-        life_loss_info=False,
-        reward_clipping=False,
-        **options,
-    )
-
-
-def seeds_of(seed: int, num_envs: int) -> NDArray[np.int64]:
-    """Returns the seeds of copies, ``[N]`` int64, as the emulator takes them.
-
-    Raises:
-        UsageError: A number is out of its range.
-    """
-    return np.array(copy_seeds(seed, num_envs), np.int64)
-
-
-def grey_env(name: str, num_envs: int, **options: Any) -> Any:
-    """Returns the copies of a task with the grey screens that an agent sees.
-
-    Args:
-        name: ``atari/Pong``, ``atari/Pong/classic``.
-        num_envs: Copies.
-        options: As for ``vector_env``.
-
-    Raises:
-        UsageError: The task is unknown, ALE is not installed, or a ROM is missing.
-    """
-    rom, protocol = rom_of(name), protocol_of(name)
-    side = {"img_height": _SIDE, "img_width": _SIDE}
-    try:
-        return vector_env(rom, num_envs, protocol, **side, **options)
-    except OSError as error:
-        raise UsageError(
-            f'environment ("{name}") has no ROM that can be used: '
-            f"{one_line(error, MOST_WORDS)}; "
-            f"{pip_install('--force-reinstall', 'ale-py==0.12.1')}, and unset "
-            f"ALE_ROMS_DIR"
-        ) from error
-
-
-def spec_of(name: str, envs: Any) -> EnvSpec:
-    """Returns the spec of a task.
-
-    Args:
-        name: The task.
-        envs: The task's copies, as the package's object.
-    """
-    protocol = protocol_of(name)
-    return EnvSpec(
-        name=name,
-        observations={
-            "observation": TensorSpec(dtype="uint8", shape=(1, _SIDE, _SIDE))
-        },
-        actions=ActionSpec(num_choices=(len(envs.ale.get_action_set()),)),
-        max_episode_steps=_MAX_FRAMES // FRAME_SKIP,
-        reward_threshold=None,
-        protocol=protocol.name,
-        reward_bound=protocol.reward_bound,
-        frames_per_step=FRAME_SKIP,
-    )
-
-
-class Episodes:
-    """Tracks what the package does not report: which copies were reset, lives lost.
-
-    Args:
-        protocol: How the game is played.
-        num_envs: Copies N.
-    """
-
-    def __init__(self, protocol: Protocol, num_envs: int) -> None:
-        self._protocol = protocol
-        self._num_envs = num_envs
-        self._is_over = np.zeros(num_envs, np.bool_)
-        self._lives = np.zeros(num_envs, np.int32)
-
-    def begin(self, info: dict[str, Any]) -> None:
-        """Takes the package's information about a reset of all copies."""
-        self._lives = info["lives"]
-        self._is_over = np.zeros(self._num_envs, np.bool_)
-
-    def step(
-        self,
-        screens: NDArray[np.uint8],
-        reward: NDArray[np.int32],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-        info: dict[str, Any],
-    ) -> Step:
-        """Returns a ``Step`` from the package's results."""
-        is_reset, self._is_over = self._is_over, terminated | truncated
-        lives, self._lives = self._lives, info["lives"]
-        life_lost = None
-        if self._protocol.ends_with_life:
-            life_lost = (self._lives < lives) & ~is_reset
-        return Step(
-            {"observation": screens},
-            reward.astype(np.float32),
-            terminated,
-            truncated,
-            is_reset,
-            life_lost,
-        )
+_FILM_HEIGHT, _FILM_WIDTH = 210, 160
+_FRAMES_PER_S = 60.0
 
 
 class AtariEnv:
@@ -272,8 +60,7 @@ class AtariEnv:
         seeds: ``[N]`` int64, the seeds of the copies.
 
     Raises:
-        UsageError: The game or the protocol is unknown, ALE is not installed, a ROM is
-            missing, or a number is out of its range.
+        UsageError: A ROM or Gymnasium is missing, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -282,7 +69,7 @@ class AtariEnv:
         self.num_envs = num_envs
         self.spec = spec_of(name, self._envs)
         self._range = ActionRange(self.spec.actions, name)
-        self._episodes = Episodes(protocol_of(name), num_envs)
+        self._episodes = Episodes(name, num_envs)
 
     def reset(self) -> Arrays:
         """Begins all episodes anew from the seed; see ``Env.reset``.
@@ -322,13 +109,13 @@ class AtariEnv:
             UsageError: The observation is no such screen.
         """
         screens = np.asarray(observation)
-        if screens.dtype != np.uint8 or screens.shape[-2:] != (_SIDE, _SIDE):
+        if screens.dtype != np.uint8 or screens.shape[-2:] != (SIDE, SIDE):
             raise UsageError(
                 f"observation ({screens.dtype} {screens.shape}) of {self.spec.name} "
-                f"must be uint8 ({_SIDE}, {_SIDE}), a grey screen; see "
+                f"must be uint8 ({SIDE}, {SIDE}), a grey screen; see "
                 f"gymnasium.wrappers.AtariPreprocessing"
             )
-        return {"observation": screens.reshape(-1, 1, _SIDE, _SIDE)[-1:]}
+        return {"observation": screens.reshape(-1, 1, SIDE, SIDE)[-1:]}
 
     def own_action(self, action: NDArray[Any]) -> int:
         """Returns the number of an action; see ``Env.own_action``."""
@@ -340,26 +127,189 @@ class AtariEnv:
         self._envs.close()
 
 
-def _parts(name: str) -> tuple[str, Protocol]:
-    """Returns a task's game and protocol.
+class _ColourCamera(Camera):
+    """The first copies of a game, played a second time in colour, 160 x 210.
 
-    Raises:
-        UsageError: The protocol is unknown.
+    With the same seeds, protocol and actions, the sticky actions, the initial no-op
+    actions and fire are the same. Each step checks that rewards and ends are equal.
+
+    Args:
+        env: The copies that are scored.
+        num_filmed: How many of them are filmed.
     """
-    game, _, protocol = name.removeprefix(_PREFIX).partition("/")
-    if not protocol:
-        return game, next(iter(PROTOCOLS.values()))
-    if protocol not in PROTOCOLS:
-        known = [f"{_PREFIX}{game}/{one}" for one in PROTOCOLS]
-        raise UsageError(
-            f'environment ("{name}") has a protocol that is unknown; '
-            f"{did_you_mean(name, known)}"
+
+    pictures_per_s = _FRAMES_PER_S / FRAME_SKIP
+
+    def __init__(self, env: AtariEnv, num_filmed: int) -> None:
+        self._name = env.spec.name
+        self._seeds = env.seeds[:num_filmed]
+        self._envs = vector_env(
+            self._name,
+            num_filmed,
+            img_height=_FILM_HEIGHT,
+            img_width=_FILM_WIDTH,
+            grayscale=False,
         )
-    return game, PROTOCOLS[protocol]
+        self._screens: NDArray[np.uint8] | None = None
+
+    def reset(self, observation: Arrays) -> None:
+        self._screens, _ = self._envs.reset(seed=self._seeds)
+
+    def step(self, actions: NDArray[Any], step: Step) -> None:
+        """Plays the step too.
+
+        Raises:
+            RunError: A reward or an end of an episode differs from the scored copy's.
+        """
+        num_filmed = len(self._seeds)
+        taken = actions[:num_filmed].astype(np.int32)
+        self._screens, reward, terminated, truncated, _ = self._envs.step(taken)
+        for mine, theirs in (
+            (reward, step.reward),
+            (terminated, step.terminated),
+            (truncated, step.truncated),
+        ):
+            if (mine != theirs[:num_filmed]).any():
+                raise RunError(
+                    f"film ({self._name}) must have the rewards and ends of the "
+                    f"episodes that are scored, and has others; leave --video out, "
+                    f"and report it"
+                )
+
+    def picture(self, copy: int) -> Picture:
+        assert self._screens is not None, "reset comes first"
+        picture: Picture = self._screens[copy, -1].copy()
+        return picture
+
+    def close(self) -> None:
+        self._envs.close()
 
 
-def _games() -> dict[str, str]:
-    """Returns ALE's names of the games by their names in Gymnasium."""
-    from ale_py import roms
+class _Both:
+    """The copies of two groups, which ALE steps in turns on one thread.
 
-    return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
+    ALE's vector form steps half of its copies at a time: it returns the copies that
+    were sent actions first, and takes actions for those that it returned last. With one
+    thread, copies come back in the order of sending, so that the halves are always the
+    same copies; this is checked.
+    """
+
+    def __init__(self, name: str, num_envs: int, seeds: Sequence[int]) -> None:
+        self.name = name
+        self.num_envs = num_envs
+        self._seeds = np.concatenate([seeds_of(seed, num_envs) for seed in seeds])
+        self._envs = grey_env(name, 2 * num_envs, batch_size=num_envs)
+        self._ids = [np.arange(num_envs) + place * num_envs for place in range(2)]
+        self.spec = spec_of(name, self._envs)
+        self.range = ActionRange(self.spec.actions, name)
+        # The group that was received from and has not been sent actions since.
+        self._turn_of: int | None = None
+        self._next = 0
+
+    def receive_first(self, place: int) -> Any:
+        self._check(place, is_sending=False)
+        if place == 0:
+            result = self._call(lambda: self._envs.reset(seed=self._seeds))
+        else:
+            result = self._receive()
+        return self._received(place, result)
+
+    def receive(self, place: int) -> Any:
+        self._check(place, is_sending=False)
+        return self._received(place, self._receive())
+
+    def send(self, place: int, actions: NDArray[np.int32]) -> None:
+        self._check(place, is_sending=True)
+        self._call(lambda: self._envs.send(actions))
+        self._turn_of = None
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def _receive(self) -> Any:
+        return self._call(self._envs.recv)
+
+    def _received(self, place: int, result: Any) -> Any:
+        if not np.array_equal(result[-1]["env_id"], self._ids[place]):
+            raise EnvError(
+                f"copies ({result[-1]['env_id'].tolist()}) of {self.name} must be "
+                f"those that were sent first; set agent.actor.num_groups=1, and report "
+                f"it"
+            )
+        self._turn_of, self._next = place, 1 - place
+        return result
+
+    def _check(self, place: int, *, is_sending: bool) -> None:
+        fits = self._turn_of == place if is_sending else self._turn_of is None
+        if not fits or (not is_sending and place != self._next):
+            raise RunError(
+                f"group ({place}) of {self.name} must be sent actions after it was "
+                f"received from, and before the other is; correct the caller"
+            )
+
+    def _call(self, what: Any) -> Any:
+        try:
+            return what()
+        except RAISED as error:
+            raise raised(self.name, error, "a step of a group") from error
+
+
+class _AtariGroup:
+    """One of the two groups; see ``GroupEnv``."""
+
+    def __init__(self, both: _Both, place: int) -> None:
+        self._both = both
+        self._place = place
+        self.spec = both.spec
+        self.num_envs = both.num_envs
+        self._episodes = Episodes(both.name, both.num_envs)
+
+    def receive_first(self) -> Arrays:
+        result = self._both.receive_first(self._place)
+        self._episodes.begin(result[-1])
+        return {"observation": result[0]}
+
+    def send(self, actions: NDArray[Any]) -> None:
+        self._both.range.check(actions, self.num_envs)
+        self._both.send(self._place, actions.astype(np.int32))
+
+    def receive(self) -> Step:
+        return self._episodes.step(*self._both.receive(self._place))
+
+    def close(self) -> None:
+        self._both.close()
+
+
+class _Atari(Suite):
+    def known(self) -> Iterable[str]:
+        return sorted(games())
+
+    def make(self, name: str, num_envs: int, seed: int) -> AtariEnv:
+        self._check(name)
+        return AtariEnv(name, num_envs, seed)
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        env = self.make(name, num_envs, seed)
+        return FilmedEnv(env, _ColourCamera(env, num_filmed))
+
+    def with_protocol(self, name: str, protocol: str) -> str:
+        game, _ = parts_of(name)
+        task = f"{PREFIX}{game}/{protocol}"
+        parts_of(task)
+        return task
+
+    def make_groups(
+        self, name: str, num_envs: int, seeds: Sequence[int]
+    ) -> list[GroupEnv]:
+        self._check(name)
+        both = _Both(name, num_envs, seeds)
+        return [_AtariGroup(both, place) for place in range(2)]
+
+    def _check(self, name: str) -> None:
+        self.check_installed(name)
+        game, _ = parts_of(name)
+        self.check_known(name, game in games(), games())
+
+
+SUITE = _Atari(prefix=PREFIX, package="ale_py")
+"""The tasks ``atari/*``."""

@@ -17,13 +17,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,10 @@ from numpy.typing import NDArray
 from tengen.envs.env import Env
 from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_screen
 from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
-from tengen.errors import UsageError, did_you_mean
+from tengen.envs.suites.suite import Suite
+from tengen.errors import UsageError
 
-__all__ = ["ACTIONS", "LEVELS", "LevelCache", "film", "make", "names"]
+__all__ = ["ACTIONS", "LEVELS", "SUITE", "LevelCache"]
 
 _PREFIX = "dmlab/"
 _HEIGHT, _WIDTH = 72, 96
@@ -57,73 +57,6 @@ ACTIONS = (
 )
 """Look left and right, up and down, strafe, move, fire, jump, crouch: forward, back,
 to the left, to the right, turn left, turn right, both turns while going, and fire."""
-
-
-def names() -> list[str]:
-    """Returns the levels of DMLab-30; none where DeepMind Lab is not installed."""
-    if importlib.util.find_spec("deepmind_lab") is None:
-        return []
-    return [_PREFIX + level for level in LEVELS]
-
-
-def make(name: str, num_envs: int, seed: int) -> Env:
-    """Returns copies of a level; see ``tengen.envs.make``.
-
-    Raises:
-        UsageError: The level is unknown, or DeepMind Lab is not installed.
-    """
-    return GymnasiumEnv(
-        maker_of_one(name),
-        num_envs,
-        seed,
-        name=name,
-        frames_per_step=_FRAMES,
-        is_hard=True,
-        is_partial=True,
-    )
-
-
-def maker_of_one(name: str) -> Callable[[], Any]:
-    """Returns what makes one environment; see ``tengen.envs.maker_of_one``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    level = name.removeprefix(_PREFIX)
-    # A level is a program, and a run's file may name it: only those of the package.
-    if re.fullmatch(r"\w+(/\w+)*", level) is None:
-        raise UsageError(
-            f'environment ("{name}") must name a level of DeepMind Lab by letters, '
-            f"digits, _ and /; correct it"
-        )
-    if importlib.util.find_spec("deepmind_lab") is None:
-        raise UsageError(
-            f'environment ("{name}") needs a package that is missing: deepmind_lab; '
-            f"build it as github.com/google-deepmind/lab says, as pip has none"
-        )
-    if "/" not in level:
-        if level not in LEVELS:
-            known = [_PREFIX + one for one in LEVELS]
-            raise UsageError(
-                f'environment ("{name}") is not a level of DMLab-30; '
-                f"{did_you_mean(name, known)}"
-            )
-        level = f"contributed/dmlab30/{level}"
-    kind: Any = as_gymnasium(_Level)
-    return functools.partial(kind, level)
-
-
-def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    env = make(name, num_envs, seed)
-    # Levels with an instruction have two observations, of which one is the screen.
-    (screen,) = (one for one in env.spec.observations if "instruction" not in one)
-    draw = functools.partial(draw_screen, scale=_SCALE)
-    return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
 
 
 class _Level:
@@ -284,3 +217,48 @@ class LevelCache:
     def _path(self, key: str) -> Path:
         # A key may hold anything; its digest is a file's name.
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.pk3"
+
+
+class _Dmlab(Suite):
+    def known(self) -> Iterable[str]:
+        return LEVELS
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        return GymnasiumEnv(
+            self.maker_of_one(name),
+            num_envs,
+            seed,
+            name=name,
+            frames_per_step=_FRAMES,
+            is_hard=True,
+            is_partial=True,
+        )
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        env = self.make(name, num_envs, seed)
+        # Levels with an instruction have two observations; one is the screen.
+        (screen,) = (one for one in env.spec.observations if "instruction" not in one)
+        draw = functools.partial(draw_screen, scale=_SCALE)
+        return FilmedEnv(env, ObservedCamera(screen, draw, _FPS))
+
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        level = name.removeprefix(_PREFIX)
+        # A level is a program, and a run's file may name it: only those of the package.
+        if re.fullmatch(r"\w+(/\w+)*", level) is None:
+            raise UsageError(
+                f'environment ("{name}") must name a level of DeepMind Lab by letters, '
+                f"digits, _ and /; correct it"
+            )
+        self.check_installed(name)
+        if "/" not in level:
+            level = f"contributed/dmlab30/{self.short_name(name)}"
+        kind: Any = as_gymnasium(_Level)
+        return functools.partial(kind, level)
+
+
+SUITE = _Dmlab(
+    prefix=_PREFIX,
+    package="deepmind_lab",
+    install=lambda: "build it as github.com/google-deepmind/lab says, as pip has none",
+)
+"""The tasks ``dmlab/*``."""

@@ -13,7 +13,6 @@ Differs from it: planes are bools, of which the store packs eight into a byte.
 from __future__ import annotations
 
 import functools
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,13 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import RAISED, ActionRange, check_reward, copy_seeds, raised
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
-from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
+from tengen.envs.filmed import draw_planes
 from tengen.envs.gymnasium_env import make_guarded
-from tengen.envs.suites.packaged import missing
-from tengen.errors import UsageError, did_you_mean
+from tengen.envs.suites.suite import ListedSuite
+from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
-__all__ = ["FootballEnv", "film", "make", "names"]
+__all__ = ["SUITE", "FootballEnv"]
 
 _PREFIX = "football/"
 _SCENARIOS = (
@@ -59,33 +58,6 @@ _CELL = 4
 _FPS = 10.0
 
 
-def names() -> list[str]:
-    """Returns the scenarios, with their prefix; none where EnvPool is not installed."""
-    if importlib.util.find_spec("envpool") is None:
-        return []
-    return [_PREFIX + name for name in _SCENARIOS]
-
-
-def make(name: str, num_envs: int, seed: int) -> FootballEnv:
-    """Returns copies of a scenario; see ``tengen.envs.make``.
-
-    Raises:
-        UsageError: The scenario is unknown, or EnvPool is not installed.
-    """
-    return FootballEnv(name, num_envs, seed)
-
-
-def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    draw = functools.partial(draw_planes, cell=_CELL)
-    camera = ObservedCamera("observation", draw, _FPS)
-    return FilmedEnv(make(name, num_envs, seed), camera)
-
-
 class FootballEnv:
     """Copies of one scenario, stepped by a thread of the package without Python's lock.
 
@@ -99,20 +71,12 @@ class FootballEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: The scenario is unknown, EnvPool is not installed or cannot make it,
-            or a number is out of its range.
+        UsageError: EnvPool cannot make the scenario, or a number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
         self._seeds = copy_seeds(seed, num_envs)
-        if importlib.util.find_spec("envpool") is None:
-            raise missing(name, "envpool", "football")
         short = name.removeprefix(_PREFIX)
-        if short not in _SCENARIOS:
-            raise UsageError(
-                f'environment ("{name}") is not a scenario of football; '
-                f"{did_you_mean(name, [_PREFIX + one for one in _SCENARIOS])}"
-            )
         self._id = _IDS + short + _VERSION
         self._envs = make_guarded(self._made, name)
         self._is_begun = False
@@ -214,3 +178,15 @@ class FootballEnv:
 def _planes(states: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Returns maps ``[N, 72, 96, 4]`` as planes ``[N, 4, 72, 96]``."""
     return np.ascontiguousarray(np.moveaxis(states > 0, -1, 1))
+
+
+SUITE = ListedSuite(
+    prefix=_PREFIX,
+    package="envpool",
+    listed=_SCENARIOS,
+    make_copies=FootballEnv,
+    observed="observation",
+    draw=functools.partial(draw_planes, cell=_CELL),
+    pictures_per_s=_FPS,
+)
+"""The tasks ``football/*``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,65 +17,16 @@ from tengen.envs.filmed import FilmedEnv
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
 from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
 from tengen.envs.spaces import Actions, Observations
+from tengen.envs.suites.suite import Suite
 from tengen.errors import EnvError, UsageError, did_you_mean
 
 __all__ = [
+    "SUITE",
     "GymnasiumVectorEnv",
-    "film",
     "film_own",
     "is_proven",
-    "make",
     "make_own",
-    "maker_of_one",
-    "names",
 ]
-
-
-def names() -> list[str]:
-    """Returns the ids that Gymnasium knows, in order; empty when not installed."""
-    try:
-        return sorted(import_gymnasium().registry)
-    except UsageError:
-        return []
-
-
-def make(name: str, num_envs: int, seed: int) -> Env:
-    """Returns copies of the environment with a Gymnasium id.
-
-    Args:
-        name: The id, ``CartPole-v1``.
-        num_envs: Copies, at least 1.
-        seed: At least 0.
-
-    Raises:
-        UsageError: Gymnasium or a package that the environment needs is missing, the
-            id is unknown, or a space is of a kind that is not handled.
-    """
-    if is_proven(_registered(name)):
-        return GymnasiumVectorEnv(name, num_envs, seed)
-    return GymnasiumEnv(_maker(name), num_envs, seed, name=name)
-
-
-def maker_of_one(name: str) -> Callable[..., Any]:
-    """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
-
-    Raises:
-        UsageError: Gymnasium is missing, or the id is unknown.
-    """
-    _registered(name)
-    return _maker(name)
-
-
-def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
-
-    Raises:
-        UsageError: As ``make``, or the environment has no pictures.
-    """
-    if is_proven(_registered(name)):
-        env = GymnasiumVectorEnv(name, num_envs, seed, RENDER_MODE)
-        return FilmedEnv(env, RenderCamera(env.render, name, env.metadata))
-    return film_copies(_maker(name), num_envs, seed, num_filmed=num_filmed, name=name)
 
 
 def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -> Env:
@@ -270,3 +221,31 @@ class GymnasiumVectorEnv:
 
     def _raised(self, error: BaseException) -> EnvError:
         return raised(self.spec.name, error, "a step of all copies")
+
+
+class _Ids(Suite):
+    def known(self) -> Iterable[str]:
+        try:
+            return sorted(import_gymnasium().registry)
+        except UsageError:
+            return []
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        if is_proven(_registered(name)):
+            return GymnasiumVectorEnv(name, num_envs, seed)
+        return GymnasiumEnv(_maker(name), num_envs, seed, name=name)
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        if is_proven(_registered(name)):
+            env = GymnasiumVectorEnv(name, num_envs, seed, RENDER_MODE)
+            return FilmedEnv(env, RenderCamera(env.render, name, env.metadata))
+        make_one = _maker(name)
+        return film_copies(make_one, num_envs, seed, num_filmed=num_filmed, name=name)
+
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        _registered(name)
+        return _maker(name)
+
+
+SUITE = _Ids(prefix="", package="gymnasium")
+"""The ids that are registered with Gymnasium."""

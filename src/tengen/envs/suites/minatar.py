@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from tengen.distribution import pip_install
 from tengen.envs.copies import ActionRange, copy_seeds
 from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
-from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_planes
-from tengen.errors import UsageError, did_you_mean
+from tengen.envs.filmed import draw_planes
+from tengen.envs.suites.suite import ListedSuite
+from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
-__all__ = ["MinAtarEnv", "film", "make", "names"]
+__all__ = ["SUITE", "MinAtarEnv"]
 
 _PREFIX = "minatar/"
 _FILES = {
@@ -46,33 +47,6 @@ _CELL = 24
 _FPS = 15.0
 
 
-def names() -> list[str]:
-    """Returns the games, with their prefix; none where MinAtar is not installed."""
-    if importlib.util.find_spec("minatar") is None:
-        return []
-    return [_PREFIX + game for game in _FILES]
-
-
-def make(name: str, num_envs: int, seed: int) -> MinAtarEnv:
-    """Returns copies of a game; see ``tengen.envs.make``.
-
-    Raises:
-        UsageError: The game is unknown, or MinAtar is not installed.
-    """
-    return MinAtarEnv(name, num_envs, seed)
-
-
-def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    draw = functools.partial(draw_planes, cell=_CELL)
-    camera = ObservedCamera("observation", draw, _FPS)
-    return FilmedEnv(make(name, num_envs, seed), camera)
-
-
 class MinAtarEnv:
     """Copies of one game of MinAtar, stepped in turn.
 
@@ -86,8 +60,7 @@ class MinAtarEnv:
         num_envs: Number N of copies.
 
     Raises:
-        UsageError: The game is unknown, MinAtar is not installed, or a number is out of
-            its range.
+        UsageError: A number is out of its range.
     """
 
     def __init__(self, name: str, num_envs: int, seed: int) -> None:
@@ -171,31 +144,31 @@ class MinAtarEnv:
 
 
 def _load(name: str) -> type[Any]:
-    """Returns the class of a game.
-
-    Raises:
-        UsageError: It is unknown, or MinAtar is not installed.
-    """
-    game = name.removeprefix(_PREFIX)
-    if game not in _FILES:
-        raise UsageError(
-            f'environment ("{name}") is not a game of MinAtar; '
-            f"{did_you_mean(name, [_PREFIX + known for known in _FILES])}"
-        )
+    """Returns the class of a game."""
+    file = _FILES[name.removeprefix(_PREFIX)]
     package = importlib.util.find_spec("minatar")
-    if package is None or not package.submodule_search_locations:
-        raise UsageError(
-            f'environment ("{name}") needs a package that is missing: minatar; '
-            f"{pip_install('--no-deps', 'minatar==1.0.15')}"
-        )
-    # The file of a game is loaded by itself, because it needs only numpy. The package
-    # would import a library for windows, and log where that is missing.
-    folder = Path(package.submodule_search_locations[0])
-    path = folder / "environments" / f"{_FILES[game]}.py"
-    found = importlib.util.spec_from_file_location(f"tengen_minatar_{game}", path)
+    assert package is not None
+    assert package.submodule_search_locations
+    # Only the game's own file is loaded, because it needs only numpy. The package would
+    # import a library for windows, and log an error where that is missing.
+    path = Path(package.submodule_search_locations[0], "environments", f"{file}.py")
+    found = importlib.util.spec_from_file_location(f"tengen_minatar_{file}", path)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     kind: type[Any] = module.Env
     return kind
+
+
+SUITE = ListedSuite(
+    prefix=_PREFIX,
+    package="minatar",
+    install=functools.partial(pip_install, "--no-deps", "minatar==1.0.15"),
+    listed=tuple(_FILES),
+    make_copies=MinAtarEnv,
+    observed="observation",
+    draw=functools.partial(draw_planes, cell=_CELL),
+    pictures_per_s=_FPS,
+)
+"""The tasks ``minatar/*``."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.envs.suites.packaged import PackagedSuite
+from tengen.envs.suites.suite import PackagedSuite
 from tengen.errors import RunError
 
 __all__ = ["SUITE", "planes"]

@@ -10,7 +10,7 @@ control"; environments and versions as the Gymnasium documentation lists them.
 
 from __future__ import annotations
 
-from tengen.envs.suites.packaged import PackagedSuite
+from tengen.envs.suites.suite import PackagedSuite
 
 __all__ = ["SUITE"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.envs.suites.packaged import PackagedSuite
+from tengen.envs.suites.suite import PackagedSuite
 
 __all__ = ["SUITE"]
 

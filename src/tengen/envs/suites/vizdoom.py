@@ -18,7 +18,6 @@ of the end.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -29,12 +28,12 @@ from numpy.typing import NDArray
 
 from tengen.distribution import pip_install
 from tengen.envs.env import Env
-from tengen.envs.filmed import FilmedEnv, ObservedCamera, draw_screen
+from tengen.envs.filmed import draw_screen
 from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
-from tengen.envs.suites.packaged import missing
-from tengen.errors import UsageError, did_you_mean
+from tengen.envs.suites.suite import ListedSuite
+from tengen.errors import UsageError
 
-__all__ = ["TICS", "film", "make", "names"]
+__all__ = ["SUITE", "TICS"]
 
 TICS = 4
 """Tics that an action is held for; the game has 35 tics a second."""
@@ -55,45 +54,6 @@ _HEIGHT, _WIDTH = 60, 80
 _HUNDRED = 100.0
 _SCALE = 4
 _FPS = 35.0 / TICS
-
-
-def names() -> list[str]:
-    """Returns the scenarios with their prefix; none where VizDoom is not installed."""
-    if importlib.util.find_spec("vizdoom") is None:
-        return []
-    return [_PREFIX + name for name in _SCENARIOS]
-
-
-def make(name: str, num_envs: int, seed: int) -> Env:
-    """Returns copies of a scenario; see ``tengen.envs.make``.
-
-    Raises:
-        UsageError: The scenario is unknown or its file is not there, or VizDoom is not
-            installed.
-    """
-    make_one = maker_of_one(name)
-    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
-
-
-def maker_of_one(name: str) -> Callable[[], Any]:
-    """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    kind: Any = as_gymnasium(_Game)
-    return functools.partial(kind, _path_of(name))
-
-
-def film(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-    """Returns copies with pictures; see ``tengen.envs.make_filmed``.
-
-    Raises:
-        UsageError: As ``make``.
-    """
-    draw = functools.partial(draw_screen, scale=_SCALE)
-    camera = ObservedCamera("observation/screen", draw, _FPS)
-    return FilmedEnv(make(name, num_envs, seed), camera)
 
 
 class _Game:
@@ -178,21 +138,12 @@ def _halved(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return halved
 
 
-def _path_of(name: str) -> Path:
+def _path_of(name: str, short: str) -> Path:
     """Returns the path of a scenario's config file.
 
     Raises:
-        UsageError: The scenario is unknown or its file is not there, or VizDoom is not
-            installed.
+        UsageError: The file, or the one beside it, does not exist.
     """
-    if importlib.util.find_spec("vizdoom") is None:
-        raise missing(name, "vizdoom", "vizdoom")
-    short = name.removeprefix(_PREFIX)
-    if short not in _SCENARIOS:
-        raise UsageError(
-            f'environment ("{name}") is not a scenario of VizDoom; '
-            f"{did_you_mean(name, [_PREFIX + known for known in _SCENARIOS])}"
-        )
     import vizdoom
 
     path = Path(vizdoom.scenarios_path) / f"{_SCENARIOS[short]}.cfg"
@@ -203,3 +154,27 @@ def _path_of(name: str) -> Path:
                 f"{pip_install('--force-reinstall', 'vizdoom')}"
             )
     return path
+
+
+class _VizDoom(ListedSuite):
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        path = _path_of(name, self.short_name(name))
+        kind: Any = as_gymnasium(_Game)
+        return functools.partial(kind, path)
+
+
+def _copies(name: str, num_envs: int, seed: int) -> Env:
+    make_one = SUITE.maker_of_one(name)
+    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
+
+
+SUITE = _VizDoom(
+    prefix=_PREFIX,
+    package="vizdoom",
+    listed=tuple(_SCENARIOS),
+    make_copies=_copies,
+    observed="observation/screen",
+    draw=functools.partial(draw_screen, scale=_SCALE),
+    pictures_per_s=_FPS,
+)
+"""The tasks ``vizdoom/*``."""

@@ -1,4 +1,4 @@
-"""A program that plays, seen from outside: started, told lines, heard, and ended."""
+"""A program that plays: its process, its lines, and the games that it plays."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import shlex
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import IO, Self, cast
 
 from tengen.errors import RunError, UsageError, os_reason
+from tengen.games import Game
 
-__all__ = ["EngineProcess", "EngineRefusal", "short"]
+__all__ = ["EngineProcess", "EngineRefusal", "MoveRefusedError", "short"]
 
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 60
@@ -35,12 +37,29 @@ class EngineRefusal(RunError):
         self.words = words
 
 
-class EngineProcess:
-    """One engine process in a process group of its own. Used by one thread.
+class MoveRefusedError(Exception):
+    """An engine refuses a legal move of its game.
 
-    ``kill`` may be called from any thread: whoever waits for an answer then gets a
-    RunError. A protocol says what an answer is by ``find_answer``, how an engine is
-    asked to leave by ``QUIT``, and begins by ``_shake_hands``.
+    Attributes:
+        ply: The number of moves before it.
+        vertex: The move as it was sent to the engine.
+        words: What the engine said, on one line.
+    """
+
+    def __init__(self, ply: int, vertex: str, words: str) -> None:
+        super().__init__(words)
+        self.ply = ply
+        self.vertex = vertex
+        self.words = words
+
+
+class EngineProcess(ABC):
+    """An engine in a process group of its own; a subclass for each protocol.
+
+    It plays one game after the other. One thread uses it, but any thread may call
+    ``kill``: a call that waits for an answer then raises RunError. Every method that
+    asks the engine blocks up to ``answer_s`` an answer, and raises RunError where the
+    engine refuses, has died or is too slow.
 
     Args:
         command: The command line, words as a shell splits them; no shell runs it.
@@ -50,14 +69,17 @@ class EngineProcess:
     PROTOCOL = ""
     """The protocol's name, for people."""
     QUIT = b""
-    """The line that asks the engine to leave."""
+    """The line that asks the engine to quit."""
+
+    can_score = False
+    """Whether ``score`` works."""
 
     def __init__(self, command: str, answer_s: float) -> None:
-        """Starts the program. Blocks until it has answered what the protocol asks.
+        """Starts the program. Blocks until the protocol's first questions are answered.
 
         Raises:
             UsageError: The command names no program, or one of another protocol.
-            RunError: It does not answer.
+            RunError: The program does not answer.
         """
         self._command = command
         self._answer_s = answer_s
@@ -92,7 +114,7 @@ class EngineProcess:
             raise
 
     def __enter__(self) -> Self:
-        """Returns the engine itself."""
+        """Returns the engine."""
         return self
 
     def __exit__(
@@ -109,15 +131,59 @@ class EngineProcess:
         """The number of the process."""
         return self._process.pid
 
+    @abstractmethod
+    def open(self, game: Game) -> None:
+        """Prepares the engine for games of one kind; call it once, before any game."""
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Begins a game."""
+
+    @abstractmethod
+    def choose(self, moves: list[int]) -> str:
+        """Returns the engine's move after ``moves``, as it answers.
+
+        Raises:
+            MoveRefusedError: The engine refuses one of them.
+        """
+
+    @abstractmethod
+    def read(self, answer: str) -> int | None:
+        """Returns the action of such an answer; None if it is not on the board."""
+
+    def resigns(self, answer: str) -> bool:
+        """Returns whether such an answer resigns."""
+        return False
+
+    @abstractmethod
+    def why_illegal(self, moves: list[int], action: int | None) -> str:
+        """Returns the rule that a move breaks, as the end of a sentence."""
+
+    def score(self, moves: list[int]) -> str:
+        """Returns the engine's score of a finished game; see ``can_score``.
+
+        Raises:
+            MoveRefusedError: The engine refuses one of the moves.
+        """
+        raise NotImplementedError
+
+    def num_seki(self) -> int:
+        """Returns how many stones the engine calls seki; 0 where it cannot say."""
+        return 0
+
+    def is_free(self) -> bool:
+        """Returns whether the engine can play another game."""
+        return True
+
     def kill(self) -> None:
-        """Ends the engine and what it started, at once. Twice is fine."""
+        """Kills the engine and its children at once. Idempotent."""
         if self._is_closed:
             return  # its number may be another's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Asks the engine to leave, waits a moment and kills it. Twice is fine."""
+        """Asks the engine to quit, waits a moment and kills it. Idempotent."""
         if self._is_closed:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -134,8 +200,8 @@ class EngineProcess:
         self._stdout.close()
         self._stderr.close()
 
-    def _shake_hands(self) -> None:
-        """Asks what the protocol begins with."""
+    def _shake_hands(self) -> None:  # noqa: B027
+        """Asks the protocol's first questions, if there are any."""
 
     def _tell(self, text: str, line: str) -> None:
         """Sends lines.

@@ -1,23 +1,17 @@
-"""Engines as a side of a match: a process a game, all of a thread asked at once."""
+"""An engine as a side of a match, with one process for each game of a thread."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from tengen.evaluation.engines.gomocup_client import GomocupEngine
-from tengen.evaluation.engines.gomocup_seat import GomocupSeat
-from tengen.evaluation.engines.gtp_client import GtpEngine
-from tengen.evaluation.engines.gtp_seat import GtpSeat
-from tengen.evaluation.engines.process import EngineProcess
-from tengen.evaluation.engines.seat import MoveRefusedError, Seat
+from tengen.evaluation.engines.process import EngineProcess, MoveRefusedError
 from tengen.evaluation.played_game import Dispute
-from tengen.evaluation.players import EnginePlayer, GomocupPlayer
-from tengen.evaluation.sides import Side
+from tengen.evaluation.players import EnginePlayer
+from tengen.evaluation.searcher import Side
 from tengen.games import Game, go_result, open_game
 
 __all__ = ["EngineReport", "EngineSide", "check_engine"]
@@ -25,24 +19,24 @@ __all__ = ["EngineReport", "EngineSide", "check_engine"]
 
 @dataclass(frozen=True)
 class EngineReport:
-    """What was seen of an engine besides its results."""
+    """What a match saw of an engine, apart from its results."""
 
     num_scored: int = 0
-    """Games of two passes at the end that the engine scored as well."""
+    """Games that ended with two passes and that the engine scored, too."""
     num_disagreements: int = 0
-    """Those of them that it scored otherwise."""
+    """How many of them the engine scored differently."""
     num_other_winners: int = 0
-    """Those of these that another side won, as it scored them."""
+    """How many of these had another winner by the engine's score."""
     first_disagreement: str = ""
-    """The first of them."""
+    """The first disagreement."""
     num_illegal: int = 0
-    """Games that it lost by a move that is not legal."""
+    """Games that the engine lost by an illegal move."""
     first_illegal: str = ""
-    """The first of them."""
+    """The first illegal move."""
 
     @staticmethod
     def of(sides: Sequence[EngineSide]) -> EngineReport:
-        """Returns what the sides of one engine saw, all threads together."""
+        """Returns the report of one engine from its sides in all threads."""
         disagreements = {k: v for side in sides for k, v in side.disagreements.items()}
         illegal = {k: v for side in sides for k, v in side.illegal.items()}
         return EngineReport(
@@ -56,38 +50,38 @@ class EngineReport:
 
 
 class EngineSide(Side):
-    """One engine in the games of one thread, each with a process of its own.
+    """One engine in the games of one thread, each game with its own process.
 
     Args:
-        game: What is played.
+        game: The game.
         player: The engine.
-        num_slots: Games at once.
+        num_slots: Maximum number of games at once.
 
     Raises:
-        UsageError: The engine's protocol has no such game.
+        UsageError: The engine's protocol does not have the game.
     """
 
     def __init__(self, game: Game, player: EnginePlayer, num_slots: int) -> None:
         player.check_game(game.name)
         self._game = game
         self._player = player
-        self._free: list[Seat] = []
-        self._seats: dict[int, Seat] = {}  # by game
-        self._num_seen = 0  # finished games that were looked at
+        self._free: list[EngineProcess] = []
+        self._seats: dict[int, EngineProcess] = {}  # by game
+        self._num_seen = 0  # finished games, already compared
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
         self.num_scored = 0
-        """Games that the engine scored too."""
+        """See ``EngineReport``."""
         self.disagreements: dict[int, str] = {}
-        """By game: those that it scored otherwise."""
+        """Scores of the engine that differ, by game."""
         self.num_other_winners = 0
-        """Of these games, as it scored them."""
+        """See ``EngineReport``."""
         self.illegal: dict[int, str] = {}
-        """By game: moves of it that are not legal."""
+        """Illegal moves of the engine, by game."""
         self._disputes: dict[int, Dispute] = {}  # by game
 
     def move(self, match: Any, player: int) -> None:
-        """Asks for one move in every game that waits for one.
+        """Asks for one move in each game that waits for one, in all games at once.
 
         A game in which the engine refuses a legal move ends there, disputed.
 
@@ -101,7 +95,9 @@ class EngineSide(Side):
         try:
             for turn in turns:
                 if turn.index not in self._seats:
-                    self._seats[turn.index] = self._seat()
+                    free = self._free
+                    seat = free.pop() if free else self._player.start(self._game)
+                    self._seats[turn.index] = seat
             answers = list(self._pool.map(self._ask, turns))
         except Exception:
             if self._stopped:
@@ -117,42 +113,37 @@ class EngineSide(Side):
                     vertex=answer.vertex,
                     words=answer.words,
                 )
-                # The core ends no game without a result; the dispute takes it away.
+                # The core needs a result to end a game; the dispute discards it.
                 match.resign(turn.index)
             else:
                 self._play(match, turn, answer)
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns the move of a game that the engine refuses."""
+        """Returns the move that the engine refused in a game, if any."""
         return self._disputes.get(index)
 
     def illegal_move(self, index: int) -> str:
-        """Returns the engine's move that ended a game; empty where none did."""
+        """Returns the engine's illegal move that ended a game; empty if none did."""
         return self.illegal.get(index, "")
 
     def finish(self, match: Any, player: int) -> None:
-        """Scores what is left and lets the engines leave."""
+        """Compares the last scores and closes the engines."""
         self._score(match)
-        for seat in self._free:
-            seat.engine.close()
+        for engine in self._free:
+            engine.close()
 
     def stop(self) -> None:
-        """Ends every engine."""
+        """Kills every engine."""
         self._stopped = True
-        for seat in [*self._free, *self._seats.values()]:
-            seat.engine.kill()
+        for engine in [*self._free, *self._seats.values()]:
+            engine.kill()
         self._pool.shutdown(wait=False)
 
     def close(self) -> None:
-        """Waits for the ends of the engines."""
+        """Waits until the engines have ended."""
         self._pool.shutdown()
-        for seat in [*self._free, *self._seats.values()]:
-            seat.engine.close()
-
-    def _seat(self) -> Seat:
-        if self._free:
-            return self._free.pop()
-        return _sit_down(self._game, self._player)
+        for engine in [*self._free, *self._seats.values()]:
+            engine.close()
 
     def _ask(self, turn: Any) -> str | MoveRefusedError:
         try:
@@ -179,21 +170,21 @@ class EngineSide(Side):
         )
         match.resign(turn.index)
 
-    def _leave(self, seat: Seat) -> None:
-        """Lets an engine play another game, or ends it where it cannot."""
-        self._free.append(seat)  # so that ``stop`` finds it
+    def _leave(self, engine: EngineProcess) -> None:
+        """Keeps an engine for another game, or closes it if it cannot play one."""
+        self._free.append(engine)  # so that ``stop`` finds it
         try:
-            is_free = seat.is_free()
+            is_free = engine.is_free()
         except Exception:
             if self._stopped:
                 return
             raise
         if not is_free:
-            self._free.remove(seat)
-            seat.engine.close()
+            self._free.remove(engine)
+            engine.close()
 
     def _score(self, match: Any) -> None:
-        """Compares the scores of games that have finished since the last time."""
+        """Compares the scores of the games that have finished since the last call."""
         if match.num_games == self._num_seen:
             return
         num_points = self._game.height * self._game.width
@@ -233,8 +224,6 @@ class EngineSide(Side):
 def check_engine(player: EnginePlayer, task: str) -> None:
     """Starts an engine, lets it set up a game, and ends it. Blocks.
 
-    Each of its answers may take ``answer_s``, as in a match.
-
     Args:
         player: The engine.
         task: A game of its protocol.
@@ -243,35 +232,17 @@ def check_engine(player: EnginePlayer, task: str) -> None:
         UsageError: It cannot be started, or does not speak its protocol.
         RunError: It does not answer, or refuses the game.
     """
-    seat = _sit_down(open_game(task), player)
-    with seat.engine:
-        seat.set_up()
-
-
-def _sit_down(game: Game, player: EnginePlayer) -> Seat:
-    """Returns an engine that was started for a game. Blocks."""
-    engine: EngineProcess
-    make: Callable[[], Seat]
-    if isinstance(player, GomocupPlayer):
-        engine = GomocupEngine(player.command, player.answer_s)
-        make = partial(GomocupSeat, game, engine, player.turn_s)
-    else:
-        engine = GtpEngine(player.command, player.answer_s)
-        make = partial(GtpSeat, game, engine)
-    try:
-        return make()
-    except BaseException:
-        engine.close()
-        raise
+    with player.start(open_game(task)) as engine:
+        engine.set_up()
 
 
 def _first(notes: dict[int, str]) -> str:
-    """Returns what is noted of the first game, nothing where there is none."""
+    """Returns the note of the first game; empty if there is none."""
     return notes[min(notes)] if notes else ""
 
 
 def _points(score: str) -> float | None:
-    """Returns Black's lead of a score, None where there is none to read."""
+    """Returns Black's lead from a score; None if it has no number."""
     if score.strip() == "0":
         return 0.0
     match = re.fullmatch(r"\s*([BbWw])\+([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*", score)

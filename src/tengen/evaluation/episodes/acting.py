@@ -1,4 +1,4 @@
-"""How an agent acts where it is scored."""
+"""How an agent chooses actions in evaluation."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 @dataclass(frozen=True, kw_only=True)
 class Acting:
-    """What an agent does with a network's answers while its episodes are counted."""
+    """How an agent turns a network's answers into actions in evaluation."""
 
     mode: ActingMode = "greedy"
-    """``greedy``: what it holds best. ``sampled``: drawn from a policy, as in
-    training; not for an agent of action values, which has none. ``epsilon``: what it
-    holds best, and any action now and then."""
+    """``greedy``: the best action. ``sampled``: drawn from the policy, as in training;
+    not for agents without a policy. ``epsilon``: epsilon-greedy."""
     epsilon: float = 0.001
-    """Of ``epsilon``: how often the action is any, in [0, 1]. Real numbers are always
-    those that it holds best."""
+    """Probability of a random action with ``epsilon``, in [0, 1]. Continuous actions
+    are always greedy."""
 
     def __post_init__(self) -> None:
         """Checks the fields.
@@ -51,9 +50,9 @@ class Acting:
 
         Args:
             policy: The agent.
-            outputs: ``[N, ...]`` each, what the network answered.
-            actions: What an action is.
-            draw: Gives the random numbers.
+            outputs: The network's answers, ``[N, ...]`` each.
+            actions: The action space.
+            draw: The random numbers.
         """
         if self.mode == "sampled":
             num_rows = len(next(iter(outputs.values())))
@@ -76,7 +75,7 @@ class Acting:
 
 
 class Draws:
-    """Uniform numbers that a seed and the number of the step tell.
+    """Uniform random numbers, a function of a seed and the number of the call.
 
     Args:
         seed: 0 to 2^64 - 1.
@@ -87,7 +86,7 @@ class Draws:
         self._step = 0
 
     def uniforms(self, num_rows: int, num_each: int) -> NDArray[np.float64]:
-        """Returns ``[num_rows, num_each]`` float64 in [0, 1), others at each call."""
+        """Returns ``[num_rows, num_each]`` float64 in [0, 1), new ones at each call."""
         self._step += 1
         stream = np.random.Philox(key=self._seed, counter=[0, self._step, 0, 0])
         return np.random.Generator(stream).random((num_rows, num_each))

@@ -1,7 +1,7 @@
-"""Films of the first episodes that are scored, a file each.
+"""Films of the first episodes of an evaluation, a file each.
 
-What is filmed is the score's own episode: episode i is the first that copy i plays, as
-no film is of more episodes than there are copies.
+Episode i is the first episode of copy i; no more episodes are filmed than there are
+copies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tengen.envs import Arrays, Env, EnvSpec, FilmedEnv, Step
+from tengen.envs import Arrays, Env, EnvWrapper, FilmedEnv, Step
 from tengen.errors import UsageError, os_reason
 from tengen.evaluation.episodes.film_formats import (
     MAX_PICTURES_PER_S,
@@ -27,22 +27,22 @@ from tengen.run.publish import publish_file
 __all__ = ["MAX_FILMS", "FilmFile", "Films"]
 
 MAX_FILMS = 3
-"""Episodes that are filmed."""
+"""The maximum number of filmed episodes."""
 
 
 @dataclass(frozen=True)
 class FilmFile:
-    """One film that was written."""
+    """A film in a file."""
 
     path: Path
     """The file."""
     episode: int
-    """Which one, counted from 0."""
+    """The number of the episode, from 0."""
     num_steps: int
-    """Steps of the episode that it shows; fewer than it has where it was too long."""
+    """Steps that the film shows; fewer than the episode has if it was too long."""
     num_pictures: int
-    """Of the film: the picture before the first step, and one a step, or every few
-    steps where steps are fast."""
+    """Pictures of the film: one before the first step, and one for each step, or for
+    every few steps if steps are fast."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON values."""
@@ -58,17 +58,17 @@ class Films:
     """Films of one evaluation; ``close`` it in any case.
 
     Args:
-        folder: Is made where it does not exist; files of earlier films are replaced.
-        num_films: Episodes that are filmed, from the first one on, at least 1.
-        max_steps: After which an episode is cut.
-        film_format: What films are written in; None: as ``choose_format``.
+        folder: The folder, made if it is missing; earlier films are replaced.
+        num_films: Number of filmed episodes, at least 1.
+        max_steps: Steps after which an episode is cut.
+        film_format: The format; None for that of ``choose_format``.
 
     Attributes:
-        format: What films are written in.
-        num_films: Episodes that are filmed.
+        format: The format.
+        num_films: Number of filmed episodes.
 
     Raises:
-        UsageError: The folder cannot be written, or nothing encodes films here.
+        UsageError: The folder is not writable, or there is no encoder.
     """
 
     def __init__(
@@ -86,17 +86,17 @@ class Films:
         self._reels: list[_Reel] = []
 
     def filming(self, env: FilmedEnv) -> Env:
-        """Returns ``env``, which films its first copies' first episodes.
+        """Returns ``env``, filming the first episodes of its first copies.
 
         Args:
-            env: That was reset; its copies are at least as many as films.
+            env: The environment, already reset, with at least ``num_films`` copies.
         """
         filming = _FilmingEnv(env, self.format, self.num_films, self._max_steps)
         self._reels = filming.reels
         return filming
 
     def publish(self) -> list[FilmFile]:
-        """Writes the films, whole files each. Blocks while they are encoded.
+        """Writes the films atomically. Blocks while they are encoded.
 
         Raises:
             RunError: The encoder fails, or the disk refuses.
@@ -109,7 +109,7 @@ class Films:
         return files
 
     def close(self) -> None:
-        """Drops what was not published."""
+        """Discards films that were not published."""
         for reel in self._reels:
             reel.film.discard()
 
@@ -127,11 +127,11 @@ class _Reel:
         self._num_steps = 0
 
     def begin(self, env: FilmedEnv, copy: int) -> None:
-        """Shows where the episode begins."""
+        """Adds the picture of the initial state."""
         self._add(env, copy)
 
     def step(self, env: FilmedEnv, copy: int, is_last: bool) -> None:
-        """Shows what a step led to; a last one in any case."""
+        """Adds the picture after a step; always after the last one."""
         self._num_steps += 1
         if is_last or self._num_steps % self._every == 0:
             self._add(env, copy)
@@ -144,13 +144,14 @@ class _Reel:
         self.is_over = self.num_pictures >= self._max_pictures
 
 
-class _FilmingEnv:
-    """An ``Env`` that is filmed while it is stepped."""
+class _FilmingEnv(EnvWrapper):
+    """An ``Env`` that adds pictures to films while it is stepped."""
 
     def __init__(
         self, env: FilmedEnv, film_format: FilmFormat, num_films: int, max_steps: int
     ) -> None:
-        self._env = env
+        super().__init__(env)
+        self._filmed = env
         self._max_steps = max_steps
         self._num_steps = 0
         every = math.ceil(env.pictures_per_s / MAX_PICTURES_PER_S)
@@ -164,45 +165,28 @@ class _FilmingEnv:
             for _ in range(num_films)
         ]
 
-    @property
-    def spec(self) -> EnvSpec:
-        return self._env.spec
-
-    @property
-    def num_envs(self) -> int:
-        return self._env.num_envs
-
     def reset(self) -> Arrays:
-        observation = self._env.reset()
+        observation = super().reset()
         for copy, reel in enumerate(self.reels):
-            reel.begin(self._env, copy)
+            reel.begin(self._filmed, copy)
         return observation
 
     def step(self, actions: NDArray[Any]) -> Step:
-        step = self._env.step(actions)
+        step = super().step(actions)
         self._num_steps += 1
         is_over = step.terminated | step.truncated
         is_cut = self._num_steps >= self._max_steps
         for copy, reel in enumerate(self.reels):
             if not reel.is_over:
-                reel.step(self._env, copy, bool(is_over[copy]) or is_cut)
+                reel.step(self._filmed, copy, bool(is_over[copy]) or is_cut)
         return step
-
-    def observed(self, observation: Any) -> Arrays:
-        return self._env.observed(observation)
-
-    def own_action(self, action: NDArray[Any]) -> Any:
-        return self._env.own_action(action)
-
-    def close(self) -> None:
-        self._env.close()
 
 
 def _prepare(folder: Path) -> None:
-    """Makes the folder, and finds out whether files can be made in it.
+    """Makes the folder, and checks that it is writable.
 
     Raises:
-        UsageError: It cannot be used.
+        UsageError: It is not.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

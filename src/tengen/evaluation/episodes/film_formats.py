@@ -1,6 +1,6 @@
-"""From pictures to a film: mp4 by ffmpeg where it is found, else a gif by Pillow.
+"""Formats of films: mp4 with ffmpeg, or else gif with Pillow.
 
-A film is written while it is played, so that no more of it is held than the format
+A film is encoded while it is played, so that memory holds no more of it than the format
 needs.
 """
 
@@ -31,18 +31,18 @@ __all__ = [
 ]
 
 MAX_PICTURES_PER_S = 50.0
-"""Of a film: a gif counts in hundredths of a second, of which readers take two."""
+"""The maximum frame rate: delays in a gif are at least two hundredths of a second."""
 _MAX_PICTURES = 30_000
-# Of all pictures of a gif, one byte each, which are held until it is written.
+# Pixels of all pictures of a gif, a byte each, which are in memory until the end.
 _MAX_GIF_PIXELS = 200_000_000
 _END_S = 300.0
 
 
 class Film(Protocol):
-    """One film that is being made. Used by one thread at a time."""
+    """A film that is being made. Used by one thread at a time."""
 
     def add(self, picture: Picture) -> None:
-        """Takes the next picture, of the size of the first.
+        """Adds a picture of the same size as the first one.
 
         Raises:
             RunError: The encoder has failed.
@@ -56,37 +56,37 @@ class Film(Protocol):
         """
 
     def discard(self) -> None:
-        """Ends it without a film; does nothing after ``finish``."""
+        """Discards the film; does nothing after ``finish``."""
 
 
 class FilmFormat(Protocol):
-    """A format, and what writes it."""
+    """A format and its encoder."""
 
     @property
     def suffix(self) -> str:
-        """Of its files, ``.mp4``."""
+        """The suffix of its files, ``.mp4``."""
 
     @property
     def why(self) -> str:
-        """Which it is, and what it is by, in words."""
+        """The format and its encoder, as text."""
 
     def max_pictures(self, picture: Picture) -> int:
-        """Returns how many pictures of this size a film may have."""
+        """Returns the maximum number of pictures of this size in a film."""
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
         """Begins a film.
 
         Args:
-            picture: Tells the size; is not taken.
-            pictures_per_s: At most ``MAX_PICTURES_PER_S``.
+            picture: A picture of the film's size; not added.
+            pictures_per_s: The frame rate, at most ``MAX_PICTURES_PER_S``.
         """
 
 
 def choose_format() -> FilmFormat:
-    """Returns what films are written in here. Blocks for a tenth of a second.
+    """Returns the format that this machine can encode. Blocks for a tenth of a second.
 
     Raises:
-        UsageError: Neither is installed.
+        UsageError: Neither ffmpeg nor Pillow is installed.
     """
     program = find_ffmpeg()
     if program is not None and _works(program):
@@ -100,7 +100,7 @@ def choose_format() -> FilmFormat:
 
 
 def find_ffmpeg() -> str | None:
-    """Returns the program's path: that of imageio-ffmpeg, else one of PATH, or None."""
+    """Returns the path of ffmpeg, from imageio-ffmpeg or PATH; None without it."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 
@@ -110,7 +110,7 @@ def find_ffmpeg() -> str | None:
 
 
 class Mp4:
-    """H.264 in mp4, as every browser and player shows.
+    """H.264 in mp4, which every browser and player can show.
 
     Args:
         program: The path of ffmpeg.
@@ -132,7 +132,7 @@ class Mp4:
 
 
 class Gif:
-    """An animated gif, of 256 colours a picture."""
+    """An animated gif with 256 colours for each picture."""
 
     suffix = ".gif"
 
@@ -158,12 +158,12 @@ class _Mp4Film:
         height, width, _ = picture.shape
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
         self._path = Path(self._folder.name) / "film.mp4"
-        # A pipe that nobody reads would fill up.
+        # A file, because a pipe that nobody reads would fill up.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
         words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
         words += ["-r", f"{pictures_per_s:g}", "-i", "pipe:0", "-an"]
-        # Its colours are halved in both axes.
+        # The chroma subsampling needs an even width and height.
         words += ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
         words += ["-c:v", "libx264", "-crf", "18", "-movflags", "+faststart"]
         self._process = subprocess.Popen(
@@ -222,7 +222,7 @@ class _GifFilm:
     def finish(self) -> bytes:
         data = io.BytesIO()
         first, *others = self._pictures
-        # Equal pictures are one that is shown longer.
+        # Pillow merges equal pictures into one that is shown longer.
         first.save(
             data,
             "GIF",
@@ -239,7 +239,7 @@ class _GifFilm:
 
 
 def _works(program: str) -> bool:
-    """Returns whether a program encodes two pictures: some builds have no H.264."""
+    """Returns whether ffmpeg encodes two pictures: some builds have no H.264."""
     picture = np.zeros((16, 16, 3), np.uint8)
     try:
         film = _Mp4Film(program, picture, 10.0)
@@ -256,7 +256,7 @@ def _works(program: str) -> bool:
 
 
 def _of_size(picture: Picture, shape: tuple[int, ...]) -> Picture:
-    """Returns a picture cut, or laid on black, to the size of the first one."""
+    """Returns a picture cropped, or padded with black, to a size."""
     if picture.shape == shape:
         return picture
     laid = np.zeros(shape, np.uint8)

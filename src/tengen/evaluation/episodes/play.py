@@ -1,16 +1,16 @@
-"""What an agent scores in an environment: whole episodes outside the learner.
+"""Evaluation of an agent in an environment, with whole episodes.
 
-Copies of the environment are stepped together, so that the network has a batch. Which
-episodes count is settled before the first step, for what ends first is short: with N
-episodes and C copies episode i is the one that copy ``i % C`` plays as its number
-``i // C``. Counting the first N that end would favour short episodes, which are the bad
-ones in some environments and the good ones in others. A copy whose episodes are over
-goes on, and nobody counts.
+Copies of the environment are stepped together, so that the network has a batch. The
+episodes that count are fixed in advance: with C copies, episode i is number ``i // C``
+of copy ``i % C``. Counting the first N that end would favour short episodes, which are
+bad in some environments and good in others. A copy that has played its episodes is
+stepped on, but its steps do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,25 +20,24 @@ from tengen.actors import EnvironmentRows, Policy, clip_actions
 from tengen.config import check
 from tengen.envs import Env
 from tengen.evaluation.episodes.acting import Acting, Draws
-from tengen.evaluation.episodes.mean_interval import mean_interval
 from tengen.inference import Backend
 
-__all__ = ["MAX_STEPS", "EpisodesReport", "play_episodes"]
+__all__ = ["MAX_STEPS", "EpisodesReport", "mean_interval", "play_episodes"]
 
 MAX_STEPS = 108_000
-"""Steps after which an episode is cut: half an hour of Atari, 60 frames a second."""
+"""The default maximum number of steps of an episode."""
 
 
 @dataclass(frozen=True)
 class EpisodesReport:
-    """What whole episodes gave, in order of their index."""
+    """Returns and lengths of episodes, in order of their index."""
 
     returns: tuple[float, ...]
-    """The sum of each episode's rewards, not discounted."""
+    """The undiscounted return of each episode."""
     lengths: tuple[int, ...]
-    """Steps of each."""
+    """Steps of each episode."""
     num_cut: int = 0
-    """Episodes that had not ended by themselves; they count with what they gave."""
+    """Episodes that were cut; their returns count, too."""
 
     @property
     def mean_return(self) -> float:
@@ -47,7 +46,7 @@ class EpisodesReport:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % ``mean_interval`` of the returns; None for one episode."""
+        """The 95 % confidence interval of the mean; None for one episode."""
         return mean_interval(self.returns)
 
     @property
@@ -56,7 +55,7 @@ class EpisodesReport:
         return sum(self.lengths)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values; ``low`` and ``high`` end the interval."""
+        """Returns the report as JSON values; ``low`` and ``high`` are the interval."""
         low, high = self.interval or (None, None)
         return {
             "episodes": len(self.returns),
@@ -83,25 +82,24 @@ def play_episodes(
     seed: int = 0,
     watch: Callable[[int], None] = lambda num_over: None,
 ) -> EpisodesReport:
-    """Plays episodes. Blocks.
+    """Plays episodes and returns their report. Blocks.
 
-    The returns are a function of the model, the seeds, the environment's copies and the
-    number of episodes; see the module docstring for which episodes count.
+    The returns depend only on the model, the seeds, the environment's copies and the
+    number of episodes; the module's docstring says which episodes count.
 
     Args:
         env: C copies of the environment, at most as many as episodes; it is reset
             first, and not closed.
-        policy: Chooses the actions.
-        backend: Answers, for the environment's observations.
-        num_episodes: At least 1.
-        model: What messages call the model.
-        max_steps: Of an episode, at least 1. One that has so many is cut, and its copy
-            plays no other: a copy begins a new episode only where one has ended. The
-            report has the fewer episodes.
-        acting: How actions are chosen; None: what the policy holds best.
-        seed: Of what ``acting`` draws, 0 to 2^64 - 1.
-        watch: Given the number of episodes that are over, of those that count, after
-            each of them.
+        policy: The agent, which chooses the actions.
+        backend: The backend of the network.
+        num_episodes: Number of episodes, at least 1.
+        model: The model's name in messages.
+        max_steps: Steps after which an episode is cut, at least 1. The copy then plays
+            no other episode, because it cannot be reset alone, and the report has fewer
+            episodes.
+        acting: How actions are chosen; None for greedy.
+        seed: Seed of ``acting``, 0 to 2^64 - 1.
+        watch: Called with the number of finished episodes after each of them.
 
     Raises:
         UsageError: There are more copies than episodes.
@@ -147,3 +145,59 @@ def play_episodes(
         tuple(int(n) for n in lengths[played]),
         num_cut,
     )
+
+
+_CONFIDENCE = 0.95
+# More halvings than a float has bits change nothing.
+_NUM_HALVINGS = 80
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Returns the 95 % confidence interval of the mean of a distribution (Student's t).
+
+    It is exact for normal distributions, and nearly exact for many values of any other.
+    Equal values give an interval of width 0, because the sample shows no variance.
+
+    Source: Student 1908, "The probable error of a mean".
+
+    Args:
+        values: The sample, at least one value.
+
+    Returns:
+        The lower and the upper end; None for one value, which has no variance.
+    """
+    if len(values) < 2:
+        return None
+    sample = np.array(values, np.float64)
+    error = float(sample.std(ddof=1)) / math.sqrt(len(values))
+    mean, half = float(sample.mean()), _t_quantile(len(values) - 1) * error
+    return mean - half, mean + half
+
+
+def _t_quantile(freedom: int) -> float:
+    """Returns what Student's t exceeds in absolute value with probability 5 %."""
+    low, high = 1.0, 16.0  # 12.7 with one degree of freedom, 1.96 with very many
+    for _ in range(_NUM_HALVINGS):
+        middle = (low + high) / 2
+        if _probability_within(middle, freedom) < _CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _probability_within(t: float, freedom: int) -> float:
+    """Returns the probability that Student's variable lies in [-t, t].
+
+    Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    is_odd = freedom % 2
+    # Each term of the series is the one before by a fraction of cosine squared.
+    terms = np.arange(1, (freedom - is_odd) // 2)
+    fractions = cosine**2 * (2 * terms - 1 + is_odd) / (2 * terms + is_odd)
+    series = 1.0 + float(np.cumprod(fractions).sum())
+    if not is_odd:
+        return sine * series
+    return 2 / math.pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))

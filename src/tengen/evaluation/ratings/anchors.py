@@ -1,11 +1,10 @@
-"""Anchors: players that never change, whose ratings fix the scale of a game.
+"""Anchors: fixed players, whose ratings define the Elo scale of a game.
 
-A ladder begins with ``random``, rated 0, and climbs by ``mcts:N`` and, in Go, by
-networks of KataGo's, ``katago:FILE``; neighbours play each other. What a game's
-neighbours scored is shipped for some games, measured by
-``benchmarks/strength/measure_anchors.py``; for others a run measures it once and keeps
-it in ``RUN/eval``. A gap of the ladder wider than a few hundred Elo is known only
-roughly: its error is not in a model's.
+A ladder begins with ``random``, rated 0. ``mcts:N`` and, in Go, KataGo networks
+(``katago:FILE``) follow, and neighbours play each other. For some games their results
+are part of tengen, measured with ``benchmarks/strength/measure_anchors.py``; for others
+a run measures them once and keeps them in ``RUN/eval``. A gap of more than a few
+hundred Elo is known only roughly, and a model's error does not include its error.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KatagoAnchor:
-    """``katago:FILE``: a network of KataGo's, searched; opened when it plays."""
+    """``katago:FILE``: a KataGo network with a search; opened when it plays."""
 
     word: str
-    """As in the ladder."""
+    """Its name in the ladder."""
     num_simulations: int
-    """Simulations a move, at least 1."""
+    """Simulations of a move, at least 1."""
 
     @functools.cached_property
     def name(self) -> str:
-        """What its results are kept under: file and simulations make it who it is.
+        """Its name in records, from the digest of the file and the simulations.
 
-        The word itself where the file cannot be read: nobody has met it then.
+        If the file cannot be read, it is ``word``, which no record has.
         """
         try:
             digest = file_sha256(Path(self.word.removeprefix(KATAGO)))
@@ -66,7 +65,7 @@ class KatagoAnchor:
 
 
 FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
-"""A player that never changes."""
+"""A fixed player."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Anchor:
     """One rung of the ladder."""
 
     player: FixedPlayer
-    """Who plays."""
+    """The player."""
     elo: float
     """Its rating; random is 0."""
 
@@ -84,7 +83,7 @@ def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedP
 
     Args:
         words: ``random``, ``mcts:N`` or ``katago:FILE``.
-        num_simulations: Simulations a move of those that are networks.
+        num_simulations: Simulations of a move of networks.
 
     Raises:
         UsageError: A word is no fixed player, or the first is not ``random``.
@@ -122,7 +121,7 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
-    """Returns what neighbours of a known game's ladder scored; empty for others."""
+    """Returns the shipped results of a game's anchors; empty for other games."""
     return [
         Pairing(a, b, Tally(wins_a, draws, wins_b))
         for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
@@ -132,11 +131,11 @@ def shipped_pairings(task: str) -> list[Pairing]:
 def rate_anchors(
     players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
 ) -> list[Anchor]:
-    """Returns the ladder as far up as neighbours have met.
+    """Returns the anchors up to the first two neighbours that never met.
 
     Args:
-        players: Weakest first, from ``random``.
-        pairings: Any results; those of two other players are passed over.
+        players: The ladder, weakest first.
+        pairings: Results; those of other players are ignored.
     """
     known = list(pairings)
     met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
@@ -163,24 +162,23 @@ def measure_anchors(
     opening_plies: int = 2,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Anchor]:
-    """Returns the ladder; neighbours that never met play first and are recorded.
+    """Returns the rated ladder; neighbours that never met play each other first.
 
-    Blocks while they play. The results are a function of the game and the players,
-    so that every run measures the same ladder.
+    Blocks while they play. The results depend only on the game and the players, so that
+    every run measures the same ladder.
 
     Args:
-        run: Where results are kept, as ``anchor-<name>-<n>.json``.
+        run: The run, which keeps the results as ``anchor-<name>-<n>.json``.
         game: The game.
-        players: Weakest first, from ``random``.
+        players: The ladder, weakest first.
         num_games: Games of two neighbours.
-        num_simulations: Simulations a move of networks among them, as they were made
-            for.
+        num_simulations: Simulations of a move of networks, as for ``fixed_players``.
         num_threads: Threads that play.
-        opening_plies: Random plies that each game begins with.
-        stop: Asked ten times a second; True ends it.
+        opening_plies: Random plies at the start of each game.
+        stop: Called ten times a second; True ends the measurement.
 
     Raises:
-        MatchStopped: ``stop`` ended a match, which is not recorded.
+        MatchStopped: ``stop`` ended a match; earlier ones are recorded.
         RunError: The disk refuses.
     """
     pairings = shipped_pairings(game.name)

@@ -1,9 +1,9 @@
-"""Ratings of many players from the results of their matches.
+"""Elo ratings of many players from the results of their matches.
 
 Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs"; ratings
-are on Elo's scale. Differs from the paper: draws count as half a win, some ratings are
-fixed, a weak prior keeps perfect scores finite, and another one ties a player to its
-earlier self, as in Coulom 2008, "Whole-History Rating".
+are on the Elo scale. Differs from the paper: draws count as half a win, some ratings
+are fixed, a weak prior keeps perfect scores finite, and another prior links a player to
+its earlier self, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
@@ -21,39 +21,38 @@ from tengen.evaluation.elo import Z_95, Tally
 __all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
 
 PRIOR_DRAWS = 1.0
-"""Virtual drawn games added to each pair of players that met: the prior. Its pull is
-that of half a point, and vanishes as real games are played."""
+"""The prior: virtual draws that are added to each pair of players that met."""
 
 _ELO = 400.0 / math.log(10.0)  # Elo in one natural unit of strength
 _MAX_STEPS = 500
 _TOLERANCE = 1e-10
-# The furthest that one step moves a player, in natural units (174 Elo). Beyond it the
-# quadratic that Newton's method climbs says little: far out the curve is a line.
+# The maximum change of a strength in a step, in natural units (174 Elo). Beyond it the
+# curve is nearly linear, and the quadratic of Newton's method a bad approximation.
 _MAX_MOVE = 1.0
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Results of two named players."""
+    """The results of two players."""
 
     a: str
     """One player."""
     b: str
     """The other."""
     tally: Tally
-    """Results as A sees them."""
+    """Results of A."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Two players that are one at different times, hence of about the same strength."""
+    """A player at two times, with about the same strength."""
 
     a: str
-    """One of them; neither is fixed."""
+    """The player at one time; not fixed."""
     b: str
-    """The other."""
+    """The player at the other time; not fixed."""
     standard_deviation: float
-    """Elo, positive: of the normal prior, of mean 0, of their difference."""
+    """Standard deviation of the normal prior of their difference, in Elo, above 0."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,15 @@ class Rating:
     """One player's strength."""
 
     elo: float
-    """Elo on the scale of the fixed players."""
+    """The rating, on the scale of the fixed players."""
     standard_error: float
-    """Of ``elo``, from the observed information; 0 where it was fixed."""
+    """Standard error of ``elo``, from the observed information; 0 if it is fixed."""
     num_games: int
-    """Games it rests on."""
+    """The player's games."""
 
     @property
     def error(self) -> float:
-        """Half the 95 % interval, in Elo."""
+        """The 95 % confidence half-width, in Elo."""
         return Z_95 * self.standard_error
 
 
@@ -78,21 +77,20 @@ def fit_ratings(
     fixed: Mapping[str, float],
     links: Sequence[Link] = (),
 ) -> dict[str, Rating]:
-    """Returns the most likely ratings of all players of ``pairings`` and ``fixed``.
+    """Returns the most likely ratings of all players.
 
-    Maximises the likelihood of the results with ``PRIOR_DRAWS`` virtual draws a pair,
-    by Newton's method; the maximum is unique. Errors are those of the free players
-    given the fixed ones: what is uncertain about a fixed rating is not in them.
+    Maximises the likelihood of the results, with the priors, with Newton's method; the
+    maximum is unique. Errors do not include the uncertainty of fixed ratings.
 
     Args:
-        pairings: Results; a pair may come many times and either way round. Pairings
-            without games are passed over.
-        fixed: Known ratings, Elo by name; at least one.
-        links: What is known beside games; players that appear in pairings.
+        pairings: Results; a pair may occur several times, in either order. Pairings
+            without games are ignored.
+        fixed: Known ratings in Elo by name; at least one.
+        links: Links between players of ``pairings``.
 
     Raises:
-        UsageError: A player has no chain of opponents to a fixed one, or nothing is
-            fixed.
+        UsageError: No chain of opponents links a player to a fixed one, or no rating
+            is fixed.
     """
     if not fixed:
         raise UsageError("fixed (no rating) must name a player; fix random at 0")
@@ -114,7 +112,7 @@ def fit_ratings(
 
 
 def _merge(pairings: Iterable[Pairing]) -> dict[tuple[str, str], Tally]:
-    """Returns one tally a pair of names in order; a player's own games say nothing."""
+    """Returns a tally for each pair of names; ignores games of a player with itself."""
     pairs: dict[tuple[str, str], Tally] = {}
     for pairing in pairings:
         a, b, tally = pairing.a, pairing.b, pairing.tally
@@ -179,8 +177,8 @@ class _Problem:
                 break
             step = np.linalg.solve(information, gradient)
             scale = min(1.0, _MAX_MOVE / float(np.abs(step).max()))
-            # A step may still overshoot; along it the value rises at first, so
-            # halving ends.
+            # A step may still overshoot. The value rises at its beginning, so
+            # the halving ends.
             while scale > 1e-12:
                 moved = free + scale * step
                 moved_value = self._log_posterior(moved)
@@ -235,8 +233,8 @@ class _Problem:
 
         difference = self._difference(free, self._a, self._b)
         win = 0.5 + 0.5 * np.tanh(0.5 * difference)
-        # p (1 - p), written so that it never rounds to 0: the information stays
-        # positive definite at any distance.
+        # p (1 - p), in a form that never rounds to 0, so that the information stays
+        # positive definite.
         weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
         add(self._a, self._b, self._points - self._games * win, weight)
         moved = self._difference(free, self._later, self._earlier)

@@ -1,4 +1,4 @@
-"""Rating each generation on the ladder of anchors, a few games at a time."""
+"""Ratings of generations on an Elo ladder of fixed anchors."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
-# Elo by which strength is expected to change while training grows by a factor of e.
+# The Elo change that is expected while training grows by a factor of e.
 _DRIFT = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderConfig:
-    """How models are rated while a run goes on."""
+    """Settings of the ratings during a run."""
 
     num_games: int = bounded(16, 2, MAX_GAMES)
-    """Games a model plays, at least 2."""
+    """Games of each rated model, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
-    """Games against one anchor before the next is chosen, at least 2."""
+    """Games against one anchor before the next one is chosen, at least 2."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)
-    """Games of two anchors that never met, for a game without a measured ladder."""
+    """Games between two anchors, for a game without a measured ladder."""
     final_games: int = bounded(40, 0, MAX_GAMES)
-    """Games against ``final_opponent`` when ``tengen train`` ends; 0 plays none."""
+    """Games against ``final_opponent`` at the end of ``tengen train``; 0 for none."""
     final_opponent: str = "mcts:1000"
     """``random`` or ``mcts:N``."""
     num_simulations: int = 64
-    """Simulations a move of the model, at least 1."""
+    """Simulations of a move of the model, at least 1."""
     opening_plies: int = 2
-    """Random plies that each game begins with."""
+    """Random plies at the start of each game."""
     book: bool = False
-    """Whether each begins with an opening of ``agent.book`` before these. The anchors
-    are measured without."""
+    """Whether an opening of ``agent.book`` comes before them. The anchors are measured
+    without a book."""
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
-    """Most of a run's time that rating takes, in [0, 1); 0 rates no model."""
+    """Maximum share of a run's time for rating, in [0, 1); 0 rates no model."""
     anchors: tuple[str, ...] = (
         "random",
         "mcts:30",
@@ -68,8 +68,8 @@ class LadderConfig:
         "mcts:3000",
         "mcts:10000",
     )
-    """The ladder, weakest first: random, then mcts:N and, in Go, katago:FILE (a network
-    of KataGo's, at ``num_simulations``)."""
+    """The ladder, weakest first: random, then mcts:N and, in Go, katago:FILE (a KataGo
+    network with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -102,28 +102,27 @@ def rate_generation(
     time_limit_s: float | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Rating:
-    """Plays a model against the anchors that tell most of it; returns its rating.
+    """Plays a model against anchors near its strength; returns its rating.
 
-    Each round it meets the anchor whose score against it should be nearest to a half,
-    where a game tells most, and the result is published as
-    ``RUN/eval/<model>-<n>.json``. The first round starts from the rating of the newest
-    model that has one. Blocks while games are played.
+    In each round it plays the anchor with the nearest rating, where a game is most
+    informative. The result is published as ``RUN/eval/<model>-<n>.json``. The
+    first round starts from the rating of the newest rated model. Blocks.
 
     Args:
-        run: Where results are kept. One process rates a run at a time.
+        run: The run, which keeps the results. One process rates a run at a time.
         number: The model's number in ``RUN/models``.
         player: The model.
         game: The game.
-        config: How many games, and against whom.
-        play: How the model plays, as ``player`` does; None as usual.
-        book: What games begin with; None for random plies alone.
-        seed: Of the run; rounds draw theirs from it.
+        config: The settings.
+        play: How ``player`` plays, for the record; None for the defaults.
+        book: Openings; None for random plies alone.
+        seed: Seed of the run, from which rounds derive theirs.
         num_threads: Threads that play.
-        time_limit_s: No round begins later than this; the first always does.
-        stop: Asked ten times a second; True ends it.
+        time_limit_s: Seconds after which no round begins, except the first.
+        stop: Called ten times a second; True ends the rating.
 
     Raises:
-        MatchStopped: ``stop`` ended a round, which is not recorded; those before are.
+        MatchStopped: ``stop`` ended a round; earlier rounds are recorded.
         RunError: The disk refuses, or a record is damaged.
     """
     started_s = time.monotonic()
@@ -137,7 +136,7 @@ def rate_generation(
         anchor = nearest_anchor(anchors, estimate)
         num_rounds = sum(r.a == name for r in read_records(run))
         round_seed = _round_seed(seed, number, num_rounds)
-        # The last round takes a game that would be left alone.
+        # The last round takes a single game that would remain.
         num_games = min(config.round_games, num_left)
         num_games += num_left - num_games == 1
         tally = play_match(
@@ -179,12 +178,11 @@ def run_ratings(
     play: PlayConfig | None = None,
     book: Book | None = None,
 ) -> dict[str, Rating]:
-    """Returns the ratings of all rated models of a run by number, six digits.
+    """Returns the ratings of a run's models by number, as six digits.
 
-    From the files of ``RUN/eval`` alone. Only matches at ``config.num_simulations`` in
-    which models played by ``play`` (None: as usual), and which began with ``book``
-    (None: with random plies), count: with more simulations, or another search, a model
-    is another player.
+    Reads ``RUN/eval``. With other simulations, another search or another book a model
+    is another player: only matches with ``config.num_simulations``, ``play`` (None: the
+    defaults) and ``book`` (None: random plies) count.
 
     Raises:
         RunError: A record is damaged.
@@ -212,10 +210,10 @@ def run_ratings(
 
 
 def _links(models: Iterable[str]) -> list[Link]:
-    """Ties each rated model to the one before it.
+    """Links each rated model to the one before it.
 
-    Strength grows about as the logarithm of training, so that is the scale on which a
-    difference is expected: much in the first generations, little in the hundredth.
+    Strength grows roughly with the logarithm of training, so the expected difference is
+    large between the first generations and small between late ones.
     """
     names = sorted(models)
     return [
@@ -235,7 +233,7 @@ def _anchors_around(
 ) -> list[Anchor]:
     """Returns the ladder up to the first anchor above ``elo``.
 
-    Higher ones are not measured before a model needs them: strong anchors are slow.
+    Higher anchors are not measured before a model needs them, because they are slow.
     """
     players = fixed_players(config.anchors, config.num_simulations)
     height = 1
@@ -256,20 +254,21 @@ def _anchors_around(
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
-    """Returns the anchor rated nearest to ``elo``; of two as near, the lower one.
+    """Returns the anchor with the rating nearest to ``elo``; the lower one of two.
 
-    A game tells most where either result is as likely: its information is p (1 - p).
+    A game is most informative where both results are as likely: its information is
+    p (1 - p).
     """
     return min(anchors, key=lambda anchor: (abs(anchor.elo - elo), anchor.elo))
 
 
 def _estimate(ratings: dict[str, Rating], name: str) -> float:
-    """Returns the model's rating, else the newest model's before it, else random's."""
+    """Returns the rating of the model, or of the newest rated one before it, or 0."""
     earlier = [known for known in ratings if known <= name]
     return ratings[max(earlier)].elo if earlier else 0.0
 
 
 def _round_seed(seed: int, number: int, num_rounds: int) -> int:
-    """Returns 63 bits of their own for each round of a run."""
+    """Returns a seed of 63 bits, different for each round of a run."""
     text = f"rating {seed} {number} {num_rounds}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

@@ -1,4 +1,4 @@
-"""Results of matches in ``RUN/eval``: one immutable file each, read in order."""
+"""Results of matches in ``RUN/eval``, an immutable file each."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ class MatchRecord:
     wins_b: int
     """Games that B won."""
     num_simulations: int
-    """Simulations a move of the players that are models."""
+    """Simulations of a move of models."""
     play: PlayConfig = field(default_factory=PlayConfig)
-    """How these play; records of schema 1 have none, and are of the usual one."""
+    """How models play; the defaults in records of schema 1, which do not have it."""
     opening_plies: int
-    """Random plies that the games began with."""
+    """Random plies at the start of each game."""
     book: str = ""
-    """The digest of the book whose openings came before these; empty for none."""
+    """The digest of the book whose openings came before them; empty for none."""
     seed: int
-    """Of the match."""
+    """Seed of the match."""
 
     def to_pairing(self) -> Pairing:
-        """Returns the part that ratings are made of."""
+        """Returns the result for ``fit_ratings``."""
         return Pairing(self.a, self.b, Tally(self.wins_a, self.draws, self.wins_b))
 
 
 def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
     """Writes ``RUN/eval/<name>-<n>.json`` with the next n, from 1.
 
-    Blocks until it is durable. Only one process may write records of a name.
+    Blocks until the file is durable. Only one process may write records of a name.
 
     Returns:
         The file.
@@ -85,8 +85,8 @@ def read_records(run: RunDirectory) -> list[MatchRecord]:
     """Returns every record of a run, by name and then by number.
 
     Raises:
-        UsageError: One is of a newer schema.
-        RunError: One is damaged.
+        UsageError: A record has a newer schema.
+        RunError: A record is damaged.
     """
     return [read_record(path) for _, _, path in sorted(_files(run))]
 
@@ -106,8 +106,8 @@ def read_record(path: Path) -> MatchRecord:
     """Returns one record.
 
     Raises:
-        UsageError: It is of a newer schema.
-        RunError: It is damaged.
+        UsageError: The record has a newer schema.
+        RunError: The record is damaged.
     """
     content = read_object(
         path,

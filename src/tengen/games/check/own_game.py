@@ -71,18 +71,13 @@ def check_position(
     check.position(state, ply)
 
 
-class _Check:
-    """The checks: of what is declared, of positions, and of whole games."""
+class _Check(VerifiedGame):
+    """The checks of declarations, of positions, and of whole games."""
 
     def __init__(
-        self,
-        own: OwnGame[Any],
-        name: str,
-        shape: tuple[int, ...] | None = None,
+        self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
     ) -> None:
-        self._own: Any = own
-        self._name = name
-        self._game = VerifiedGame(own, name, shape)
+        super().__init__(own, name, shape)
         self.facts = GameFacts()
 
     def declarations(self) -> None:
@@ -94,69 +89,69 @@ class _Check:
                 f"and step; it has neither"
             )
         for method in _METHODS:
-            self._game.require_method(method)
+            self.require_method(method)
         for count in ("num_actions", "max_plies"):
-            self._game.count(count, self._game.attribute(count, None))
-        num_symmetries = self._game.attribute("num_symmetries", 1)
-        self._num_symmetries = self._game.count("num_symmetries", num_symmetries)
+            self.count(count, self.attribute(count, None))
+        num_symmetries = self.attribute("num_symmetries", 1)
+        self._num_symmetries = self.count("num_symmetries", num_symmetries)
         if self._num_symmetries > 1:
             for method in _SYMMETRY_METHODS:
-                self._game.require_method(method)
+                self.require_method(method)
             self._actions_are_permuted()
-        planes = self._game.observation(self._game.call("initial_state"))
+        planes = self.observation(self.call("initial_state"))
         self._layout_fits(planes)
         self._planes_are_permuted(planes.shape)
 
     def position(self, state: Any, ply: int) -> None:
         """Checks one position."""
-        self._game.ply = ply
-        self._game.snapshot(state)
-        if not self._game.terminal(state) and ply >= self._own.max_plies:
-            self._game.fail("is_terminal", False, "must be True", "raise max_plies")
+        self.ply = ply
+        self.snapshot(state)
+        if not self.terminal(state) and ply >= self._own.max_plies:
+            self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
         """Plays one game, and beside it the same game under one symmetry."""
         symmetry = rng.randrange(self._num_symmetries)
-        self._game.ply = 0
-        state = self._game.call("initial_state")
-        turned = self._game.call("initial_state")
-        twin = self._game.call("initial_state")
+        self.ply = 0
+        state = self.call("initial_state")
+        turned = self.call("initial_state")
+        twin = self.call("initial_state")
         for other in (turned, twin):
             self._same_again("initial_state", "called twice", state, other)
         while True:
             self._same_under_symmetry(state, turned, symmetry)
-            if self._game.terminal(state):
+            if self.terminal(state):
                 break
-            if self._game.ply >= self._own.max_plies:
-                self._game.fail("is_terminal", False, "must be True", "raise max_plies")
-            action = rng.choice(self._game.legal(state))
-            before = self._game.snapshot(state)
-            child = self._game.call("apply", state, action)
-            if self._game.snapshot(state) != before:
-                self._game.fail(
+            if self.ply >= self._own.max_plies:
+                self.fail("is_terminal", False, "must be True", "raise max_plies")
+            action = rng.choice(self.legal(state))
+            before = self.snapshot(state)
+            child = self.call("apply", state, action)
+            if self.snapshot(state) != before:
+                self.fail(
                     "apply",
                     f"action {action}",
                     "must not change the state that it is given",
                     "return a changed copy",
                 )
-            again = self._game.call("apply", state, action)
+            again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
             # What was drawn and did not show at once shows later in the same game.
-            twin = self._game.call("apply", twin, action)
+            twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
-                turned_action = self._game.call("transform_action", action, symmetry)
-                turned = self._game.call("apply", turned, turned_action)
+                turned_action = self.call("transform_action", action, symmetry)
+                turned = self.call("apply", turned, turned_action)
             else:
                 turned = child
             state = child
-            self._game.ply += 1
-        self.facts.finish(self._game.ply, self._game.returns(state)[0])
+            self.ply += 1
+        self.facts.finish(self.ply, self.returns(state)[0])
 
     def _same_again(self, method: str, label: str, first: Any, second: Any) -> None:
         """Checks that what was made twice is one position."""
         if self._snapshot(first) != self._snapshot(second):
-            self._game.fail(
+            self.fail(
                 method,
                 label,
                 "must lead to the same position each time",
@@ -165,9 +160,9 @@ class _Check:
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
         """Returns what a position shows, asked twice."""
-        snapshot = self._game.snapshot(state)
-        if snapshot != self._game.snapshot(state):
-            self._game.fail(
+        snapshot = self.snapshot(state)
+        if snapshot != self.snapshot(state):
+            self.fail(
                 "observation",
                 "asked twice",
                 "must depend on the state only, as all methods must",
@@ -176,7 +171,7 @@ class _Check:
         return snapshot
 
     def _layout_fits(self, planes: Planes) -> None:
-        layout = self._game.attribute("policy_layout", "flat")
+        layout = self.attribute("policy_layout", "flat")
         _, height, width = planes.shape
         wanted = {
             "cells": height * width,
@@ -199,16 +194,16 @@ class _Check:
     def _actions_are_permuted(self) -> None:
         every = list(range(self._own.num_actions))
         for symmetry in range(self._num_symmetries):
-            image = [self._game.call("transform_action", a, symmetry) for a in every]
+            image = [self.call("transform_action", a, symmetry) for a in every]
             if not all(map(is_int, image)) or sorted(image) != every:
-                self._game.fail(
+                self.fail(
                     "transform_action",
                     f"symmetry {symmetry}",
                     "must take every action to another one in range",
                     "no two actions may share an image",
                 )
             if symmetry == 0 and image != every:
-                self._game.fail(
+                self.fail(
                     "transform_action",
                     "symmetry 0",
                     "must leave every action as it is",
@@ -218,12 +213,12 @@ class _Check:
     def _planes_are_permuted(self, shape: tuple[int, ...]) -> None:
         entries = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         for symmetry in range(1, self._num_symmetries):
-            moved = self._game.planes(
+            moved = self.planes(
                 "transform_planes",
-                self._game.call("transform_planes", entries, symmetry),
+                self.call("transform_planes", entries, symmetry),
             )
             if not np.array_equal(np.sort(moved, axis=None), entries.ravel()):
-                self._game.fail(
+                self.fail(
                     "transform_planes",
                     f"symmetry {symmetry}",
                     "must only move the entries of the planes",
@@ -235,27 +230,25 @@ class _Check:
         snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
-            self.facts.see(self._game.ply, player, legal, planes)
+            self.facts.see(self.ply, player, legal, planes)
         if self._num_symmetries == 1:
             return
         label = f"symmetry {symmetry}"
-        planes = self._game.planes(
+        planes = self.planes(
             "transform_planes",
-            self._game.call(
-                "transform_planes", self._game.observation(state), symmetry
-            ),
+            self.call("transform_planes", self.observation(state), symmetry),
         )
-        if not np.array_equal(planes, self._game.observation(turned)):
-            self._game.fail(
+        if not np.array_equal(planes, self.observation(turned)):
+            self.fail(
                 "transform_planes",
                 label,
                 "must give the planes of the game with transformed actions",
                 "see transform_action, or declare fewer symmetries",
             )
-        player, terminal, legal, returns, _, _ = self._game.snapshot(turned)
+        player, terminal, legal, returns, _, _ = self.snapshot(turned)
         if legal is not None and snapshot[2] is not None:
             image = [
-                self._game.call("transform_action", action, symmetry)
+                self.call("transform_action", action, symmetry)
                 for action in snapshot[2]
             ]
             same = tuple(sorted(image)) == legal
@@ -266,7 +259,7 @@ class _Check:
             snapshot[1],
             snapshot[3],
         ):
-            self._game.fail(
+            self.fail(
                 "transform_action",
                 label,
                 "must lead to a game with the same rules and result",

@@ -12,8 +12,8 @@ from tengen.games.sgf.record import (
     replay,
     setup_moves,
     stones_on,
+    write_sgf,
 )
-from tengen.games.sgf.write import write_sgf
 
 __all__ = [
     "GoRecord",

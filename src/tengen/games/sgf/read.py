@@ -14,8 +14,14 @@ from tengen.errors import UsageError
 from tengen.games.go_rules import read_go_rules
 from tengen.games.go_turns import GoTurns
 from tengen.games.sgf.charset import parse_bytes
-from tengen.games.sgf.record import GoRecord, is_fixed_handicap, replay
-from tengen.games.sgf.stones import check_later_stones, read_move, start_stones
+from tengen.games.sgf.record import (
+    GoRecord,
+    check_later_stones,
+    is_fixed_handicap,
+    read_move,
+    replay,
+    start_stones,
+)
 from tengen.games.sgf.tree import (
     Node,
     Tree,

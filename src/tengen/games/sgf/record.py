@@ -1,17 +1,32 @@
-"""The record of a game of Go, and the moves that place its setup stones."""
+"""The record of a game of Go: its moves and setup stones, and writing it as SGF."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from tengen._core import CoreError, GoRules, handicap_points
+from tengen._core import CoreError, GoRules, handicap_points, parse_go_name
 from tengen.errors import UsageError
+from tengen.games.go_rules import rules_as_text, write_vertex
 from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
-from tengen.games.vertices import write_vertex
+from tengen.games.sgf.tree import Node, has_move, refuse
 
-__all__ = ["GoRecord", "is_fixed_handicap", "replay", "setup_moves", "stones_on"]
+__all__ = [
+    "LETTERS",
+    "GoRecord",
+    "check_later_stones",
+    "is_fixed_handicap",
+    "read_move",
+    "replay",
+    "setup_moves",
+    "start_stones",
+    "stones_on",
+    "write_sgf",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,3 +145,222 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
 def _has_stones(state: State, record: GoRecord) -> bool:
     """Returns whether exactly the record's stones stand on the board."""
     return stones_on(state) == (set(record.black_stones), set(record.white_stones))
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""The letters of columns and rows."""
+_STONES = ("AB", "AW", "AE")
+_PASSES = ("", "tt", "pass")
+
+_Stones: TypeAlias = tuple[set[int], set[int]]
+
+
+def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
+    """Returns the player and the action of a node with a move; Black is 0, White 1.
+
+    Raises:
+        UsageError: Both sides move, one side moves twice, or a point is off the board.
+    """
+    if "B" in node and "W" in node:
+        points = f"{node['B'][0]} and {node['W'][0]}"
+        raise refuse("B and W", points, "must stand in nodes of their own; correct")
+    name = "B" if "B" in node else "W"
+    actions = {_action(text.strip(), rules, name) for text in node[name]}
+    if len(actions) > 1:
+        raise refuse(name, "several values", "must have one value; keep one")
+    return "BW".index(name), actions.pop()
+
+
+def _action(text: str, rules: GoRules, name: str) -> int:
+    is_pass = text.lower() in _PASSES
+    return rules.height * rules.width if is_pass else _point(text, rules, name)
+
+
+def _point(text: str, rules: GoRules, name: str) -> int:
+    text = text.strip()
+    if re.fullmatch("[a-z]{2}", text):
+        column, row = (LETTERS.index(letter) for letter in text)
+        if row < rules.height and column < rules.width:
+            return row * rules.width + column
+    rule = f"must be two letters, a point of the {rules.height}x{rules.width} board"
+    raise refuse(name, text, f"{rule}; correct it")
+
+
+def _points(node: Node, name: str, rules: GoRules) -> set[int]:
+    """Returns the points of a list, rectangles filled."""
+    points: set[int] = set()
+    for value in dict.fromkeys(node.get(name, ())):
+        if not value.strip():
+            continue  # AB[] is an empty list
+        first, _, last = value.partition(":")
+        rows, columns = zip(
+            divmod(_point(first, rules, name), rules.width),
+            divmod(_point(last or first, rules, name), rules.width),
+            strict=True,
+        )
+        points.update(
+            row * rules.width + column
+            for row in range(min(rows), max(rows) + 1)
+            for column in range(min(columns), max(columns) + 1)
+        )
+        if len(points) == rules.height * rules.width:
+            break
+    return points
+
+
+def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
+    """Returns the stones before the first move; the last node that sets a point wins.
+
+    Args:
+        start: The nodes up to the first move.
+        rules: The rules, which have the board.
+
+    Raises:
+        UsageError: A point is off the board, or in two lists of one node.
+    """
+    stones: _Stones = (set(), set())
+    for node in start:
+        black, white, empty = (_points(node, name, rules) for name in _STONES)
+        if black & white or black & empty or white & empty:
+            rule = "must not name a point of one another; correct them"
+            raise refuse("AB, AW and AE", "a point twice", rule)
+        for own, colour in zip(stones, (black, white), strict=True):
+            own -= black | white | empty
+            own |= colour
+    return sorted(stones[0]), sorted(stones[1])
+
+
+def check_later_stones(
+    nodes: list[Node], num_start: int, start: GoRecord, rules: GoRules
+) -> None:
+    """Checks that stones placed after the first move do not change the position.
+
+    In a node with a move they may describe the position before or after it.
+
+    Args:
+        nodes: All nodes, from the root.
+        num_start: Number of nodes up to the first move, its own included.
+        start: The record without moves.
+        rules: The rules.
+
+    Raises:
+        UsageError: They change the position, or the setup is impossible.
+    """
+    if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
+        return
+    # Simple ko allows every move that a file's rules may allow.
+    ko, rules.ko = rules.ko, "simple"
+    start, rules.ko = dataclasses.replace(start, game=rules.name), ko
+    state, _ = replay(start)
+    pass_action = rules.height * rules.width
+    stones = stones_on(state)
+    for number, node in enumerate(nodes):
+        changed = _changed(node, stones, rules) if number >= num_start else None
+        if has_move(node):
+            colour, move = read_move(node, rules)
+            if move != pass_action:
+                try:
+                    if state.to_play != colour:
+                        state.apply(pass_action)
+                    state.apply(move)
+                except CoreError:
+                    return  # No rules allow it; replaying the game reports it.
+                stones = stones_on(state)
+                changed = changed and _changed(node, stones, rules)
+        if changed is not None:
+            rule = "must change nothing after the first move, where a game has begun"
+            raise refuse(changed, node[changed][0], f"{rule}; keep the moves before")
+
+
+def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
+    """Returns the first property of a node that changes the position; None if none."""
+    black, white = stones
+    for name, standing in zip(_STONES, (black, white, None), strict=True):
+        points = _points(node, name, rules)
+        if points & (black | white) if standing is None else points - standing:
+            return name
+    return None
+
+
+_MOVES_A_LINE = 10
+_LARGE_KOMI = 50
+
+
+def write_sgf(record: GoRecord) -> str:
+    """Returns the game as SGF FF[4]; ``read_sgf`` reads it back.
+
+    The same record gives the same text. Line breaks in comments become newlines, and
+    other white space becomes spaces. The planes that a network is shown
+    (``/planes=minigo``, ``/planes=katago``) are not part of the game and left out.
+
+    Args:
+        record: The game; its moves are not checked.
+
+    Raises:
+        CoreError: The name is not that of a game of Go.
+    """
+    rules = parse_go_name(record.game)
+    usual = GoRules(rules.height, rules.width)
+    height, width = rules.height, rules.width
+    size = str(width) if height == width else f"{width}:{height}"
+    # The reader accepts such a komi only from tengen.
+    writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
+    lines = [
+        f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
+        f"RU[{rules_as_text(rules)}]"
+    ]
+    if rules.max_plies != usual.max_plies:
+        lines.append(f"PLIES[{rules.max_plies}]")
+    black = list(record.black_stones)
+    if rules.handicap:
+        lines.append(f"HA[{rules.handicap}]")
+        black = handicap_points(height, width, rules.handicap)
+    lines += [
+        name + "".join(f"[{_letters(point, rules)}]" for point in sorted(points))
+        for name, points in (("AB", black), ("AW", record.white_stones))
+        if points
+    ]
+    if record.first_player != (1 if rules.handicap else 0) or black:
+        lines.append(f"PL[{'BW'[record.first_player]}]")
+    said = (
+        ("PB", _one_line(record.black)),
+        ("PW", _one_line(record.white)),
+        ("RE", _one_line(record.result)),
+        ("C", _escaped(record.comment)),
+    )
+    lines += [f"{name}[{text}]" for name, text in said if text]
+    lines.append(_moves(record, rules))
+    return "\n".join(line for line in lines if line) + ")\n"
+
+
+def _komi(rules: GoRules) -> str:
+    """Returns komi; large whole numbers get a point, or they would be hundredths."""
+    text = f"{rules.komi:g}"
+    is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
+    return f"{text}.0" if is_large and "." not in text else text
+
+
+def _moves(record: GoRecord, rules: GoRules) -> str:
+    text = ""
+    for number, action in enumerate(record.moves):
+        if number % _MOVES_A_LINE == 0 and number > 0:
+            text += "\n"
+        colour = "BW"[(record.first_player + number) % 2]
+        text += f";{colour}[{_letters(action, rules)}]"
+        if number < len(record.comments) and record.comments[number]:
+            text += f"C[{_escaped(record.comments[number])}]"
+    return text
+
+
+def _letters(action: int, rules: GoRules) -> str:
+    """Returns a point's two letters; empty for a pass."""
+    row, column = divmod(action, rules.width)
+    return "" if row == rules.height else LETTERS[column] + LETTERS[row]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\\]])", r"\\\1", text)
+
+
+def _one_line(text: str) -> str:
+    return _escaped(re.sub(r"[\n\r\t\v\f]", " ", text))

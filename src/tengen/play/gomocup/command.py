@@ -12,21 +12,24 @@ import numpy as np
 
 from tengen.games.gomoku import read_cell
 from tengen.play.gomocup.engine import Engine, Handler
-from tengen.play.gomocup.protocol import (
+from tengen.play.gomocup.stones import (
+    OTHER,
+    OWN,
     Command,
     GomocupError,
+    Owner,
+    Stones,
     UnknownCommandError,
     parse_line,
 )
-from tengen.play.gomocup.stones import OTHER, OWN, Owner, Stones
 from tengen.play.session.arguments import (
     add_session_arguments,
     load_for_session,
     read_input,
     write_output,
 )
-from tengen.play.session.lines import LineReader
 from tengen.play.session.searches import Limits
+from tengen.play.session.session import LineReader
 
 __all__ = ["COMMANDS", "add_arguments", "answer_swap2", "gomocup"]
 
@@ -282,14 +285,14 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
 
 def _offer(engine: Engine, begun_s: float) -> list[int]:
     """Returns the three stones whose value is closest to even."""
-    limits = engine.move_limits(0)
+    limits = engine.move_limits(*engine.limits.budget(0))
     looked_at: list[tuple[float, list[int]]] = []
     for cells in _offers(engine.rules.size**2):
         found = engine.search(cells, Limits(0), begun_s)
         looked_at.append((abs(found.network_value_to_play), cells))
         used_s = time.monotonic() - begun_s
         is_late = limits.seconds is not None and used_s > _LOOKING * limits.seconds
-        if is_late or engine.is_left():
+        if is_late or engine.is_stopped():
             break
     searched: list[tuple[float, list[int]]] = []
     best = sorted(looked_at)[:_NUM_SEARCHED]
@@ -303,7 +306,7 @@ def _offer(engine: Engine, begun_s: float) -> list[int]:
         else:
             found = engine.search(cells, share, begun_s)
             searched.append((abs(found.value_to_play), cells))
-        if engine.is_left():
+        if engine.is_stopped():
             break
     return min(searched)[1]
 

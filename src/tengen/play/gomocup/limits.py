@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from tengen.games.gomoku import GomokuRules
 from tengen.play.session.clock import Clock, TimeSettings
 
-__all__ = ["ManagerLimits", "resident_bytes"]
+__all__ = ["ManagerLimits"]
 
 # Managers send this if the time of a match is unlimited.
 _UNLIMITED_MS = (1 << 31) - 1
@@ -160,18 +157,3 @@ class ManagerLimits:
         if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
             return f"must be {1 - self._rule}"
         return None
-
-
-_STATM = Path("/proc/self/statm")
-
-
-def resident_bytes() -> int:
-    """Returns the resident memory; outside Linux its maximum so far."""
-    try:
-        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        import resource  # Windows does not have it.
-
-        # In kB, but on macOS in bytes.
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024

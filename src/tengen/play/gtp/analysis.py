@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tengen.games.vertices import read_vertex, write_vertex
+from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
 from tengen.play.gtp.protocol import PLAYERS, GtpError, is_whole, read_whole

@@ -14,19 +14,17 @@ from typing import Any
 from tengen import _core
 from tengen.config import check
 from tengen.games.sgf import stones_on
-from tengen.play.gtp.board_commands import BOARD_COMMANDS
-from tengen.play.gtp.engine import Engine, Handler
+from tengen.play.gtp.board_commands import BOARD_COMMANDS, TIME_COMMANDS
+from tengen.play.gtp.engine import Engine, Handler, Resigning
 from tengen.play.gtp.protocol import PLAYERS, Command, GtpError, read_player, words_of
-from tengen.play.gtp.resigning import Resigning
-from tengen.play.gtp.time_commands import TIME_COMMANDS
 from tengen.play.session.arguments import (
     add_session_arguments,
     load_for_session,
     read_input,
     write_output,
 )
-from tengen.play.session.lines import LineReader
 from tengen.play.session.searches import Limits
+from tengen.play.session.session import LineReader
 
 __all__ = ["COMMANDS", "add_arguments", "gtp"]
 
@@ -109,7 +107,7 @@ def _quit(engine: Engine, command: Command) -> str:
 
 
 def _clear_cache(engine: Engine, command: Command) -> str:
-    engine.clear_cache()
+    engine.forget()
     return ""
 
 
@@ -145,7 +143,7 @@ def _raw_nn(engine: Engine, command: Command) -> str:
         raise GtpError("syntax error")
     if position.state.is_terminal():
         raise GtpError("the game is over")
-    found = engine.search(position, Limits(0), 0.0)
+    found = engine.search(position.actions, Limits(0), 0.0)
     forecast = engine.forecast(position)
     is_white = position.state.to_play == 1
     value = found.network_value_to_play

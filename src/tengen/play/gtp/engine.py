@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tengen import __version__, _core
 from tengen.errors import TengenError, UsageError
-from tengen.games.vertices import write_vertex
+from tengen.games.go_rules import write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import Analysis
 from tengen.play.gtp.analysis import AnalysisRequest, info_line, parse_analysis
@@ -21,41 +21,68 @@ from tengen.play.gtp.protocol import (
     first_line,
     parse_line,
 )
-from tengen.play.gtp.resigning import Resigning
 from tengen.play.player import Player
 from tengen.play.session.clock import Clock
-from tengen.play.session.lines import LineReader
-from tengen.play.session.searches import (
-    USUAL_SIMULATIONS,
-    Limits,
-    Searches,
-    most_simulations,
-)
+from tengen.play.session.searches import Limits
+from tengen.play.session.session import Session
 
-__all__ = ["Engine", "Handler"]
+__all__ = ["Engine", "Handler", "Resigning"]
+
+# Consecutive moves of a side that must look lost, as in KataGo.
+_NUM_LOST = 3
 
 
-class Engine:
-    """One session. Used by one thread.
+class Resigning:
+    """Counts how long a game has looked lost, separately for each side.
+
+    Args:
+        below: Lower values look lost, in [-1, 1]; None to never resign.
+    """
+
+    def __init__(self, below: float | None) -> None:
+        self._below = below
+        # The actions before each of a side's latest consecutive moves that looked lost.
+        self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
+
+    def resigns(
+        self, player: int, actions: Sequence[int], value_to_play: float
+    ) -> bool:
+        """Takes the result of a side's search; returns whether the side resigns.
+
+        Args:
+            player: The side that searched.
+            actions: The actions before the search. Results from positions that are not
+                in this game, after an undo or in another game, no longer count.
+            value_to_play: The search's value for that side.
+        """
+        if self._below is None:
+            return False
+        now = list(actions)
+        seen = self._lost_after[player]
+        while seen and not (len(seen[-1]) == len(now) - 2 and now[:-2] == seen[-1]):
+            seen.pop()
+        if not value_to_play < self._below:
+            seen.clear()
+        else:
+            seen.append(now)
+        del seen[:-_NUM_LOST]
+        return len(seen) == _NUM_LOST
+
+
+class Engine(Session):
+    """One session of GTP; see ``Session``.
 
     Args:
         player: The player; its game must be Go.
         handlers: Answer commands, by name.
-        simulations: Simulations of a move. None for 400 without a clock; with a clock
-            only the time limits them.
-        threads: Threads that search one tree.
         name: The program's name for the controller.
         resigning: When the engine resigns; None for never.
-        ponders: Whether it searches in the opponent's time, from its move until the
-            next line. The player must keep its tree.
-        write: Sends a text at once.
-        lines: The controller's lines; not started yet.
+        settings: The other arguments of ``Session``.
 
     Attributes:
         name: The program's name for the controller.
         position: The position on the board.
         clock: The clocks of both sides.
-        is_over: Whether the controller has quit.
     """
 
     def __init__(
@@ -63,17 +90,11 @@ class Engine:
         player: Player,
         handlers: Mapping[str, Handler],
         *,
-        simulations: int | None,
-        threads: int,
-        write: Callable[[str], None],
-        lines: LineReader,
         name: str = "tengen",
         resigning: Resigning | None = None,
-        ponders: bool = False,
+        **settings: Any,
     ) -> None:
-        """Runs a short search, which measures the speed of searches.
-
-        Also reads the weights for forecasts, since no clock is running yet.
+        """Measures the speed, and reads the weights for forecasts: no clock runs yet.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -85,21 +106,16 @@ class Engine:
                 f"model ({player.name}) plays {player.game.name}, which GTP does not; "
                 f"name a model of Go, or use tengen play"
             ) from error
+        super().__init__(player, **settings)
         self.name = name
-        self._trained = self._player = player
-        self._simulations = simulations
-        self._searches = Searches(threads, simulations or USUAL_SIMULATIONS)
-        self._write = write
-        self._lines = lines
-        self._resigning = resigning or Resigning(None)
-        self._ponders = ponders
-        self._moved_to: Position | None = None
-        self._handlers = handlers
-        self.is_over = False
         self.clock = Clock()
+        self._trained = player
+        self._handlers = handlers
+        self._resigning = resigning or Resigning(None)
+        self._moved_to: Position | None = None
         rules.max_plies = MAX_PLIES
         self.position = self.placed(Start(rules.name, rules.komi))
-        self.search(self.position, Limits(2 * threads), time.monotonic())
+        self.measure_speed(self.position.actions)
         self.forecast(self.position)
 
     @property
@@ -137,19 +153,6 @@ class Engine:
         """The program's version and its model."""
         return f"{__version__} {self._trained.name}"
 
-    def run(self) -> None:
-        """Answers until the controller quits or the input ends. Blocks; once."""
-        self._lines.start()
-        while not self.is_over:
-            if self._ponders and self.position is self._moved_to:
-                self._ponder()
-            line = self._lines.next()
-            if line is None:
-                return
-            command = parse_line(line)
-            if command is not None:
-                self._answer(command)
-
     def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
         """Returns the position after moves, and prepares the player for its game.
 
@@ -165,40 +168,9 @@ class Engine:
         self._player = player
         return position
 
-    def clear_cache(self) -> None:
-        """Drops the cache and the trees of searches."""
-        self._player = self._trained.playing(self._player.game.name)
-
     def forecast(self, position: Position) -> Forecast | None:
         """Returns the predicted end of the game; None if the network has no heads."""
         return self._player.forecast(position.actions)
-
-    def search(
-        self,
-        position: Position,
-        limits: Limits,
-        begun_s: float,
-        between: Callable[[Callable[[], Analysis]], bool] | None = None,
-        left_out: Sequence[tuple[int, int, int]] = (),
-    ) -> Analysis:
-        """Returns the analysis of a search within limits. Blocks.
-
-        Args:
-            position: A position that is not terminal.
-            limits: When the search ends.
-            begun_s: When the move was requested, by ``time.monotonic``.
-            between: Called between slices with a function that returns the analysis so
-                far; True ends the search. None: the command ``stop`` ends it.
-            left_out: As in ``AnalysisRequest``.
-        """
-        return self._searches.run(
-            self._player,
-            position.actions,
-            limits,
-            begun_s,
-            between or (lambda analysis: self._is_stopped()),
-            left_out,
-        )
 
     def choose(
         self,
@@ -220,22 +192,15 @@ class Engine:
             return position.game.num_actions - 1, 0.0
         height, width = self.board
         where = player, len(position.actions), height * width
-        budget_s = self.clock.budget_s(*where)
-        simulations = self._simulations
-        if simulations is None and budget_s is None:
-            simulations = USUAL_SIMULATIONS
-        limits = Limits(
-            min(simulations or self._most, self._most),
-            budget_s,
-            self.clock.most_s(*where),
-            may_end_early=True,
+        limits = self.move_limits(
+            self.clock.budget_s(*where), self.clock.most_s(*where)
         )
         if report is None:
             left_out = position.closing_pass
-            found = self.search(position, limits, begun_s, left_out=left_out)
+            found = self.search(position.actions, limits, begun_s, left_out=left_out)
         else:
             found = self._search_aloud(
-                position, limits, begun_s, *report, stops=self._is_stopped
+                position, limits, begun_s, *report, stops=self.is_stopped
             )
         self.clock.spend(player, time.monotonic() - begun_s)
         return found.action_to_play, found.value_to_play
@@ -264,11 +229,13 @@ class Engine:
         _check_left(position, request)
         self._write(first_line(command, ok=True) + "\n")
         if not position.state.is_terminal():
-            limits, begun_s = Limits(self._most), time.monotonic()
-            self._search_aloud(
-                position, limits, begun_s, request, kata, stops=self._is_asked
-            )
-        self._lines.peek(wait=True)
+
+            def is_asked() -> bool:
+                return bool(self.lines.waiting())
+
+            limits, begun_s = Limits(self.most), time.monotonic()
+            self._search_aloud(position, limits, begun_s, request, kata, stops=is_asked)
+        self.lines.peek(wait=True)
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
@@ -282,27 +249,11 @@ class Engine:
         """Returns an action as GTP writes it."""
         return write_vertex(action, *self.board)
 
-    @property
-    def _most(self) -> int:
-        """The maximum simulations of a tree, by its memory."""
-        return most_simulations(self._trained.game)
-
-    def _ponder(self) -> None:
-        """Searches until the next line arrives or the tree is full. Blocks.
-
-        The next search reuses the tree if the opponent's move is in it.
-        """
-        position = self.position
-        if position.state.is_terminal() or self._is_asked():
+    def answer(self, line: bytes) -> None:
+        """Runs the command of a line and writes its answer."""
+        command = parse_line(line)
+        if command is None:
             return
-        limits, begun_s = Limits(self._most), time.monotonic()
-        self._ponders = self._searches.ponder(
-            lambda: self.search(
-                position, limits, begun_s, lambda analysis: self._is_asked()
-            )
-        )
-
-    def _answer(self, command: Command) -> None:
         handler = self._handlers.get(command.name)
         try:
             if handler is None:
@@ -314,21 +265,23 @@ class Engine:
             if text is not None:
                 self._write(answer_text(command, text))
 
-    def _is_asked(self) -> bool:
-        """Returns whether the next line has arrived, or the input has ended."""
-        return self._lines.peek()[1]
-
-    def _is_stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Returns whether the next line is ``stop``, or GoGui's ``# interrupt``.
 
         No other line ends the search of a move, because scripts send all lines at once.
         """
-        line, _ = self._lines.peek()
+        line, _ = self.lines.peek()
         if line is None:
             return False
         command = parse_line(line)
         is_stop = command is not None and command.name == "stop"
         return is_stop or line.strip() == INTERRUPT
+
+    def moves_to_ponder(self) -> Sequence[int] | None:
+        """Returns the moves after which to ponder; None unless it moved last."""
+        position = self.position
+        is_own = position is self._moved_to and not position.state.is_terminal()
+        return position.actions if is_own else None
 
     def _search_aloud(
         self,
@@ -367,7 +320,7 @@ class Engine:
             return stops()
 
         left_out = (*request.left_out, *position.closing_pass)
-        found = self.search(position, limits, begun_s, between, left_out)
+        found = self.search(position.actions, limits, begun_s, between, left_out)
         show(found)
         return found
 

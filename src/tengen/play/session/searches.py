@@ -1,26 +1,20 @@
-"""The searches of a session: they keep to limits of time and of memory."""
+"""Limits of searches in time, simulations and memory."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tengen import _core
-from tengen.errors import TengenError
 from tengen.games import Game
-from tengen.play.growing import Analysis, GrowingSearch
-from tengen.play.player import Player
+from tengen.play.growing import GrowingSearch
 
-__all__ = ["USUAL_SIMULATIONS", "Limits", "Searches", "Thinker", "most_simulations"]
+__all__ = ["USUAL_SIMULATIONS", "Limits", "Thinker", "most_simulations"]
 
 USUAL_SIMULATIONS = 400
 """Simulations of a move without any other limit."""
 
 _MAX_TREE_BYTES = 1 << 30
-# The longest variation that is reported.
-_MAX_VARIATION = 15
 # Bytes that one simulation adds to a tree: of the node, and of each legal action.
 _NODE_BYTES = 200
 _LEGAL_BYTES = 6
@@ -35,65 +29,6 @@ def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
     """
     room = _MAX_TREE_BYTES if tree_bytes is None else min(tree_bytes, _MAX_TREE_BYTES)
     return room // (_NODE_BYTES + _LEGAL_BYTES * game.num_actions)
-
-
-class Searches:
-    """Makes the searches of one session. Used by one thread.
-
-    Args:
-        threads: Threads that search one tree.
-        usual: Simulations of a usual move, which batches are sized for.
-    """
-
-    def __init__(self, threads: int, usual: int = USUAL_SIMULATIONS) -> None:
-        self.threads = threads
-        self._usual = min(usual, USUAL_SIMULATIONS)
-        self._thinker = Thinker()
-
-    def run(
-        self,
-        player: Player,
-        moves: Sequence[int],
-        limits: Limits,
-        begun_s: float,
-        between: Callable[[Callable[[], Analysis]], bool],
-        left_out: Sequence[tuple[int, int, int]] = (),
-    ) -> Analysis:
-        """Returns the analysis of a search within limits. Blocks.
-
-        Args:
-            player: The player that searches.
-            moves: Actions from the start of its game, which is not over.
-            limits: When the search ends.
-            begun_s: When the move was requested, by ``time.monotonic``.
-            between: Called between slices with a function that returns the analysis so
-                far; True ends the search.
-            left_out: As for ``Player.begin``.
-        """
-        with player.begin(
-            moves, self._usual, threads=self.threads, left_out=left_out
-        ) as search:
-            self._thinker.think(
-                search,
-                limits,
-                begun_s,
-                lambda: between(lambda: search.analysis(_MAX_VARIATION)),
-            )
-            return search.analysis(_MAX_VARIATION)
-
-    @staticmethod
-    def ponder(search: Callable[[], object]) -> bool:
-        """Runs a search in the opponent's time; returns whether it succeeded.
-
-        If it fails, a line on stderr says why. The next requested search will fail too
-        and tell the other program.
-        """
-        try:
-            search()
-        except (TengenError, _core.CoreError) as error:
-            print(f"tengen: pondering ends: {error}", file=sys.stderr)
-            return False
-        return True
 
 
 _SLICE_S = 0.05

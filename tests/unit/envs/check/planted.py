@@ -102,20 +102,57 @@ class DrawsLate(Walk):
         return super().step(action)
 
 
-class ResetsToAnObservation(Walk):
+# What a step answers, part by part.
+_PARTS = ("seen", "reward", "terminated", "truncated", "info")
+
+
+def step_with(**changes):
+    """Returns a ``step`` whose parts are changed by functions of them."""
+
+    def step(self, action):
+        named = zip(_PARTS, Walk.step(self, action), strict=True)
+        return tuple(changes.get(name, lambda part: part)(part) for name, part in named)
+
+    return step
+
+
+def has(space=None, action_space=None):
+    """Returns an ``__init__`` with other spaces."""
+
+    def init(self):
+        Walk.__init__(self)
+        self.observation_space = space or self.observation_space
+        self.action_space = action_space or self.action_space
+
+    return init
+
+
+def sees(change):
+    """Returns a ``seen`` with a changed observation."""
+    return lambda self: change(Walk.seen(self))
+
+
+def colours(draw):
+    """Returns a ``reset`` that sets the colour, from the environment itself."""
+
     def reset(self, *, seed=None, options=None):
-        return super().reset(seed=seed)[0]
+        Walk.reset(self, seed=seed)
+        self.colour = draw(self)
+        return self.seen(), {}
+
+    return reset
+
+
+def raises(error):
+    def method(self, *_):
+        raise error
+
+    return method
 
 
 class TakesNoSeed(Walk):
     def reset(self) -> Reset:
         return super().reset()
-
-
-class GivesFourThings(Walk):
-    def step(self, action):
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, terminated or truncated, info
 
 
 class IsNoEnv:
@@ -128,106 +165,14 @@ class HasNoSpaces(gymnasium.Env):
     pass
 
 
-class CannotBeMade(Walk):
-    def __init__(self):
-        raise OSError("no screen")
-
-
-class HasAGraphSpace(Walk):
-    def __init__(self):
-        super().__init__()
-        self.observation_space = spaces.Text(5)
-
-
-class IsOutOfBounds(Walk):
-    def seen(self):
-        return super().seen() * 8
-
-
-class HasAnotherShape(Walk):
-    def seen(self):
-        return super().seen()[:2]
-
-
 class IsNaN(Walk):
     def seen(self):
         seen = super().seen()
         return seen if self.place != 5 else seen * np.nan
 
 
-class IsDouble(Walk):
-    def seen(self):
-        return super().seen().astype(np.float64)
-
-
-class LosesShares(Walk):
-    def __init__(self):
-        super().__init__()
-        self.observation_space = spaces.Box(0, 255, (3,), np.uint8)
-
-
-class LacksAnEntry(Walk):
-    def __init__(self):
-        super().__init__()
-        box = self.observation_space
-        self.observation_space = spaces.Dict({"near": box, "far": box})
-
-    def seen(self):
-        return {"near": super().seen()}
-
-
-class HasAnotherEntry(LacksAnEntry):
-    def seen(self):
-        near = Walk.seen(self)
-        return {"near": near, "far": near, "middle": near}
-
-
-class IsOutOfChoices(Walk):
-    def __init__(self):
-        super().__init__()
-        self.observation_space = spaces.Discrete(8)
-
-    def seen(self):
-        return self.place
-
-
-class RewardsByNone(Walk):
-    def step(self, action):
-        seen, reward, *rest = super().step(action)
-        return seen, reward or None, *rest
-
-
-class RewardsByAnArray(Walk):
-    def step(self, action):
-        seen, reward, *rest = super().step(action)
-        return seen, np.array([reward]), *rest
-
-
-class RewardsByAString(Walk):
-    def step(self, action):
-        seen, reward, *rest = super().step(action)
-        return seen, str(reward), *rest
-
-
-class RewardsByAHugeInteger(Walk):
-    def step(self, action):
-        seen, _, *rest = super().step(action)
-        return seen, 10**400, *rest
-
-
-class EndsByAString(Walk):
-    def step(self, action):
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, str(terminated), truncated, info
-
-
-class IsBeyondFloat32(Walk):
-    def __init__(self):
-        super().__init__()
-        self.observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float64)
-
-    def seen(self):
-        return super().seen().astype(np.float64) + 1e300
+BOX = spaces.Box(0.0, 1.0, (3,), np.float32)
+NEAR_AND_FAR = spaces.Dict({"near": BOX, "far": BOX})
 
 
 class IsOneForAll(Walk):
@@ -240,50 +185,11 @@ class IsOneForAll(Walk):
         return cls.it
 
 
-class RewardsWithoutBound(Walk):
-    def step(self, action):
-        seen, reward, *rest = super().step(action)
-        return seen, reward * 1e39, *rest
-
-
-class RewardsOfNaN(Walk):
-    def step(self, action):
-        seen, _, *rest = super().step(action)
-        return seen, float("nan"), *rest
-
-
-class EndsByNumbers(Walk):
-    def step(self, action):
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, int(terminated), truncated, info
-
-
-class CutsByNumbers(Walk):
-    def step(self, action):
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, terminated, int(truncated), info
-
-
-class TellsNothing(Walk):
-    def step(self, action):
-        return *super().step(action)[:4], None
-
-
-class CannotGoRight(Walk):
-    def step(self, action):
-        return {0: super().step}[int(action)](action)
-
-
 class HangsInStep(Walk):
     def step(self, action):
         if self.num_steps == 5:
             threading.Event().wait()
         return super().step(action)
-
-
-class CannotBeClosed(Walk):
-    def close(self):
-        raise OSError("the port is gone")
 
 
 class ClosesOnce(Walk):
@@ -303,23 +209,14 @@ class DrawsFromNumpy(Walk):
         return self.seen(), {}
 
 
-class DrawsFromNowhere(Walk):
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.colour = random.SystemRandom().random()
-        return self.seen(), {}
-
-
 class Remembers(Walk):
     """What came before the seed shows after it."""
 
     num_resets = 0
 
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
         self.num_resets += 1
-        self.colour = 1 / self.num_resets
-        return self.seen(), {}
+        return colours(lambda self: 1 / self.num_resets)(self, seed=seed)
 
 
 class DrawsNothing(Walk):
@@ -378,43 +275,34 @@ class TerminatesAtItsLimit(Walk):
 
 class NeverEnds(Walk):
     def step(self, action):
-        self.place = 4
-        self.num_steps = 0
+        self.place, self.num_steps = 4, 0
         return *super().step(action)[:2], False, False, {}
 
 
 class HasBoundlessActions(Walk):
-    def __init__(self):
-        super().__init__()
-        self.action_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    __init__ = has(action_space=spaces.Box(-np.inf, np.inf, (1,), np.float32))
 
     def step(self, action):
         return super().step(int(action[0] > 0))
 
 
-class RefusesItsBounds(Walk):
-    def __init__(self):
-        super().__init__()
-        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+class RefusesItsBounds(HasBoundlessActions):
+    __init__ = has(action_space=spaces.Box(-1.0, 1.0, (1,), np.float32))
 
     def step(self, action):
         if abs(action[0]) >= 1:
             raise ValueError("too far")
-        return super().step(int(action[0] > 0))
+        return super().step(action)
 
 
 class SharesItsPlace(Walk):
     """Copies beside each other walk in one place, which the class keeps."""
 
     places: ClassVar[list[int]] = [4]
-
-    @property
-    def place(self):
-        return self.places[0]
-
-    @place.setter
-    def place(self, value):
-        self.places[0] = value
+    place = property(
+        lambda self: self.places[0],
+        lambda self, value: self.places.__setitem__(0, value),
+    )
 
 
 class Leaks(Walk):
@@ -428,39 +316,98 @@ class Leaks(Walk):
 ALIKE_BY_CHANCE = (HasContexts, HasOneContext, IsOneOfTwoTasks, DrawsLate)
 """What has no fault, although draws of it that are independent may look alike."""
 
+
+def walk(name, **members):
+    return type(name, (Walk,), {"__module__": __name__, **members})
+
+
 BROKEN: dict[type, tuple[str, str]] = {
-    ResetsToAnObservation: ("reset.pair", "must return (observation, info)"),
+    walk(
+        "ResetsToAnObservation", reset=lambda self, **how: Walk.reset(self, **how)[0]
+    ): ("reset.pair", "must return (observation, info)"),
     TakesNoSeed: ("reset.raises", "declare def reset(self, *, seed=None"),
-    GivesFourThings: ("step.five", "(returned 4 values) must return five things"),
+    walk("GivesFourThings", step=lambda self, action: Walk.step(self, action)[:4]): (
+        "step.five",
+        "(returned 4 values) must return five things",
+    ),
     IsNoEnv: ("make", "must be a gymnasium.Env"),
     HasNoSpaces: ("spaces", "observation_space (None) must be a gymnasium.Space"),
-    CannotBeMade: ("make", "raised OSError: no screen"),
-    HasAGraphSpace: ("spaces", "must be a Box, Discrete, MultiDiscrete"),
-    IsOutOfBounds: ("observation.bounds", "bounds of its space, 0.0 to 1.0"),
-    HasAnotherShape: ("observation.shape", "observation (shape (2,)) must have the"),
+    walk("CannotBeMade", __init__=raises(OSError("no screen"))): (
+        "make",
+        "raised OSError: no screen",
+    ),
+    walk("HasATextSpace", __init__=has(spaces.Text(5))): (
+        "spaces",
+        "must be a Box, Discrete, MultiDiscrete",
+    ),
+    walk("IsOutOfBounds", seen=sees(lambda seen: seen * 8)): (
+        "observation.bounds",
+        "bounds of its space, 0.0 to 1.0",
+    ),
+    walk("HasAnotherShape", seen=sees(lambda seen: seen[:2])): (
+        "observation.shape",
+        "observation (shape (2,)) must have the",
+    ),
     IsNaN: ("observation.finite", "observation (nan) must be finite at episode"),
-    LosesShares: ("observation.dtype", "must have its space's type, uint8"),
-    LacksAnEntry: ("observation.parts", "must have an entry 'far'"),
-    HasAnotherEntry: ("observation.parts", "must have the 2 entries of its space"),
-    IsOutOfChoices: ("observation.bounds", "observation (8) must be in the bounds"),
-    RewardsByNone: ("step.reward", "reward (NoneType None) must be a number"),
-    RewardsByAnArray: ("step.reward", "must be a number at episode 1, step 1"),
-    RewardsByAString: ("step.reward", "reward (str 0.0) must be a number at"),
-    RewardsByAHugeInteger: ("step.reward", "must be at most 3.4e+38 at episode"),
-    EndsByAString: ("step.terminated", "terminated (str False) must be a bool"),
-    IsBeyondFloat32: ("observation.finite", "must be at most 3.4e+38 of reset"),
+    walk("LosesShares", __init__=has(spaces.Box(0, 255, (3,), np.uint8))): (
+        "observation.dtype",
+        "must have its space's type, uint8",
+    ),
+    walk(
+        "LacksAnEntry",
+        __init__=has(NEAR_AND_FAR),
+        seen=sees(lambda seen: {"near": seen}),
+    ): ("observation.parts", "must have an entry 'far'"),
+    walk(
+        "HasAnotherEntry",
+        __init__=has(NEAR_AND_FAR),
+        seen=sees(lambda seen: dict.fromkeys(("near", "far", "middle"), seen)),
+    ): ("observation.parts", "must have the 2 entries of its space"),
+    walk(
+        "IsOutOfChoices",
+        __init__=has(spaces.Discrete(8)),
+        seen=lambda self: self.place,
+    ): ("observation.bounds", "observation (8) must be in the bounds"),
+    walk(
+        "IsBeyondFloat32",
+        __init__=has(spaces.Box(-np.inf, np.inf, (3,), np.float64)),
+        seen=sees(lambda seen: seen.astype(np.float64) + 1e300),
+    ): ("observation.finite", "must be at most 3.4e+38 of reset"),
     IsOneForAll: ("copies.raises", "must be a new one for each copy"),
-    RewardsWithoutBound: ("step.reward", "must be at most 3.4e+38 at episode"),
-    EndsByNumbers: ("step.terminated", "terminated (int 0) must be a bool"),
-    CutsByNumbers: ("step.truncated", "truncated (int 0) must be a bool"),
-    TellsNothing: ("info", "info of step (NoneType None) must be a dict"),
-    CannotGoRight: ("step.raises", "(KeyError: 1) must not raise at episode 1, step 2"),
+    **{
+        walk(name, step=step_with(**{part: change})): (f"step.{part}", words)
+        for name, part, change, words in (
+            ("RewardsByNone", "reward", lambda r: r or None, "(NoneType None) must be"),
+            ("RewardsByAnArray", "reward", lambda r: np.array([r]), "a number at epis"),
+            ("RewardsByAString", "reward", str, "reward (str 0.0) must be a number"),
+            ("RewardsByAHugeInteger", "reward", lambda r: 10**400, "at most 3.4e+38"),
+            ("RewardsOfNaN", "reward", lambda r: r * np.nan, "must be finite at"),
+            ("RewardsWithoutBound", "reward", lambda r: r * 1e39, "at most 3.4e+38 at"),
+            ("EndsByAString", "terminated", str, "terminated (str False) must be a"),
+            ("EndsByNumbers", "terminated", int, "terminated (int 0) must be a bool"),
+            ("CutsByNumbers", "truncated", int, "truncated (int 0) must be a bool"),
+        )
+    },
+    walk("TellsNothing", step=step_with(info=lambda _: None)): (
+        "info",
+        "info of step (NoneType None) must be a dict",
+    ),
+    walk(
+        "CannotGoRight",
+        step=lambda self, action: {0: Walk.step}[int(action)](self, action),
+    ): ("step.raises", "(KeyError: 1) must not raise at episode 1, step 2"),
     RefusesItsBounds: ("step.raises", "(ValueError: too far) must not raise at"),
     HangsInStep: ("hangs", "still runs after"),
-    CannotBeClosed: ("close", "close() (OSError: the port is gone) must not raise"),
+    walk("CannotBeClosed", close=raises(OSError("the port is gone"))): (
+        "close",
+        "close() (OSError: the port is gone) must not raise",
+    ),
     ClosesOnce: ("close", "a second close() (ValueError: closed already)"),
     DrawsFromNumpy: ("seed.same", "streams of numpy.random or random"),
-    DrawsFromNowhere: ("seed.same", "draw from self.np_random, after super().reset"),
+    walk("DrawsFromNowhere", reset=colours(lambda _: random.SystemRandom().random())): (
+        "seed.same",
+        "draw from self.np_random, after super().reset",
+    ),
     Remembers: ("seed.again", "must forget all that was before"),
     ResetsInStep: ("step.final", "that of the next reset, in each of 10 episodes"),
     TellsOfAFinalState: ("step.final", "info of step (has final_observation)"),
@@ -469,7 +416,10 @@ BROKEN: dict[type, tuple[str, str]] = {
 """What breaks the contract: the rule, and words of its line."""
 
 DOUBTFUL: dict[type, tuple[str, str]] = {
-    IsDouble: ("observation.type", "(float64) should have its space's type, float32"),
+    walk("IsDouble", seen=sees(lambda seen: seen.astype(np.float64))): (
+        "observation.type",
+        "(float64) should have its space's type, float32",
+    ),
     DrawsNothing: ("seed.others", "11 seeds gave one trajectory"),
     BeginsAlike: ("seed.next", "began the same episode 20 times"),
     ResetsInStepToOneStart: ("step.final", "that of the next reset"),
@@ -479,3 +429,5 @@ DOUBTFUL: dict[type, tuple[str, str]] = {
     Leaks: ("cost.memory", "MiB more in"),
 }
 """What may be meant, and is warned of."""
+
+globals().update({kind.__name__: kind for kind in (*BROKEN, *DOUBTFUL)})

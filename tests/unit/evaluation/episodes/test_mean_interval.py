@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tengen.evaluation.episodes.mean_interval import mean_interval
+from tengen.evaluation.episodes.play import mean_interval
 
 # Two-sided 5 %, by degrees of freedom, as tables print them.
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 30: 2.042, 99: 1.984}

@@ -26,6 +26,7 @@ from tengen.evaluation.ratings.records import MatchRecord, publish_record
 from tengen.games import Book
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig, SearchConfig
+from tests.refused import refused
 
 SHIPPED = ("tictactoe", "connect4", "gomoku/9", "gomoku/15")
 WORDS = ("random", "mcts:4", "mcts:30")
@@ -46,7 +47,7 @@ def test_a_ladder_begins_with_random():
     assert [p.name for p in fixed_players(WORDS)] == list(WORDS)
     with pytest.raises(UsageError, match="begin with random"):
         fixed_players(["mcts:4"])
-    with pytest.raises(UsageError, match=r"anchor \(runs/x\)"):
+    with refused(UsageError, "anchor (runs/x)"):
         fixed_players(["random", "runs/x"])
 
 
@@ -194,48 +195,29 @@ def test_rounds_move_to_the_anchor_that_tells_most(run, unknown, monkeypatch):
     assert weak.elo < strong.elo
 
 
-def test_matches_at_other_simulations_are_of_another_player(run, unknown, hash_player):
-    config = LadderConfig(num_games=2, num_simulations=4, anchors=WORDS)
-    game = games.make("tictactoe")
-    rate_generation(run, 1, hash_player("tictactoe"), game, config)
-    more = LadderConfig(num_games=2, num_simulations=5, anchors=WORDS)
-    assert run_ratings(run, "tictactoe", more) == {}
-    assert run_ratings(run, "connect4", config) == {}
-
-
-def test_matches_of_another_search_are_of_another_player(run, unknown, hash_player):
-    config = LadderConfig(num_games=2, num_simulations=4, anchors=WORDS)
+def test_a_model_with_other_settings_is_another_player(run, unknown, hash_player):
+    settings = {"num_games": 2, "anchors": WORDS, "opening_plies": 0}
+    config = LadderConfig(num_simulations=4, **settings)
     game, player = games.make("tictactoe"), hash_player("tictactoe")
     play = PlayConfig(search=SearchConfig(policy="gumbel"), keeps_tree=True)
-    rate_generation(run, 1, player, game, config)
+    book = Book(task="tictactoe", openings=((4, 0), (0, 4)), digest="abc")
     searched = ModelPlayer("000002", "tictactoe", player.backend, play)
+    rate_generation(run, 1, player, game, config, seed=3)
     rate_generation(run, 2, searched, game, config, play=play)
+    rate_generation(run, 3, player, game, config, book=book)
     assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
     assert list(run_ratings(run, "tictactoe", config, play)) == ["000002"]
-
-
-def test_matches_from_a_book_are_counted_by_themselves(run, unknown, hash_player):
-    config = LadderConfig(
-        num_games=2, num_simulations=4, anchors=WORDS, opening_plies=0
-    )
-    game, player = games.make("tictactoe"), hash_player("tictactoe")
-    book = Book(task="tictactoe", openings=((4, 0), (0, 4)), digest="abc")
-    rate_generation(run, 1, player, game, config)
-    rate_generation(run, 2, player, game, config, book=book)
-    assert json.loads((run.eval / "000002-1.json").read_text())["book"] == "abc"
-    assert list(run_ratings(run, "tictactoe", config)) == ["000001"]
-    assert list(run_ratings(run, "tictactoe", config, book=book)) == ["000002"]
-
-
-def test_records_hold_what_a_match_needs_to_be_played_again(run, unknown, hash_player):
-    config = LadderConfig(num_games=2, num_simulations=4, anchors=WORDS)
-    game = games.make("tictactoe")
-    rate_generation(run, 7, hash_player("tictactoe"), game, config, seed=3)
-    content = json.loads((run.eval / "000007-1.json").read_text())
-    assert content["task"] == "tictactoe"
-    assert content["num_simulations"] == 4
-    assert content["opening_plies"] == 2
-    assert content["seed"] >= 0
+    assert list(run_ratings(run, "tictactoe", config, book=book)) == ["000003"]
+    more = LadderConfig(num_simulations=5, **settings)
+    assert run_ratings(run, "tictactoe", more) == {}
+    assert run_ratings(run, "connect4", config) == {}
+    # A record has what is needed to play its match again.
+    for number, digest in ((1, ""), (3, "abc")):
+        record = json.loads((run.eval / f"{number:06d}-1.json").read_text())
+        expected = ("tictactoe", 4, 0, digest)
+        names = ("task", "num_simulations", "opening_plies", "book")
+        assert tuple(record[name] for name in names) == expected
+        assert record["seed"] >= 0
 
 
 @pytest.mark.parametrize(

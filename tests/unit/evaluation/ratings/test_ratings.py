@@ -6,6 +6,7 @@ import pytest
 from tengen.errors import UsageError
 from tengen.evaluation import Pairing, Tally, elo_of_score, expected_score, fit_ratings
 from tengen.evaluation.ratings.fit import PRIOR_DRAWS, Link
+from tests.refused import refused
 
 
 def pairing(a, b, wins, draws, losses):
@@ -197,7 +198,7 @@ def test_far_starts_converge():
 
 
 def test_players_without_a_chain_to_a_fixed_one_are_named():
-    with pytest.raises(UsageError, match=r"pairings \(of x\) must lead"):
+    with refused(UsageError, "pairings (of x)"):
         fit_ratings([pairing("x", "y", 1, 0, 0)], {"random": 0.0})
     with pytest.raises(UsageError, match="fixed"):
         fit_ratings([], {})

@@ -7,7 +7,7 @@ LONG = 1 << 24
 
 def leave(talk, *chunks):
     """Lets the manager say something in the middle of a long search."""
-    found, is_left = [], talk.engine.is_left
+    found, is_stopped = [], talk.engine.is_stopped
 
     def spy():
         if not found:
@@ -17,9 +17,9 @@ def leave(talk, *chunks):
         # Until the reader has passed the last chunk on.
         while len(talk.lines.waiting()) < sum(c.count(b"\n") or 1 for c in chunks):
             pass
-        return is_left()
+        return is_stopped()
 
-    talk.engine.is_left = spy
+    talk.engine.is_stopped = spy
     talk.say(b"START 6\nBEGIN\n")
     talk.engine.run()
     return [line for line in talk.text.splitlines() if not line.startswith("MESSAGE")]
@@ -66,15 +66,17 @@ def test_end_ends_pondering(converse):
     talk = converse(keeps_tree=True, ponders=True)
     talk.say(b"START 6\nBEGIN\n")
     left = talk.when_written(",", b"TURN 0,0\n")
-    found, ponder = [], talk.engine._searches.ponder
+    found, moves_to_ponder = [], talk.engine.moves_to_ponder
 
-    def spy(search):
-        found.append(len(talk.engine.stones))
-        if len(found) == 2:
-            talk.say(b"END\n")
-        return ponder(search)
+    def spy():
+        moves = moves_to_ponder()
+        if moves is not None:
+            found.append(len(moves))
+            if len(found) == 2:
+                talk.say(b"END\n")
+        return moves
 
-    talk.engine._searches.ponder = spy
+    talk.engine.moves_to_ponder = spy
     talk.engine.run()
     left.join()
     assert found == [1, 3]

@@ -126,17 +126,17 @@ def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
 def test_searches_keep_to_the_time(converse, monkeypatch):
     """The seconds that a search is given, from INFO to the search."""
     talk, given_s = converse(simulations=None), []
-    run = talk.engine._searches.run
+    search = talk.engine.search
 
-    def spy(player, moves, limits, *rest):
+    def spy(moves, limits, *rest):
         given_s.append((limits.seconds, limits.last_s, limits.simulations))
-        return run(player, moves, limits, *rest)
+        return search(moves, limits, *rest)
 
-    monkeypatch.setattr(talk.engine._searches, "run", spy)
+    monkeypatch.setattr(talk.engine, "search", spy)
     lines = ["INFO timeout_turn 300", "BEGIN", "INFO timeout_turn 0", "TURN 0,0"]
     talk.ask("START 6", *lines)
     (seconds, last_s, simulations), fast = given_s
     assert seconds == last_s == pytest.approx(0.12)
-    assert simulations == most_simulations(talk.engine._player.game) > 10**6
+    assert simulations == talk.engine.most > 10**6
     assert fast[:2] == (0.0, 0.0)
     assert math.isfinite(seconds)

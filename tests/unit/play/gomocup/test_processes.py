@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from tengen import cli
+from tengen import cli, games
 from tengen.errors import RunError
-from tengen.evaluation.engines.gomocup_client import GomocupEngine
+from tengen.evaluation.engines.gomocup import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
+from tests.refused import refused
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +41,12 @@ def test_a_process_ends_while_it_thinks(run, last):
 def test_limits_that_cannot_be_kept_and_a_kill(run):
     with GomocupEngine(command(run), 60.0) as engine:
         engine.tell("INFO max_memory 10000000")
-        with pytest.raises(EngineRefusal, match=r"max_memory \(10000000\) must be at"):
-            engine.start(6)
+        with refused(EngineRefusal, "max_memory (10000000)"):
+            engine.open(games.make("gomoku/6"))
         engine.tell("INFO max_memory 0")
-        engine.start(6)
+        engine.open(games.make("gomoku/6"))
         with pytest.raises(EngineRefusal, match="the board of the model"):
-            engine.start(20)
+            engine.ask("START 20")
         engine.kill()
         killed = r'engine \(.* gomocup .*\) ended when it was asked "BEGIN"'
         with pytest.raises(RunError, match=killed):

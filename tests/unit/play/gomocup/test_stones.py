@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen import games
-from tengen.play.gomocup.protocol import GomocupError
-from tengen.play.gomocup.stones import OTHER, OWN, Stones
+from tengen.play.gomocup.stones import OTHER, OWN, GomocupError, Stones
+from tests.refused import refused
 
 
 def played(task, moves):
@@ -52,7 +52,7 @@ def test_a_row_that_wins_nothing_is_not_made_of_one_that_does():
 
 def test_stones_alternate():
     stones = Stones(((OTHER, 0), (OTHER, 1)))
-    with pytest.raises(GomocupError, match=r"stones \(0 own, 2 of the other side\)"):
+    with refused(GomocupError, "stones (0 own, 2 of the other side)"):
         stones.moves(games.make("gomoku/5"))
     assert stones.without(1, 5).moves(games.make("gomoku/5")) == [0]
     with pytest.raises(GomocupError, match="as many of both"):

@@ -43,12 +43,12 @@ def test_after_a_choice_the_game_goes_on_by_a_board(ask):
 def test_an_offer_keeps_to_the_time(converse):
     """With no time at all the first stones that are looked at are offered."""
     talk = converse(simulations=64)
-    looked_at, run = [], talk.engine._searches.run
+    looked_at, search = [], talk.engine.search
 
-    def spy(player, moves, *rest):
+    def spy(moves, *rest):
         looked_at.append(moves)
-        return run(player, moves, *rest)
+        return search(moves, *rest)
 
-    talk.engine._searches.run = spy
+    talk.engine.search = spy
     talk.ask("START 6", "INFO timeout_turn 0", "SWAP2BOARD", "DONE")
     assert len(looked_at) == 1

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tengen.games.vertices import read_vertex, write_vertex
+from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.play.gtp.analysis import AnalysisRequest, parse_analysis
 from tengen.play.gtp.protocol import GtpError
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tengen.errors import UsageError
+from tengen.games.go_rules import write_vertex
 from tengen.games.sgf import read_sgf
-from tengen.games.vertices import write_vertex
 
 
 def texts(answers):

@@ -261,7 +261,7 @@ def test_what_ends_the_search_of_a_move(player, talk_to, line, ends):
     conversation = talk_to(player)
     conversation.say(line)
     conversation.say(b"")
-    lines = conversation.engine._lines
+    lines = conversation.engine.lines
     lines.start()
     lines.peek(wait=True)
-    assert conversation.engine._is_stopped() == ends
+    assert conversation.engine.is_stopped() == ends

@@ -1,6 +1,6 @@
 """A session of a model that is shown other planes than tengen's own."""
 
-from tengen.games.vertices import write_vertex
+from tengen.games.go_rules import write_vertex
 
 TASK = "go/5/nosuicide/planes=minigo"
 

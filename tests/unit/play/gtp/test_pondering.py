@@ -14,9 +14,9 @@ def searches(monkeypatch):
     """(plies, simulations) of every search, once it has ended."""
     found, search = [], Engine.search
 
-    def spy(self, position, *args, **kwargs):
-        analysis = search(self, position, *args, **kwargs)
-        found.append((len(position.actions), analysis.num_simulations))
+    def spy(self, moves, *args, **kwargs):
+        analysis = search(self, moves, *args, **kwargs)
+        found.append((len(moves), analysis.num_simulations))
         return analysis
 
     monkeypatch.setattr(Engine, "search", spy)
@@ -32,9 +32,9 @@ def converse(talk, *texts):
     has_pondered = threading.Semaphore(0)
     search = talk.engine.search
 
-    def watched(position, limits, begun_s, between=None, **rest):
+    def watched(moves, limits, begun_s, between=None, **rest):
         if between is None:
-            return search(position, limits, begun_s, **rest)
+            return search(moves, limits, begun_s, **rest)
         slices = []
 
         def told(analysis):
@@ -44,7 +44,7 @@ def converse(talk, *texts):
             return between(analysis)
 
         try:
-            return search(position, limits, begun_s, told, **rest)
+            return search(moves, limits, begun_s, told, **rest)
         finally:
             if not slices:
                 has_pondered.release()
@@ -107,10 +107,10 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(
 
     search = talk.engine.search
 
-    def failing(position, limits, *rest, **kwargs):
+    def failing(moves, limits, *rest, **kwargs):
         if limits.simulations > 8:
             raise _core.CoreError("the device is gone")
-        return search(position, limits, *rest, **kwargs)
+        return search(moves, limits, *rest, **kwargs)
 
     monkeypatch.setattr(talk.engine, "search", failing)
     answers = converse(talk, "genmove b\n", PONDERING, "genmove w\n", "quit\n")

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from tengen import _core, cli
-from tengen.evaluation.engines.gtp_client import GtpEngine
+from tengen.evaluation.engines.gtp import GtpEngine
+from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.games.sgf import GoRecord, read_sgf, setup_moves
-from tengen.games.vertices import read_vertex, write_vertex
 
 # Debian keeps games where the PATH of root does not look.
 GNUGO = shutil.which("gnugo", path=os.environ.get("PATH", "") + ":/usr/games")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tengen.games.vertices import read_vertex, write_vertex
+from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.play.gtp.command import COMMANDS
 from tengen.play.gtp.protocol import Command, answer_text, parse_line
 

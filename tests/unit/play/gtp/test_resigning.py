@@ -3,7 +3,7 @@
 import pytest
 
 from tengen import cli
-from tengen.play.gtp.resigning import Resigning
+from tengen.play.gtp.engine import Resigning
 
 
 def resigned(resigning, values):

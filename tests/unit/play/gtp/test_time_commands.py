@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tengen.play.gtp.time_commands import TIME_COMMANDS
+from tengen.play.gtp.board_commands import TIME_COMMANDS
 from tengen.play.session.clock import TimeSettings
 
 

@@ -1,10 +1,10 @@
-"""What a run would compute with here, by the functions that choose it in a run."""
+"""The devices and backends that a run would choose on this machine."""
 
 from __future__ import annotations
 
 import importlib
 
-from tengen.cli.doctor.machine import Finding
+from tengen.cli.doctor import Finding
 from tengen.distribution import pip_install
 from tengen.errors import TengenError
 from tengen.inference.devices import default_devices, has_bfloat16, has_driver

@@ -1,0 +1,311 @@
+"""``tengen doctor``: checks the machine, the core and the packages for tengen."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
+from tengen.observe.progress_line import ProgressLine
+from tengen.run import available_cores
+from tengen.run.machine import cpu_features, cpu_name, memory_limit_bytes, quota_cores
+
+__all__ = [
+    "EXTRAS",
+    "Finding",
+    "add_arguments",
+    "check_extras",
+    "check_machine",
+    "check_required",
+    "core",
+    "cores",
+    "doctor",
+    "examine",
+    "kernels",
+    "package",
+]
+
+State = Literal["ok", "absent", "bad"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of ``tengen doctor``."""
+
+    text: str
+    """What was found, and what it means for tengen."""
+    state: State = "ok"
+    """``absent``: an optional part is missing; ``bad``: training fails."""
+    fix: str = ""
+    """A command or an action that fixes it; empty if nothing is missing."""
+
+
+_COMPILERS = ("c++", "g++", "clang++")
+# What networks gain most from, best first.
+_FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
+# What the kernels of core/simd/dispatch.cc ask for, best first.
+_KERNEL_FEATURES = {
+    "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
+    "avx2": ("avx2", "fma", "bmi1", "bmi2"),
+}
+_MIN_MEMORY_GIB = 2.0
+_MIN_DISK_GIB = 1.0
+# A container has 64 MB of it, too little for a table of screens.
+_MIN_SHARED_MIB = 256
+_SHARED = Path("/dev/shm")
+
+
+def check_machine() -> dict[str, Finding]:
+    """Returns the checks of the machine by name."""
+    return {
+        "python": _python(),
+        "core": core(),
+        "processor": _processor(),
+        "kernels": kernels(),
+        "cores": cores(),
+        "memory": memory(),
+        "disk": disk(),
+        "shared memory": _shared_memory(),
+        "compiler": _program(
+            _COMPILERS, "only to build the core again", "apt-get install g++"
+        ),
+        "mpirun": _program(
+            ("mpirun",), "only for --launch mpi", "apt-get install openmpi-bin"
+        ),
+    }
+
+
+def core() -> Finding:
+    """Returns whether the compiled core can be imported."""
+    try:
+        found = importlib.import_module("tengen._core")
+    except ImportError as error:
+        return Finding(
+            f"not importable ({error})",
+            "bad",
+            "install its wheel again; of a checkout: make setup",
+        )
+    return Finding(str(found.__file__))
+
+
+def kernels() -> Finding:
+    """Returns which vector kernels the core uses, and why no faster ones."""
+    try:
+        chosen = importlib.import_module("tengen._core").kernel_name()
+    except ImportError:
+        return Finding("unknown without the core", "bad", "see core")
+    features = cpu_features()
+    reasons = []
+    for name, needed in _KERNEL_FEATURES.items():
+        if name == chosen:
+            reasons.append(f"the processor has {' '.join(needed)}")
+            break
+        missing = [feature for feature in needed if feature not in features]
+        if missing and platform.machine() in ("x86_64", "AMD64"):
+            reasons.append(f"not {name}: it has no {' '.join(missing)}")
+    return Finding(f"{chosen}: {'; '.join(reasons) or 'the only ones there are'}")
+
+
+def cores() -> Finding:
+    """Returns the default number of threads, and where it comes from."""
+    quota = quota_cores()
+    limit = "no quota" if quota is None else f"a quota of {quota:g}"
+    usable = available_cores()
+    return Finding(
+        f"{usable} of {os.cpu_count()} usable, {limit}; that is --threads' default"
+    )
+
+
+def memory() -> Finding:
+    """Returns the memory limit of this process, from the machine and the cgroup."""
+    gib = memory_limit_bytes() / 2**30
+    text = f"{gib:.1f} GiB (at least {_MIN_MEMORY_GIB:g})"
+    if gib >= _MIN_MEMORY_GIB:
+        return Finding(text)
+    return Finding(text, "bad", "give this machine or container more")
+
+
+def disk() -> Finding:
+    """Returns the free disk space for ``runs/``, the default folder of runs."""
+    runs = Path("runs")
+    folder = runs if runs.is_dir() else Path.cwd()
+    gib = shutil.disk_usage(folder).free / 2**30
+    text = f"{gib:.1f} GiB free in {folder.resolve()} (at least {_MIN_DISK_GIB:g})"
+    if gib >= _MIN_DISK_GIB:
+        return Finding(text)
+    return Finding(text, "bad", "free some, or say --out on another disk")
+
+
+def _python() -> Finding:
+    return Finding(f"{platform.python_version()} at {sys.executable}")
+
+
+def _processor() -> Finding:
+    present = [name for name in _FEATURES if name in cpu_features()]
+    words = " ".join(present) or "of the baseline"
+    return Finding(f"{cpu_name()} ({platform.machine()}): {words}")
+
+
+def _shared_memory() -> Finding:
+    if not _SHARED.is_dir():
+        return Finding(f"no {_SHARED}: actors in processes use files", "absent")
+    mib = shutil.disk_usage(_SHARED).total / 2**20
+    text = f"{mib:,.0f} MiB in {_SHARED}, for --actors"
+    if mib >= _MIN_SHARED_MIB:
+        return Finding(text)
+    return Finding(text, "absent", "of a container: docker run --shm-size=1g")
+
+
+def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
+    for name in names:
+        if path := shutil.which(name):
+            return Finding(f"{path}, {what_for}")
+    return Finding(f"not found, needed {what_for}", "absent", f"on Debian: {fix}")
+
+
+# What tengen imports by itself; openvino alone has another way.
+_REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
+_WITHOUT = {"openvino": "torch computes instead, slower"}
+
+EXTRAS = {
+    "envs": "environments of Gymnasium",
+    "atari": "Atari games",
+    "minatar": "MinAtar",
+    "mujoco": "MuJoCo",
+    "minigrid": "MiniGrid",
+    "popgym": "POPGym",
+    "vizdoom": "VizDoom",
+    "football": "football",
+    "video": "films of episodes",
+    "export": "graphs of networks that have no rule of tengen's",
+    "openspiel": "games of OpenSpiel",
+    "ray": "--launch ray",
+    "mpi": "--launch mpi",
+    "tensorboard": "the program tensorboard, which shows the curves of runs",
+    "wandb": "curves in Weights & Biases",
+    "mlperf": "tengen mllog",
+    "serve": "tengen serve",
+}
+"""What each extra is for; without those for benchmarks, tests and the docs site."""
+
+
+def check_required() -> dict[str, Finding]:
+    """Returns the packages that training needs, by name. Imports them."""
+    return {name: package(name) for name in _REQUIRED}
+
+
+def package(name: str) -> Finding:
+    """Returns whether a package can be imported, and its version."""
+    fix = pip_install(name)
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if name not in _WITHOUT or error.name != name:
+            return Finding(f"absent ({error})", "bad", fix)
+        return Finding(f"absent: {_WITHOUT[name]}", "absent", fix)
+    except Exception as error:  # a library may fail to load in any way it likes
+        text = f"not importable ({type(error).__name__}: {error})"
+        return Finding(text, "bad", pip_install("--force-reinstall", name))
+    try:
+        return Finding(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Finding("there, installed by something else than pip")
+
+
+def check_extras() -> dict[str, Finding]:
+    """Returns every extra by name, from pip's metadata. Imports nothing."""
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        text = "unknown: tengen itself was not installed by pip"
+        return {
+            "extras": Finding(
+                text, "absent", "install its wheel by pip; of a checkout: make setup"
+            )
+        }
+    return {
+        f"[{name}]": _extra(name, what_for, requirements)
+        for name, what_for in EXTRAS.items()
+    }
+
+
+def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
+    names = [
+        match[0]
+        for text in requirements
+        if re.search(rf"extra\s*==\s*[\"']{name}[\"']", text)
+        and (match := re.match(r"[\w.-]+", text))
+    ]
+    missing, found = [], []
+    for one in names:
+        try:
+            found.append(f"{one} {metadata.version(one)}")
+        except metadata.PackageNotFoundError:
+            missing.append(one)
+    if not missing and found:
+        return Finding(f"{', '.join(found)}: {what_for}")
+    if not names:
+        text = f"not an extra of the tengen that pip installed: {what_for}"
+        return Finding(
+            text, "absent", "install tengen again; of a checkout: make setup"
+        )
+    text = f"no {', '.join(missing)}: {what_for}"
+    return Finding(text, "absent", pip_install_extra(name))
+
+
+_MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds nothing: ``doctor`` takes no arguments of its own."""
+
+
+def doctor(args: argparse.Namespace) -> dict[str, Any]:
+    """Prints one line for each check, and below it how to fix what is missing.
+
+    Blocks for some seconds, because it imports the packages that training uses.
+
+    Returns:
+        ``exit_code``, 1 where something is bad, and the ``checks`` by name: ``ok``,
+        ``state``, ``text`` and ``fix``.
+    """
+    with ProgressLine("importing what training uses"):
+        checks = examine()
+    if not args.json:
+        width = max(map(len, checks))
+        for name, found in checks.items():
+            print(f"{_MARKS[found.state]} {name:<{width}}  {found.text}")
+            if found.fix:
+                print(f"{'':{width + 6}}fix: {found.fix}")
+    return {
+        "exit_code": 1 if any(one.state == "bad" for one in checks.values()) else 0,
+        "checks": {
+            name: {
+                "ok": one.state != "bad",
+                "state": one.state,
+                "text": one.text,
+                "fix": one.fix,
+            }
+            for name, one in checks.items()
+        },
+    }
+
+
+def examine() -> dict[str, Finding]:
+    """Returns every check by name, in the order in which they are printed."""
+    found = {**check_machine(), **check_required()}
+    if found["core"].state == "ok":
+        # Imported here, because it imports the core.
+        from tengen.cli.doctor_choices import check_choices
+
+        found.update(check_choices())
+    return {**found, **check_extras()}

@@ -1,1 +1,0 @@
-"""``tengen doctor``: what this machine has, what will be used of it, and why."""

@@ -1,0 +1,214 @@
+"""What suites of environments have in common: names, and how to make and film copies.
+
+A suite's package is imported when one of its environments is first made or listed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tengen.distribution import pip_install_extra
+from tengen.envs.env import Env, GroupEnv
+from tengen.envs.filmed import FilmedEnv, ObservedCamera, Picture
+from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
+from tengen.envs.gymnasium_film import film_copies
+from tengen.errors import UsageError, did_you_mean
+
+__all__ = ["ListedSuite", "PackagedSuite", "Suite"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Environments of one origin. A subclass has ``known``, ``make`` and ``film``."""
+
+    prefix: str
+    """Prefix of the tasks, such as ``minatar/``; empty for Gymnasium's ids."""
+    package: str
+    """The package that the environments need."""
+    install: Callable[[], str] | None = None
+    """Says how to install the package; None: the extra named like the prefix."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package is installed."""
+        return importlib.util.find_spec(self.package) is not None
+
+    def known(self) -> Iterable[str]:
+        """Returns the names of the installed environments, without the prefix."""
+        raise NotImplementedError
+
+    def names(self) -> list[str]:
+        """Returns the installed tasks in order; none where the package is missing."""
+        return (
+            [self.prefix + name for name in self.known()] if self.is_installed else []
+        )
+
+    def short_name(self, name: str) -> str:
+        """Returns a task without the prefix.
+
+        Raises:
+            UsageError: The environment is unknown, or the package is not installed.
+        """
+        short, known = name.removeprefix(self.prefix), list(self.known())
+        self.check_known(name, short in known, known)
+        self.check_installed(name)
+        return short
+
+    def check_installed(self, name: str) -> None:
+        """Raises UsageError where the package of a task is not installed."""
+        if not self.is_installed:
+            usual = functools.partial(pip_install_extra, self.prefix.rstrip("/"))
+            raise UsageError(
+                f'environment ("{name}") needs a package that is missing: '
+                f"{self.package}; {(self.install or usual)()}"
+            )
+
+    def check_known(self, name: str, is_known: bool, known: Iterable[str]) -> None:
+        """Raises UsageError, with the most similar name, for a task that is unknown."""
+        if not is_known:
+            advice = did_you_mean(name, [self.prefix + one for one in known])
+            raise UsageError(
+                f'environment ("{name}") is not in the suite {self.prefix}; {advice}'
+            )
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        """Returns copies of an environment; see ``tengen.envs.make``.
+
+        Raises:
+            UsageError: The environment is unknown or cannot be made, or the package is
+                not installed.
+        """
+        raise NotImplementedError
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        """Returns copies with pictures; see ``tengen.envs.make_filmed``.
+
+        Raises:
+            UsageError: As ``make``, or the environment has no pictures.
+        """
+        raise NotImplementedError
+
+    def maker_of_one(self, name: str) -> Callable[..., Any] | None:
+        """Returns a function that makes one; see ``tengen.envs.maker_of_one``.
+
+        Raises:
+            UsageError: As ``make``, except errors of making the environment.
+        """
+        return None
+
+    def with_protocol(self, name: str, protocol: str) -> str | None:
+        """Returns the task for another protocol; None where there is only one.
+
+        Raises:
+            UsageError: The protocol is unknown.
+        """
+        return None
+
+    def make_groups(
+        self, name: str, num_envs: int, seeds: Sequence[int]
+    ) -> list[GroupEnv] | None:
+        """Returns two groups of copies that step while their caller does other work.
+
+        None where the suite has no such groups.
+
+        Args:
+            name: The task.
+            num_envs: Copies of each group, at least 1.
+            seeds: Seeds of the two groups, at least 0.
+
+        Raises:
+            UsageError: As ``make``.
+        """
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSuite(Suite):
+    """Environments that are listed here; films show their observations."""
+
+    listed: tuple[str, ...]
+    """Names without the prefix."""
+    make_copies: Callable[[str, int, int], Env]
+    """As ``make``, for a task that is known and a package that is installed."""
+    observed: str
+    """The observation that films show."""
+    draw: Callable[[NDArray[Any]], Picture]
+    """Returns the picture of one such observation."""
+    pictures_per_s: float
+    """See ``Camera``."""
+
+    def known(self) -> Iterable[str]:
+        """See ``Suite.known``."""
+        return self.listed
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        """See ``Suite.make``."""
+        self.short_name(name)
+        return self.make_copies(name, num_envs, seed)
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        """See ``Suite.film``."""
+        camera = ObservedCamera(self.observed, self.draw, self.pictures_per_s)
+        return FilmedEnv(self.make(name, num_envs, seed), camera)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackagedSuite(Suite):
+    """Environments whose ids a package registers with Gymnasium, with short names."""
+
+    pattern: str
+    """A regular expression of whole ids: group 1 is the short name, group 2 the
+    version; the newest version is used."""
+    wrap: Callable[[Any], Any] = lambda env: env
+    """Wraps each new ``gymnasium.Env``."""
+    is_partial: bool = False
+    """See ``EnvSpec``."""
+
+    def known(self) -> Iterable[str]:
+        """See ``Suite.known``; empty without Gymnasium."""
+        try:
+            return sorted(self._ids())
+        except UsageError:
+            return []
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        """See ``Suite.make``."""
+        make_one = self.maker_of_one(name)
+        return GymnasiumEnv(
+            make_one, num_envs, seed, name=name, is_partial=self.is_partial
+        )
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        """See ``Suite.film``."""
+        make_one = self.maker_of_one(name)
+        return film_copies(make_one, num_envs, seed, num_filmed=num_filmed, name=name)
+
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        """See ``Suite.maker_of_one``."""
+        self.check_installed(name)
+        ids = make_guarded(self._ids, name)
+        short = name.removeprefix(self.prefix)
+        self.check_known(name, short in ids, ids)
+        return functools.partial(self._made, ids[short])
+
+    def _made(self, name: str, **how: str) -> Any:
+        made = import_gymnasium().make(name, disable_env_checker=True, **how)
+        return self.wrap(made)
+
+    def _ids(self) -> dict[str, str]:
+        gymnasium = import_gymnasium()
+        importlib.import_module(self.package)
+        newest: dict[str, tuple[int, str]] = {}
+        for name in gymnasium.registry:
+            if found := re.fullmatch(self.pattern, name):
+                short, version = found[1], int(found[2])
+                newest[short] = max(newest.get(short, (-1, "")), (version, name))
+        return {short: name for short, (_, name) in newest.items()}

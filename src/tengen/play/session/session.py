@@ -1,0 +1,237 @@
+"""A session with another program, which sends commands and reads answers as lines."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Thread
+
+from tengen import _core
+from tengen.errors import TengenError
+from tengen.play.growing import Analysis
+from tengen.play.player import Player
+from tengen.play.session.searches import (
+    USUAL_SIMULATIONS,
+    Limits,
+    Thinker,
+    most_simulations,
+)
+
+__all__ = ["LineReader", "Session"]
+
+_MAX_LINE_BYTES = 1 << 16
+_MAX_LINES = 1000
+
+
+class LineReader:
+    """Reads lines in its own thread. One other thread calls the methods.
+
+    Args:
+        read: Returns some bytes, none at the end of the input. Blocks. It is called by
+            the reader's thread, which may still wait in it when the process ends.
+    """
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+        # Bounded, so that a program that floods is slowed down.
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
+        self._peeked: deque[bytes | None] = deque()
+
+    def start(self) -> None:
+        """Begins to read; call it once, before any other method."""
+        Thread(target=self._fill, name="lines", daemon=True).start()
+
+    def next(self) -> bytes | None:
+        """Returns the next line, None at the end of the input. Blocks."""
+        return self._peeked.popleft() if self._peeked else self._lines.get()
+
+    def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
+        """Returns the line that ``next`` will return, and whether it has arrived.
+
+        Args:
+            wait: Whether to block until a line arrives.
+        """
+        if not self._peeked:
+            try:
+                self._peeked.append(self._lines.get(wait))
+            except queue.Empty:
+                return None, False
+        return self._peeked[0], True
+
+    def waiting(self) -> Sequence[bytes | None]:
+        """Returns the lines that have arrived, the next one first, at most 1000.
+
+        None stands for the end of the input.
+        """
+        while len(self._peeked) < _MAX_LINES:
+            try:
+                self._peeked.append(self._lines.get_nowait())
+            except queue.Empty:
+                break
+        return self._peeked
+
+    def _fill(self) -> None:
+        rest = b""
+        try:
+            while chunk := self._read():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._lines.put(line[:_MAX_LINE_BYTES])
+                rest = rest[:_MAX_LINE_BYTES]
+        except OSError:
+            pass  # The terminal was closed, which ends the input.
+        if rest:
+            self._lines.put(rest)
+        self._lines.put(None)
+
+
+# The longest variation that is reported.
+_MAX_VARIATION = 15
+
+
+class Session(ABC):
+    """What sessions of all protocols share. Used by one thread.
+
+    Args:
+        player: The player.
+        simulations: Simulations of a move. None for 400 without a time limit; with one
+            only the time limits them.
+        threads: Threads that search one tree.
+        write: Sends a text at once.
+        lines: The other program's lines; not started yet.
+        ponders: Whether it searches in the opponent's time, from its move until the
+            next line. The player must keep its tree.
+
+    Attributes:
+        lines: The other program's lines.
+        is_over: Whether the other program has quit.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        *,
+        simulations: int | None,
+        threads: int,
+        write: Callable[[str], None],
+        lines: LineReader,
+        ponders: bool = False,
+    ) -> None:
+        self.lines = lines
+        self.is_over = False
+        self._player = player
+        self._simulations = simulations
+        # Batches are sized for a usual move.
+        self._usual = min(simulations or USUAL_SIMULATIONS, USUAL_SIMULATIONS)
+        self._threads = threads
+        self._write = write
+        self._ponders = ponders
+        self._thinker = Thinker()
+
+    @property
+    def tree_bytes(self) -> int | None:
+        """The memory limit of a tree; None for the usual one."""
+        return None
+
+    @property
+    def most(self) -> int:
+        """The maximum simulations of a tree, by its memory."""
+        return most_simulations(self._player.game, self.tree_bytes)
+
+    def run(self) -> None:
+        """Answers until the other program quits or the input ends. Blocks; once."""
+        self.lines.start()
+        while not self.is_over:
+            if self._ponders and not self.lines.waiting():
+                self._ponder()
+            line = self.lines.next()
+            if line is None:
+                return
+            self.answer(line)
+
+    @abstractmethod
+    def answer(self, line: bytes) -> None:
+        """Runs the command of a line and writes its answer."""
+
+    @abstractmethod
+    def is_stopped(self) -> bool:
+        """Returns whether a line that has arrived ends the search of a move."""
+
+    @abstractmethod
+    def moves_to_ponder(self) -> Sequence[int] | None:
+        """Returns the moves after which to ponder; None unless it moved last."""
+
+    def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
+        """Returns the limits of the search of a move.
+
+        Args:
+            seconds: As in ``Limits``.
+            most_s: As ``Limits.most_seconds``.
+        """
+        simulations = self._simulations
+        if simulations is None:
+            simulations = USUAL_SIMULATIONS if seconds is None else self.most
+        return Limits(min(simulations, self.most), seconds, most_s, may_end_early=True)
+
+    def search(
+        self,
+        moves: Sequence[int],
+        limits: Limits,
+        begun_s: float,
+        between: Callable[[Callable[[], Analysis]], bool] | None = None,
+        left_out: Sequence[tuple[int, int, int]] = (),
+    ) -> Analysis:
+        """Returns the analysis of a search within limits. Blocks.
+
+        Args:
+            moves: Actions from the start of the game, which is not over.
+            limits: When the search ends.
+            begun_s: When the move was requested, by ``time.monotonic``.
+            between: Called between slices with a function that returns the analysis so
+                far; True ends the search. None for ``is_stopped``.
+            left_out: As for ``Player.begin``.
+        """
+        ends = between or (lambda analysis: self.is_stopped())
+        with self._player.begin(
+            moves, self._usual, threads=self._threads, left_out=left_out
+        ) as search:
+            self._thinker.think(
+                search,
+                limits,
+                begun_s,
+                lambda: ends(lambda: search.analysis(_MAX_VARIATION)),
+            )
+            return search.analysis(_MAX_VARIATION)
+
+    def measure_speed(self, moves: Sequence[int]) -> None:
+        """Runs a short search, which measures the speed of searches.
+
+        Raises:
+            UsageError: The search cannot grow.
+        """
+        self.search(moves, Limits(2 * self._threads), time.monotonic())
+
+    def forget(self) -> None:
+        """Drops the cache and the trees of earlier searches."""
+        self._player = self._player.playing(self._player.game.name)
+
+    def _ponder(self) -> None:
+        """Searches until the next line arrives or the tree is full. Blocks.
+
+        The next search reuses the tree if the opponent's move is in it. If the search
+        fails, a line on stderr says why, and the session does not ponder again: the
+        next requested search will fail too and tell the other program.
+        """
+        moves = self.moves_to_ponder()
+        if moves is None:
+            return
+        limits, begun_s = Limits(self.most), time.monotonic()
+        try:
+            self.search(moves, limits, begun_s, lambda _: bool(self.lines.waiting()))
+        except (TengenError, _core.CoreError) as error:
+            print(f"tengen: pondering ends: {error}", file=sys.stderr)
+            self._ponders = False
