@@ -14,7 +14,7 @@ from tengen.evaluation.played_game import PlayedGame
 from tengen.experience import JournalGap, OpenSegment
 from tengen.experience.games.journal import read_journal
 from tengen.run import storage_error
-from tengen.run.faults import reach
+from tengen.run.publish import reach
 
 __all__ = ["MatchJournal"]
 
