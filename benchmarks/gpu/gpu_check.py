@@ -20,7 +20,7 @@ from tengen.bench.random_model import publish_random
 from tengen.errors import RunError
 from tengen.inference import Arrays, Backend, RowLayout
 from tengen.inference.backend import NO_STATE
-from tengen.inference.device import make_device
+from tengen.inference.device import CudaDevice
 from tengen.inference.device_backend import DeviceBackend, DeviceLane
 from tengen.models import check_export
 from tengen.run import RunDirectory
@@ -94,7 +94,7 @@ def main() -> None:
                 backend = DeviceBackend(
                     directory,
                     precision=precision,
-                    devices=[make_device(word) for word in args.devices.split(",")],
+                    devices=[CudaDevice(word) for word in args.devices.split(",")],
                     max_rows=MAX_ROWS,
                 )
                 ways: dict[str, Backend] = {

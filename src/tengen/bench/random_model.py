@@ -81,7 +81,7 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
         sha256={},
     )
     tensors = {name: tensor.numpy() for name, tensor in weights.items()}
-    return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path
+    return publish_model(run.candidates.entry(0), meta, tensors, ModelExporter()).path
 
 
 def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
