@@ -33,8 +33,7 @@ from tengen.cli import parse_command
 from tengen.config import to_dict
 from tengen.games import open_game
 from tengen.models import ModelDir, ModelExporter, resolve_model
-from tengen.models.load import read_weights
-from tengen.models.meta import META_FILE, ONNX_FILE, WEIGHTS_FILE
+from tengen.models.load import META_FILE, ONNX_FILE, WEIGHTS_FILE, read_weights
 from tengen.nets import NetConfig, board_of
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig

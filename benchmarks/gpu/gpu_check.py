@@ -16,14 +16,14 @@ from pathlib import Path
 import torch
 
 from tengen import _core, games
-from tengen.bench.random_model import publish_random
+from tengen.bench.random_model import bench_net, write_random_model
 from tengen.errors import RunError
 from tengen.inference import Arrays, Backend, RowLayout
 from tengen.inference.backend import NO_STATE
-from tengen.inference.device import make_device
+from tengen.inference.device import CudaDevice
 from tengen.inference.device_backend import DeviceBackend, DeviceLane
 from tengen.models import check_export
-from tengen.run import RunDirectory
+from tengen.nets import board_of
 
 MAX_ROWS = 64
 # So that every prepared size is used, full and not.
@@ -88,13 +88,15 @@ def main() -> None:
         layout = RowLayout((rules.num_planes, rules.height, rules.width))
         planes = games.random_positions(rules, sum(BATCHES), seed=1)
         with tempfile.TemporaryDirectory() as folder:
-            run = RunDirectory.create_or_resume(Path(folder))
-            directory = publish_random(run, game, net)
+            asked = board_of(rules).signature
+            directory = write_random_model(
+                Path(folder) / "model", asked, bench_net(net), task=game
+            )
             for precision in ("fp32", "bf16"):
                 backend = DeviceBackend(
                     directory,
                     precision=precision,
-                    devices=[make_device(word) for word in args.devices.split(",")],
+                    devices=[CudaDevice(word) for word in args.devices.split(",")],
                     max_rows=MAX_ROWS,
                 )
                 ways: dict[str, Backend] = {

@@ -12,7 +12,7 @@
 // planes of native games are like that, and a test holds them to it. A game that is played outside
 // the core may show any numbers; its rows are dense, float32 [C, H, W].
 //
-// tengen/inference/rows.py unpacks them on the device. Files of shuffled rows hold them too.
+// tengen/inference/device.py unpacks them on the device. Files of shuffled rows hold them too.
 
 #include <algorithm>
 #include <array>

@@ -98,7 +98,7 @@ void check_rows(const RowLayout& layout, const Planes& planes, const Rows& rows)
 }
 
 void bind_rows(nb::module_& m) {
-  nb::class_<RowLayout>(m, "RowLayout", "See tengen.inference.rows.RowLayout.")
+  nb::class_<RowLayout>(m, "RowLayout", "See tengen.inference.RowLayout.")
       .def(
           "__init__",
           [](RowLayout* self, std::array<size_t, 3> planes_shape, bool is_packed) {

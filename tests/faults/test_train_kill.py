@@ -32,7 +32,7 @@ from tests.integration.runs import (
 )
 
 GAMES = 72
-# Where tengen.run.faults can kill: every step that makes something durable.
+# Where tengen.run.publish can kill: every step that makes something durable.
 POINTS = (
     "publish.created",
     "publish.half_written",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.experience.games.unfinished import unfinished_games
+from tengen.experience.games.writer import unfinished_games
 from tests.integration.runs import (
     SMALL,
     events,

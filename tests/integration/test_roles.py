@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tengen.experience.games.unfinished import unfinished_games
+from tengen.experience.games.writer import unfinished_games
 from tengen.observe import read_events
 from tengen.observe.status import read_status
 from tengen.roles import RoleContext, make_role, read_config

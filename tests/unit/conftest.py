@@ -164,7 +164,7 @@ def publish_run() -> Callable[..., Any]:
                 sha256={},
             )
             tensors = {name: tensor.numpy() for name, tensor in state.items()}
-            publish_model(run.models, number, meta, tensors, exporter)
+            publish_model(run.models.entry(number), meta, tensors, exporter)
         return run
 
     return make
@@ -217,7 +217,7 @@ def publish_agent() -> Callable[..., Any]:
                 name: 2 * torch.randn(tensor.shape, generator=rng).numpy()
                 for name, tensor in state.items()
             }
-            publish_model(run.models, number, meta, tensors, None)
+            publish_model(run.models.entry(number), meta, tensors, None)
         return run
 
     return make

@@ -25,13 +25,7 @@ import numpy as np
 from tengen.bench.random_model import write_random_model
 from tengen.config import check, check_range
 from tengen.errors import UsageError, did_you_mean
-from tengen.inference import (
-    Backend,
-    InferenceConfig,
-    Runner,
-    allocate,
-    open_backend,
-)
+from tengen.inference import InferenceConfig, Runner, allocate, open_backend
 from tengen.inference.backend import FloatArray
 from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import is_installed, supported_precisions
@@ -60,7 +54,6 @@ class _Case:
     precision: Precision
     batch_rows: int
     threads: int
-    layout: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +89,7 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``; a row has
-        ``net``, ``backend``, ``precision``, ``batch_rows``, ``threads``, ``layout``,
+        ``net``, ``backend``, ``precision``, ``batch_rows``, ``threads``,
         ``evaluations_per_s``, ``evaluations_per_cpu_s`` and ``cpus``, the cores that
         were busy on average, of its best turn.
 
@@ -155,16 +148,11 @@ def _cases(namespace: argparse.Namespace) -> list[_Case]:
         threads,
     ):
         precisions: Sequence[Precision] = ("fp32", "bf16")
-        layouts = ["one model"]
         if backend == "openvino":
             precisions = supported_precisions()
-            if num_threads > 1:
-                # The slow layout, kept in the table to show that it is slow.
-                layouts.append("a model a thread")
         cases += [
-            _Case(net, backend, precision, batch_rows, num_threads, layout)
+            _Case(net, backend, precision, batch_rows, num_threads)
             for precision in precisions
-            for layout in layouts
         ]
     return cases
 
@@ -212,13 +200,9 @@ def _bound(path: Path, features: BoardSpec, case: _Case) -> list[Runner]:
     config = InferenceConfig(
         backend=case.backend, precision=case.precision, batch_shape="dynamic"
     )
-    backends: list[Backend]
-    if case.layout == "one model":
-        backends = [open_backend(path, config, case.threads)] * case.threads
-    else:
-        backends = [open_backend(path, config, 1) for _ in range(case.threads)]
+    backend = open_backend(path, config, case.threads)
     runners = []
-    for index, backend in enumerate(backends):
+    for index in range(case.threads):
         planes = _random_planes(features, case.batch_rows, seed=index)
         outputs = allocate(backend.signature.outputs, case.batch_rows)
         runner = backend.bind({"planes": planes}, outputs)

@@ -3,75 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
-from tengen.config import check, to_dict
-from tengen.games import open_game
-from tengen.nets import NetConfig, board_of, parse_net, parse_size
+from tengen.config import check
+from tengen.nets import NetConfig, parse_net, parse_size
 from tengen.nets.minigo import MinigoConfig
-from tengen.run import RunDirectory
 from tengen.tensors import Signature
 
-__all__ = ["bench_net", "publish_random", "write_random_model"]
+__all__ = ["bench_net", "write_random_model"]
 
 _MINIGO = "minigo:"
 
 
 def write_random_model(
-    path: Path, asked: Signature, config: NetConfig, *, with_graph: bool = False
-) -> None:
-    """Writes the files of a model that backends read.
+    path: Path,
+    asked: Signature,
+    config: NetConfig,
+    *,
+    task: str = "",
+    with_graph: bool = False,
+) -> Path:
+    """Publishes a model with random weights; returns its directory.
 
     Args:
-        path: The model directory, made here.
+        path: The model directory, made here; its parent exists.
         asked: What the network must take and answer.
         config: The network.
+        task: The model's game or environment.
         with_graph: Whether there is an ONNX graph beside the weights.
-    """
-    import torch
-    from safetensors.torch import save_file
-
-    from tengen.models import ModelExporter
-
-    path.mkdir()
-    torch.manual_seed(0)
-    signature = config.signature(asked)
-    state = config.build(signature).state_dict()
-    if with_graph:
-        weights = {name: tensor.numpy() for name, tensor in state.items()}
-        graph = ModelExporter().export(signature, config, weights)
-        (path / "model.onnx").write_bytes(graph)
-    save_file(state, path / "weights.safetensors")
-    meta = {"net": to_dict(config), "signature": to_dict(signature)}
-    (path / "meta.json").write_text(json.dumps(meta))
-
-
-def publish_random(run: RunDirectory, game: str, net: str) -> Path:
-    """Publishes a model with random weights; speed does not depend on them.
-
-    Args:
-        run: A new run; the model is its candidate 0.
-        game: Its name.
-        net: As for ``bench_net``.
-
-    Returns:
-        The model's directory.
 
     Raises:
-        UsageError: As ``bench_net``, or the network does not fit the game.
+        UsageError: The network cannot take or answer what is asked.
     """
     import torch
 
     from tengen.models import ModelExporter, ModelMeta, publish_model
 
     torch.manual_seed(0)
-    rules = open_game(game)
-    config = bench_net(net)
-    signature = config.signature(board_of(rules).signature)
+    signature = config.signature(asked)
     weights = config.build(signature).state_dict()
     meta = ModelMeta(
-        task=game,
+        task=task,
         agent="alphazero",
         net=config,
         signature=signature,
@@ -81,7 +53,8 @@ def publish_random(run: RunDirectory, game: str, net: str) -> Path:
         sha256={},
     )
     tensors = {name: tensor.numpy() for name, tensor in weights.items()}
-    return publish_model(run.candidates, 0, meta, tensors, ModelExporter()).path
+    exporter = ModelExporter() if with_graph else None
+    return publish_model(path, meta, tensors, exporter).path
 
 
 def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:

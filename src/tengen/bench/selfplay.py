@@ -33,7 +33,7 @@ from tengen.actors import (
 )
 from tengen.bench.backend_alone import BackendAlone, DevicesAlone, ThreadsAlone
 from tengen.bench.no_net import NO_NET, RandomBackend
-from tengen.bench.random_model import bench_net, publish_random
+from tengen.bench.random_model import bench_net, write_random_model
 from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter
@@ -299,7 +299,13 @@ class _Bench:
         rows_per_s: Mapping[str, float] = {}
         self.backend: Backend = RandomBackend(board_of(rules).signature)
         if net != NO_NET:
-            directory = publish_random(self._run, rules.name, net)
+            directory = write_random_model(
+                self._run.candidates.entry(0),
+                board_of(rules).signature,
+                bench_net(net),
+                task=rules.name,
+                with_graph=True,
+            )
             # As in training: a network that says so plays in floats only.
             is_fit = bench_net(net).can_quantise and can_quantise()
             if inference.backend != "torch" and is_fit:

@@ -24,6 +24,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from tengen import _core
 from tengen.bench.store_clients import (
     Client,
     latencies,
@@ -32,7 +33,6 @@ from tengen.bench.store_clients import (
     run_writer,
 )
 from tengen.bench.store_processes import Role, ServerProcess, together
-from tengen.bench.store_selection import run_selection
 from tengen.bench.store_workloads import VARIANTS, WORKLOADS, Workload
 from tengen.config import check, check_range
 from tengen.errors import did_you_mean
@@ -42,6 +42,10 @@ __all__ = ["add_arguments", "run"]
 _WARM_S = 1.0
 # Turns of a figure: a machine's speed changes from minute to minute.
 _NUM_TURNS = 3
+# Of --selection: items of a table, items of a batch, and batches.
+_SIZES = (400_000, 100_000_000)
+_BATCH_SIZE = 32
+_NUM_BATCHES = 20_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +103,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     check_range("seconds", args.seconds, 0.1, 86_400, "give the seconds of a figure")
     check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give what may be used")
     if args.selection:
-        return run_selection()
+        return _run_selection()
     names = list(WORKLOADS) if args.workload == "all" else [args.workload]
     workloads = [named[name] for name in names]
     memory_bytes = int(args.memory_gb * 1e9)
@@ -219,3 +223,27 @@ def _run_paced(
         "cores_used": cpu_seconds / seconds,
         "rows": rows,
     }
+
+
+def _run_selection() -> dict[str, Any]:
+    """Returns one row for each sampler and size: median microseconds of an item.
+
+    For prioritized samplers the draw and the learner's new priority both count. The
+    largest tables take 2 GB.
+    """
+    rows = []
+    for num_items in _SIZES:
+        for kind in ("uniform", "prioritized"):
+            seconds = statistics.median(
+                _core.benchmark_selection(kind, num_items, _BATCH_SIZE, _NUM_BATCHES)
+                for _ in range(_NUM_TURNS)
+            )
+            rows.append(
+                {
+                    "sampler": kind,
+                    "items": num_items,
+                    "batch": _BATCH_SIZE,
+                    "us/item": 1e6 * seconds / (_BATCH_SIZE * _NUM_BATCHES),
+                }
+            )
+    return {"name": "store", "selection": True, "rows": rows}

@@ -7,7 +7,7 @@ import importlib
 from tengen.cli.doctor import Finding
 from tengen.distribution import pip_install
 from tengen.errors import TengenError
-from tengen.inference.devices import default_devices, has_bfloat16, has_driver
+from tengen.inference.config import default_devices, has_bfloat16, has_driver
 from tengen.inference.openvino_backend import is_installed, supported_precisions
 
 __all__ = ["check_choices"]

@@ -17,7 +17,7 @@ from tengen.experience.games.journal import read_journal
 from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
 from tengen.run import publish_file, storage_error
-from tengen.run.faults import reach
+from tengen.run.publish import reach
 
 __all__ = [
     "Dispute",

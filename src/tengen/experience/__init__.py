@@ -16,7 +16,13 @@
         batch.ack()
 """
 
-from tengen.experience.config import ExperienceConfig
+from tengen.experience.config import (
+    ExperienceConfig,
+    GenerationsConfig,
+    ReplayConfig,
+    SamplesPerInsertConfig,
+    WindowConfig,
+)
 from tengen.experience.experience import (
     Divided,
     Experience,
@@ -36,15 +42,11 @@ from tengen.experience.games.generations import (
 )
 from tengen.experience.games.journal import JournalGap, OpenSegment
 from tengen.experience.games.manifest import Manifest, SegmentEntry
-from tengen.experience.games.open_generation import OpenGeneration
 from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.tables import read_table
-from tengen.experience.games.writer import ExperienceWriter
-from tengen.experience.generations.window import GenerationWindow
-from tengen.experience.generations_config import GenerationsConfig
-from tengen.experience.limiter import SamplesPerInsert, SamplesPerInsertConfig
-from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.rows.positions import sample_positions
+from tengen.experience.games.writer import ExperienceWriter, OpenGeneration
+from tengen.experience.rows.derived_rows import sample_positions
+from tengen.experience.rows.generation_window import GenerationWindow
 from tengen.experience.rows.shuffled_files import ShuffledTurn
 from tengen.experience.rows.shuffled_rows import ShuffledRows
 from tengen.experience.rows.shuffler import (
@@ -52,19 +54,16 @@ from tengen.experience.rows.shuffler import (
     Shuffler,
     ShufflingStopped,
 )
-from tengen.experience.rows.window import GameWindow
-from tengen.experience.rows.window_memory import (
+from tengen.experience.rows.window import (
+    GameWindow,
     check_window_memory,
     predicted_window_bytes,
 )
-from tengen.experience.steps.client import StepClient
-from tengen.experience.steps.draws import StepDraws
-from tengen.experience.steps.first_priorities import FirstPriorities
+from tengen.experience.steps.client import StepClient, StepDraws
 from tengen.experience.steps.item_layout import STATE, ItemLayout
-from tengen.experience.steps.plan import StepPlan, plan_steps
-from tengen.experience.steps.slot_writer import SlotWriter
+from tengen.experience.steps.room import StepPlan, plan_steps
+from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
 from tengen.experience.steps.table import StepTable
-from tengen.experience.window_config import WindowConfig
 
 __all__ = [
     "MAX_WRITERS",
@@ -87,7 +86,6 @@ __all__ = [
     "OpenGeneration",
     "OpenSegment",
     "ReplayConfig",
-    "SamplesPerInsert",
     "SamplesPerInsertConfig",
     "SegmentEntry",
     "SegmentReader",

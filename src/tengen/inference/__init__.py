@@ -14,6 +14,7 @@ from tengen.inference.backend import (
     Lane,
     LaneBackend,
     Port,
+    RowLayout,
     Runner,
     SearchPort,
     allocate,
@@ -29,9 +30,8 @@ from tengen.inference.choice import (
     needs_graph,
     open_backend,
 )
-from tengen.inference.config import InferenceConfig
-from tengen.inference.determinism import ProbeResult, probe
-from tengen.inference.devices import (
+from tengen.inference.config import (
+    InferenceConfig,
     check_device_words,
     check_num_gpus,
     default_devices,
@@ -39,8 +39,8 @@ from tengen.inference.devices import (
     has_driver,
     parse_devices,
 )
+from tengen.inference.determinism import ProbeResult, probe
 from tengen.inference.row_arrays import RowArrays
-from tengen.inference.rows import RowLayout
 
 __all__ = [
     "Arrays",

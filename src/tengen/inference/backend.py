@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.inference.config import BatchShape, Precision
-from tengen.inference.rows import RowLayout
 from tengen.tensors import Signature, TensorSpec
 
 __all__ = [
@@ -34,6 +33,7 @@ __all__ = [
     "Lane",
     "LaneBackend",
     "Port",
+    "RowLayout",
     "Runner",
     "SearchPort",
     "allocate",
@@ -50,6 +50,9 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 NO_STATE: Arrays = MappingProxyType({})
 """The state of a network without memory."""
+
+_FLOAT_BYTES = 4
+_WORD_BITS = 32
 
 
 class Batches(Protocol):
@@ -157,6 +160,34 @@ class Backend(Protocol):
             ValueError: A name is missing or unknown, or an array has another dtype,
                 shape, layout or number of rows.
         """
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """How positions are sent to a device: rows of bytes, which the device unpacks.
+
+    The format is that of core/inference/packed_rows.h, which writes the rows.
+    """
+
+    planes_shape: tuple[int, int, int]
+    """C, H, W."""
+    is_packed: bool = True
+    """Whether a row has one bit for each entry and one scale for each plane, which
+    suffices for native games; otherwise entries are float32 and may be any numbers."""
+
+    @property
+    def num_entries(self) -> int:
+        """Entries of all planes."""
+        num_planes, height, width = self.planes_shape
+        return num_planes * height * width
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of a row, a multiple of 4."""
+        if not self.is_packed:
+            return self.num_entries * _FLOAT_BYTES
+        num_words = -(-self.num_entries // _WORD_BITS)
+        return (self.planes_shape[0] + num_words) * _FLOAT_BYTES
 
 
 class Lane(Runner, Protocol):

@@ -22,10 +22,9 @@ from tengen.inference.config import (
     BatchShape,
     InferenceConfig,
     Precision,
+    default_devices,
 )
-from tengen.inference.determinism import probe
-from tengen.inference.devices import default_devices
-from tengen.inference.fixed import FixedBackend
+from tengen.inference.determinism import FixedBackend, probe
 from tengen.inference.openvino_backend import (
     ONNX_FILE,
     OpenVinoBackend,

@@ -15,17 +15,26 @@ import torch
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
-from tengen.inference.backend import NO_STATE, Arrays
+from tengen.inference.backend import NO_STATE, Arrays, RowLayout
 from tengen.inference.choice import Choice
-from tengen.inference.config import BatchShape, InferenceConfig, Precision
-from tengen.inference.device import Device, make_device
-from tengen.inference.devices import parse_devices
-from tengen.inference.programs import MIN_BUCKET_ROWS, Batch, Programs, rate
-from tengen.inference.rows import RowLayout
+from tengen.inference.config import (
+    BatchShape,
+    InferenceConfig,
+    Precision,
+    parse_devices,
+)
+from tengen.inference.device import (
+    MIN_BUCKET_ROWS,
+    Batch,
+    CudaDevice,
+    Device,
+    Programs,
+    rate,
+)
 from tengen.inference.torch_backend import (
     LoadedHead,
     TorchRunner,
-    load_inference_head,
+    load_head,
 )
 from tengen.nets import Net
 
@@ -33,7 +42,6 @@ __all__ = [
     "DeviceBackend",
     "DeviceLane",
     "choose_on_devices",
-    "device_trial",
     "open_on_devices",
 ]
 
@@ -138,7 +146,7 @@ class DeviceBackend:
         # in bf16 only small convolutions of heads are float32.
         torch.backends.cudnn.allow_tf32 = False
         loaded = [
-            load_inference_head(source, precision, outputs, folds_norms=True)
+            load_head(source, outputs, precision=precision, folds_norms=True)
             for _ in devices
         ]
         self._loaded = [
@@ -286,7 +294,7 @@ def choose_on_devices(
     backend = open_on_devices(directory, config, outputs)
     rates: dict[int, float] = {}
     if config.device_rows == 0:
-        rates = device_trial(backend)
+        rates = _trial(backend)
         config = dataclasses.replace(config, device_rows=_fewest_rows(rates))
     return Choice(
         config=config,
@@ -296,14 +304,10 @@ def choose_on_devices(
     )
 
 
-def device_trial(backend: DeviceBackend, seconds: float = _TRIAL_S) -> dict[int, float]:
+def _trial(backend: DeviceBackend) -> dict[int, float]:
     """Returns evaluations per second of the network alone, by rows of a batch.
 
     Batch sizes that do not fit the device's memory are left out.
-
-    Args:
-        backend: The network.
-        seconds: Seconds for each size.
 
     Raises:
         RunError: The smallest batch does not fit the memory.
@@ -311,7 +315,7 @@ def device_trial(backend: DeviceBackend, seconds: float = _TRIAL_S) -> dict[int,
     rates: dict[int, float] = {}
     for rows in _TRIAL_ROWS:
         try:
-            rates[rows] = backend.rate(rows, seconds)
+            rates[rows] = backend.rate(rows, _TRIAL_S)
         except torch.OutOfMemoryError as error:
             if rates:
                 break
@@ -329,4 +333,4 @@ def _fewest_rows(rates: dict[int, float]) -> int:
 
 def _devices(config: InferenceConfig) -> list[Device]:
     words = parse_devices("inference.devices", config.devices)
-    return [make_device(word) for word in words]
+    return [CudaDevice(word) for word in words]

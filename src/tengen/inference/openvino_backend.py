@@ -12,7 +12,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from tengen.errors import RunError, UsageError
 from tengen.inference.architecture import answered, read_architecture
 from tengen.inference.backend import NO_STATE, Arrays, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
-from tengen.inference.graph_file import check_is_whole
 from tengen.tensors import Signature
 
 __all__ = [
@@ -50,6 +49,8 @@ INT8_FILE = "model_int8.onnx"
 INT8_RULE = "tengen.int8.pairs"
 """Names in the graph how its weights are scaled; see ``tengen.models.int8_graph``."""
 
+# The key by which a tensor names another file; a graph without it needs no parsing.
+_LOCATION = b"location"
 # Number of batch sizes of one runner; see OpenVinoRunner.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
@@ -170,7 +171,7 @@ def read_graph(path: Path) -> Any:
         RuntimeError: OpenVINO refuses the file.
     """
     _core()
-    check_is_whole(path)
+    _check_is_whole(path)
     from openvino import frontend
 
     reader = frontend.FrontEndManager().load_by_framework("onnx")
@@ -265,7 +266,7 @@ class OpenVinoBackend:
                 f"model ({directory}) has no {ONNX_FILE}, which the openvino backend "
                 f"reads; set inference.backend=torch"
             )
-        check_is_whole(path)
+        _check_is_whole(path)
         floats = float_precision() if precision == "int8" else precision
         settings = _settings(floats, num_threads)
         try:
@@ -346,3 +347,46 @@ class OpenVinoRunner:
         for name, array in self._arrays.items():
             request.set_tensor(name, Tensor(array[:num_rows], shared_memory=True))
         return request
+
+
+def _check_is_whole(path: Path) -> None:
+    """Checks that an ONNX file has all of its tensors.
+
+    A tensor may name any file of this machine, which a reader would open. What names a
+    model is data: it names no files.
+
+    Raises:
+        UsageError: A tensor is in another file.
+    """
+    # What cannot be read or is no graph is refused by the reader, which says why.
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return
+    if _LOCATION not in data:
+        return
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception:
+        return
+    for tensor in _tensors(model):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+            raise UsageError(
+                f"graph ({path}) must hold its tensors itself, and "
+                f"{tensor.name!r} is in another file; save it again as one file"
+            )
+
+
+def _tensors(message: Any) -> Iterator[Any]:
+    """Yields every tensor in a message, whatever it is nested in."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        is_one = hasattr(value, "ListFields")
+        for part in (value,) if is_one else value:
+            if field.message_type.name == "TensorProto":
+                yield part
+            else:
+                yield from _tensors(part)

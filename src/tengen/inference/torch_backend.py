@@ -36,7 +36,6 @@ __all__ = [
     "TorchBackend",
     "TorchRunner",
     "load_head",
-    "load_inference_head",
 ]
 
 _threads = threading.local()
@@ -51,12 +50,21 @@ class LoadedHead(NamedTuple):
     """The signature of the head, in the order of its arguments and results."""
 
 
-def load_head(source: Path | Net, outputs: Sequence[str] | None = None) -> LoadedHead:
-    """Returns a model's network on the CPU, float32, in evaluation mode.
+def load_head(
+    source: Path | Net,
+    outputs: Sequence[str] | None = None,
+    *,
+    precision: Precision = "fp32",
+    folds_norms: bool = False,
+) -> LoadedHead:
+    """Returns a model's network on the CPU, in evaluation mode.
 
     Args:
         source: A model directory, or a network, which is copied.
         outputs: As for ``tengen.inference.open_backend``.
+        precision: Arithmetic of the trunk; the heads are float32.
+        folds_norms: Whether norms are folded into convolutions, which GPUs compute
+            faster; the answers are then the same up to rounding.
 
     Raises:
         UsageError: A file is missing or damaged, or the weights belong to another
@@ -87,6 +95,10 @@ def load_head(source: Path | Net, outputs: Sequence[str] | None = None) -> Loade
             f"model ({_named(source)}) cannot be built: {reason}; "
             f"restore it or export it again"
         ) from error
+    if folds_norms:
+        net.fold_norms()
+    if precision == "bf16":
+        net.fix_dtype(torch.bfloat16)
     signature = answered(architecture.signature, outputs)
     head = InferenceHead(net, outputs=tuple(signature.outputs))
     return LoadedHead(head.eval(), signature)
@@ -112,33 +124,6 @@ def _built(architecture: str) -> Net:
     found = parse_architecture(json.loads(architecture), "meta.json")
     with torch.random.fork_rng(devices=[]):
         return found.net.build(found.signature)
-
-
-def load_inference_head(
-    source: Path | Net,
-    precision: Precision,
-    outputs: Sequence[str] | None = None,
-    *,
-    folds_norms: bool = False,
-) -> LoadedHead:
-    """Returns a model's network on the CPU, ready to compute in a precision.
-
-    Args:
-        source: As for ``load_head``.
-        precision: Arithmetic of the trunk.
-        outputs: As for ``tengen.inference.open_backend``.
-        folds_norms: Whether norms are folded into convolutions, which GPUs compute
-            faster; the answers are then the same up to rounding.
-
-    Raises:
-        UsageError: As ``load_head``.
-    """
-    loaded = load_head(source, outputs)
-    if folds_norms:
-        loaded.head.net.fold_norms()
-    if precision == "bf16":
-        loaded.head.net.fix_dtype(torch.bfloat16)
-    return loaded
 
 
 class TorchBackend:
@@ -174,7 +159,7 @@ class TorchBackend:
         """
         self.version = torch.__version__
         self.precision = precision
-        self._loaded = load_inference_head(source, precision, outputs)
+        self._loaded = load_head(source, outputs, precision=precision)
         self.signature = self._loaded.signature
 
     def bind(

@@ -10,8 +10,16 @@ from __future__ import annotations
 from tengen.models.check import ExportCheck, check_export
 from tengen.models.export import ModelExporter
 from tengen.models.int8 import Int8Check, can_quantise, quantise
-from tengen.models.load import KATAGO, load_model, resolve_model
-from tengen.models.meta import INT8_FILE, MODEL_SCHEMA, ModelDir, ModelMeta, ModelOrigin
+from tengen.models.load import (
+    INT8_FILE,
+    KATAGO,
+    MODEL_SCHEMA,
+    ModelDir,
+    ModelMeta,
+    ModelOrigin,
+    load_model,
+    resolve_model,
+)
 from tengen.models.publish import accept, next_number, publish_model, reject
 
 __all__ = [

@@ -7,7 +7,7 @@ positions of real games.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,39 +53,21 @@ _TOLERANCES = {
 class ExportCheck:
     """The errors of an exported model against its torch source.
 
-    Policy, value and score are those of a board game's network. Logits are compared
-    without their mean over actions, which no policy depends on.
+    A board game's policy is compared by its logits without their mean over actions,
+    which no policy depends on.
 
     Attributes:
         num_rows: Rows that were compared.
-        logit_error: Root mean square error of policy logits.
-        logit_spread: Their standard deviation in the source.
-        max_logit_error: Largest absolute error of a logit.
-        max_probability_error: Largest absolute error of an action's probability.
-        value_error: Root mean square error of values.
-        value_spread: Their standard deviation in the source.
-        max_value_error: Largest absolute error of a value.
-        top1_agreement: Share of positions with the same most probable action.
-        score_error: Root mean square error of the scores' means and standard
-            deviations, in points; 0 where the model has none.
-        score_spread: The scores' own standard deviation in the source, in points.
-        other_errors: Root mean square error of each other output, by name.
-        other_spreads: Standard deviations of these in the source.
+        errors: Root mean square error of each output, by name.
+        spreads: Standard deviations of these in the source.
+        max_probability_error: Largest absolute error of an action's probability; 0
+            without a board.
     """
 
     num_rows: int
-    logit_error: float = 0.0
-    logit_spread: float = 0.0
-    max_logit_error: float = 0.0
+    errors: dict[str, float]
+    spreads: dict[str, float]
     max_probability_error: float = 0.0
-    value_error: float = 0.0
-    value_spread: float = 0.0
-    max_value_error: float = 0.0
-    top1_agreement: float = 1.0
-    score_error: float = 0.0
-    score_spread: float = 0.0
-    other_errors: dict[str, float] = field(default_factory=dict)
-    other_spreads: dict[str, float] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """Returns the attributes as JSON values."""
@@ -116,18 +98,13 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
     is_board = backend.signature.board is not None
     result = _compare(expected, evaluate(backend, inputs), is_board)
     allowed = _TOLERANCES[backend.precision]
-    compared = [
-        ("logit_error", result.logit_error, result.logit_spread),
-        ("value_error", result.value_error, result.value_spread),
-        ("score_error", result.score_error, result.score_spread),
-        *(
-            (f"{name}_error", error, result.other_spreads[name])
-            for name, error in result.other_errors.items()
-        ),
-    ]
     limits = [
-        (name, error, allowed.relative * spread + allowed.absolute)
-        for name, error, spread in compared
+        (
+            f"{name}_error",
+            error,
+            allowed.relative * result.spreads[name] + allowed.absolute,
+        )
+        for name, error in result.errors.items()
     ]
     probability = result.max_probability_error
     limits.append(("max_probability_error", probability, allowed.max_probability))
@@ -159,51 +136,27 @@ def evaluate(backend: Backend, inputs: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def _compare(source: Arrays, exported: Arrays, is_board: bool) -> ExportCheck:
-    found: dict[str, Any] = {}
-    others = list(source)
+    spreads = {name: _rms(_centred(answers)) for name, answers in source.items()}
+    most = 0.0
     if is_board:
-        found |= _compare_policies(source["policy"], exported["policy"])
-        found |= _compare_values(source["value"], exported["value"])
-        others = [name for name in source if name not in ("policy", "value", "score")]
-        if "score" in source:
-            found["score_error"] = _rms(exported["score"] - source["score"])
-            found["score_spread"] = _spread(source["score"])
+        source, exported = (
+            {**answers, "policy": _centred(answers["policy"], axis=1)}
+            for answers in (source, exported)
+        )
+        shares = [_softmax(answers["policy"]) for answers in (source, exported)]
+        most = float(np.abs(shares[1] - shares[0]).max())
+        # Over positions and actions: an untrained net may answer all positions alike.
+        spreads["policy"] = _rms(source["policy"])
     return ExportCheck(
         num_rows=len(next(iter(source.values()))),
-        other_errors={name: _rms(exported[name] - source[name]) for name in others},
-        other_spreads={name: _spread(source[name]) for name in others},
-        **found,
+        errors={name: _rms(exported[name] - source[name]) for name in source},
+        spreads=spreads,
+        max_probability_error=most,
     )
 
 
-def _compare_policies(source: _Floats, exported: _Floats) -> dict[str, float]:
-    logits = [
-        policy - policy.mean(axis=1, keepdims=True) for policy in (source, exported)
-    ]
-    errors = logits[1] - logits[0]
-    agreement = logits[0].argmax(axis=1) == logits[1].argmax(axis=1)
-    return {
-        "logit_error": _rms(errors),
-        "logit_spread": _rms(logits[0]),
-        "max_logit_error": float(np.abs(errors).max()),
-        "max_probability_error": float(
-            np.abs(_softmax(logits[1]) - _softmax(logits[0])).max()
-        ),
-        "top1_agreement": float(agreement.mean()),
-    }
-
-
-def _compare_values(source: _Floats, exported: _Floats) -> dict[str, float]:
-    errors = exported - source
-    return {
-        "value_error": _rms(errors),
-        "value_spread": float(source.std()),
-        "max_value_error": float(np.abs(errors).max()),
-    }
-
-
-def _spread(answers: _Floats) -> float:
-    return _rms(answers - answers.mean(axis=0))
+def _centred(answers: _Floats, axis: int = 0) -> _Floats:
+    return np.asarray(answers - answers.mean(axis=axis, keepdims=True), np.float32)
 
 
 def _rms(errors: _Floats) -> float:

@@ -1,5 +1,7 @@
 """Exports models to ONNX: an architecture is traced once, then weights are patched in.
 
+Tracing a network takes seconds, replacing the bytes of its initializers takes
+milliseconds. So the models of an architecture are the same graph with other numbers.
 Templates are kept in memory and, if a folder is given, on disk, where other processes
 and resumed runs find them.
 """
@@ -16,16 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.config import to_dict
-from tengen.errors import RunError, UsageError, os_reason
+from tengen.errors import RunError, UsageError, did_you_mean, os_reason
 from tengen.nets import NetConfig
 from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # It imports onnx, which is needed only for exports.
-    from tengen.models.onnx_template import OnnxTemplate
+    # Needed only for exports.
+    import onnx
 
-__all__ = ["ModelExporter", "architecture_hash"]
+__all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
+
+# The metadata key for the names of tensors that inference never reads.
+_UNUSED_KEY = "tengen.unused"
 
 # A part of the names of templates; raise it when tracing or the rules change.
 _TRACE_VERSION = 3
@@ -36,6 +41,109 @@ def architecture_hash(signature: Signature, config: NetConfig) -> str:
     content = [_TRACE_VERSION, to_dict(signature), to_dict(config)]
     text = json.dumps(content, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+class OnnxTemplate:
+    """A graph whose initializers have the network's own tensor names.
+
+    Attributes:
+        data: The serialised graph.
+    """
+
+    def __init__(self, data: bytes, where: str = "in memory") -> None:
+        """Parses a template made by ``from_graph``.
+
+        Args:
+            data: A serialised ``ModelProto``.
+            where: The file, for messages.
+
+        Raises:
+            RunError: The data is damaged or holds no graph.
+        """
+        import onnx
+
+        self.data = data
+        try:
+            self._proto = onnx.load_model_from_string(data)
+        except Exception as error:
+            raise RunError(
+                f"template ({where}) is not an ONNX graph; delete it, it is made again"
+            ) from error
+        self._initializers = {item.name: item for item in self._proto.graph.initializer}
+        self._unused = {
+            name
+            for item in self._proto.metadata_props
+            if item.key == _UNUSED_KEY
+            for name in item.value.split()
+        }
+        if not self._initializers:
+            raise RunError(
+                f"template ({where}) holds no weights; delete it, it is made again"
+            )
+
+    @classmethod
+    def from_graph(cls, graph: onnx.ModelProto, names: set[str]) -> OnnxTemplate:
+        """Makes a template from a traced graph.
+
+        Args:
+            graph: The graph, traced without optimisation.
+            names: Every tensor of the network.
+
+        Raises:
+            RunError: The graph holds a tensor that the network does not have, which
+                patching could not replace.
+        """
+        import onnx
+
+        used = {item.name for item in graph.graph.initializer}
+        if unexpected := sorted(used - names):
+            raise RunError(
+                f"graph tensor ({unexpected[0]}) is no tensor of the network; make it "
+                f"a parameter or a persistent buffer"
+            )
+        onnx.helper.set_model_props(
+            graph, {_UNUSED_KEY: " ".join(sorted(names - used))}
+        )
+        return cls(graph.SerializeToString())
+
+    @property
+    def tensor_names(self) -> frozenset[str]:
+        """All tensors of the network, even those that inference never reads."""
+        return frozenset(self._initializers) | self._unused
+
+    def patch(self, tensors: Mapping[str, NDArray[np.generic]]) -> bytes:
+        """Returns the graph with these weights. Not safe to call from two threads.
+
+        Args:
+            tensors: Exactly the network's tensors, by name.
+
+        Raises:
+            RunError: A name is missing or unexpected, or a shape or dtype differs.
+        """
+        import onnx
+
+        if unexpected := sorted(tensors.keys() - self.tensor_names):
+            name = unexpected[0]
+            raise RunError(
+                f"tensor ({name}) is not part of the exported architecture; "
+                f"{did_you_mean(name, self.tensor_names)}"
+            )
+        if missing := sorted(self.tensor_names - tensors.keys()):
+            raise RunError(
+                f"tensor ({missing[0]}) is missing from the weights; save the whole "
+                f"state of the network"
+            )
+        for name, item in self._initializers.items():
+            tensor = np.ascontiguousarray(tensors[name])
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(item.data_type)
+            if tensor.dtype != dtype or tensor.shape != tuple(item.dims):
+                raise RunError(
+                    f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)} and must "
+                    f"be {dtype} {list(item.dims)}; export with the right architecture"
+                )
+            # ONNX stores raw data in little-endian order whatever the machine's.
+            item.raw_data = tensor.astype(dtype.newbyteorder("<"), copy=False).tobytes()
+        return bytes(self._proto.SerializeToString())
 
 
 class ModelExporter:
@@ -91,8 +199,6 @@ class ModelExporter:
     ) -> OnnxTemplate:
         if self._folder is None:
             return _traced(signature, config)
-        from tengen.models.onnx_template import OnnxTemplate
-
         path = self._folder / f"{key}.onnx"
         try:
             return OnnxTemplate(path.read_bytes(), str(path))
@@ -117,7 +223,6 @@ def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
         )
     import torch
 
-    from tengen.models.onnx_template import OnnxTemplate
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 

@@ -21,7 +21,7 @@ from tengen.inference.openvino_backend import (
     supported_precisions,
 )
 from tengen.models.check import evaluate
-from tengen.models.meta import INT8_FILE, ONNX_FILE
+from tengen.models.load import INT8_FILE, ONNX_FILE
 
 __all__ = ["Int8Check", "can_quantise", "quantise"]
 

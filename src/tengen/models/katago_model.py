@@ -21,9 +21,8 @@ from tengen.katago.network import KatagoNetwork, read_network
 from tengen.katago.stream import check_name
 from tengen.models.export import ModelExporter
 from tengen.models.int8 import can_quantise, quantise
-from tengen.models.load import load_model
-from tengen.models.meta import INT8_FILE, META_FILE, ModelDir, ModelMeta
-from tengen.models.publish import publish_model_at
+from tengen.models.load import INT8_FILE, META_FILE, ModelDir, ModelMeta, load_model
+from tengen.models.publish import publish_model
 from tengen.nets import board_of
 from tengen.run import file_sha256
 
@@ -103,7 +102,7 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
         return meta
 
     try:
-        publish_model_at(kept, meta, network.tensors, ModelExporter(), complete)
+        publish_model(kept, meta, network.tensors, ModelExporter(), complete)
     except RunError:
         # Another process may have made it in the meantime.
         if not (kept / META_FILE).exists():

@@ -20,8 +20,8 @@ from tengen.minigo.graph import FrozenGraph
 from tengen.minigo.tensors import TensorFile
 from tengen.minigo.weights import read_weights
 from tengen.models.export import ModelExporter
-from tengen.models.meta import ModelMeta
-from tengen.models.publish import publish_model_at
+from tengen.models.load import ModelMeta
+from tengen.models.publish import publish_model
 from tengen.nets import board_of
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import check_writable
@@ -130,7 +130,7 @@ def _import_model(
     )
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with ProgressLine("making the model's graph"):
-        publish_model_at(args.out, meta, weights.tensors, ModelExporter())
+        publish_model(args.out, meta, weights.tensors, ModelExporter())
     net = f"{weights.config.num_blocks}x{weights.config.num_channels}"
     if not args.json:
         print(f"{args.out}: {net} for {task}, {weights.num_steps} steps")

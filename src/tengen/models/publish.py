@@ -18,29 +18,27 @@ from safetensors.numpy import save
 from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.models.export import ModelExporter
-from tengen.models.load import load_model
-from tengen.models.meta import (
+from tengen.models.load import (
     GRAPH_FILES,
     META_FILE,
     ONNX_FILE,
     WEIGHTS_FILE,
     ModelDir,
     ModelMeta,
+    load_model,
 )
 from tengen.run import (
-    NumberedFolder,
     RunDirectory,
     file_sha256,
     move_directory,
     publish_directory,
 )
 
-__all__ = ["accept", "next_number", "publish_model", "publish_model_at", "reject"]
+__all__ = ["accept", "next_number", "publish_model", "reject"]
 
 
 def publish_model(
-    folder: NumberedFolder,
-    number: int,
+    final: Path,
     meta: ModelMeta,
     tensors: Mapping[str, NDArray[np.generic]],
     exporter: ModelExporter | None,
@@ -49,8 +47,8 @@ def publish_model(
     """Writes one model directory. Blocks until it is durable.
 
     Args:
-        folder: The folder, ``candidates`` of a run.
-        number: The model's number.
+        final: The directory to make, such as an entry of a run's ``candidates``; its
+            parent exists.
         meta: The model's metadata; ``sha256`` is filled in.
         tensors: The network's whole state, by its own names.
         exporter: Makes ``model.onnx``; None for a model without it.
@@ -60,53 +58,17 @@ def publish_model(
 
     Raises:
         UsageError: The network keeps state, which graphs cannot.
-        RunError: The number is taken, the tensors do not fit the architecture, the
+        RunError: The directory exists, the tensors do not fit the architecture, the
             network cannot be exported, or the disk fails.
     """
-    write, published = _writer(meta, tensors, exporter, complete)
-    return ModelDir(folder.publish(number, write), published[-1])
-
-
-def publish_model_at(
-    final: Path,
-    meta: ModelMeta,
-    tensors: Mapping[str, NDArray[np.generic]],
-    exporter: ModelExporter | None,
-    complete: Callable[[Path], ModelMeta] | None = None,
-) -> ModelDir:
-    """Writes a model directory outside a run. Blocks until it is durable.
-
-    Args:
-        final: The directory to create; its parent exists.
-        meta: As for ``publish_model``.
-        tensors: As for ``publish_model``.
-        exporter: As for ``publish_model``.
-        complete: As for ``publish_model``.
-
-    Raises:
-        RunError: The directory exists, or as ``publish_model``.
-    """
-    write, published = _writer(meta, tensors, exporter, complete)
-    publish_directory(final, write)
-    return ModelDir(final, published[-1])
-
-
-def _writer(
-    meta: ModelMeta,
-    tensors: Mapping[str, NDArray[np.generic]],
-    exporter: ModelExporter | None,
-    complete: Callable[[Path], ModelMeta] | None = None,
-) -> tuple[Callable[[Path], None], list[ModelMeta]]:
-    """Returns a function that writes a model into a folder, and a list.
-
-    The function appends the final metadata to the list.
-    """
-    graphs = []
+    graph = b""
     if exporter is not None:
-        graphs.append(exporter.export(meta.signature, meta.net, tensors))
+        graph = exporter.export(meta.signature, meta.net, tensors)
+    # Verified before it is published, because the gate may move it away at once.
+    published: list[ModelMeta] = []
 
     def write(path: Path) -> None:
-        for graph in graphs:
+        if graph:
             (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
         # safetensors' save_file would report a full disk as another kind of error.
@@ -117,9 +79,8 @@ def _writer(
             _write_meta(path, complete(path))
         published.append(load_model(path).meta)
 
-    # Verified before it is published, because the gate may move it away at once.
-    published: list[ModelMeta] = []
-    return write, published
+    publish_directory(final, write)
+    return ModelDir(final, published[-1])
 
 
 def _write_meta(path: Path, meta: ModelMeta) -> None:

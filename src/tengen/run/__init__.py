@@ -22,9 +22,8 @@ from tengen.run.endpoints import (
     service_folder,
     write_endpoint,
 )
-from tengen.run.hashes import file_sha256, remember_sha256
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
-from tengen.run.lock import WriterLock, lock_holder
+from tengen.run.lock import WriterLock, close_owned, lock_holder, own_files
 from tengen.run.machine import (
     MAX_THREADS,
     available_cores,
@@ -46,7 +45,6 @@ from tengen.run.mirrors import (
     read_mirrors,
     write_mirror,
 )
-from tengen.run.owned_files import close_owned, own_files
 from tengen.run.publish import (
     check_writable,
     move_directory,
@@ -57,7 +55,13 @@ from tengen.run.publish import (
     storage_error,
     sync_directory,
 )
-from tengen.run.reading import find_files, newer_schema, read_object
+from tengen.run.reading import (
+    file_sha256,
+    find_files,
+    newer_schema,
+    read_object,
+    remember_sha256,
+)
 
 __all__ = [
     "MAX_THREADS",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, UsageError
-from tengen.run.code import code_text
 from tengen.run.lock import WriterLock, lock_holder
+from tengen.run.machine import code_text
 from tengen.run.publish import (
     first_error,
     publish_directory,

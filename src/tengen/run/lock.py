@@ -5,6 +5,9 @@ releases it when the process ends, however it ends, so that no lock is ever stal
 process that the owner forks, such as one of an environment, has no part in it. POSIX
 only. Hosts that share a filesystem need one whose locks hold between hosts, as those of
 NFS 4, Lustre with ``-o flock`` and CephFS do; ``check_held`` detects if they do not.
+
+Pipes too are kept from forked processes, so that their end tells the other side that
+this process has ended.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ import socket
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run.publish import storage_error
 
-__all__ = ["WriterLock", "lock_holder"]
+__all__ = ["WriterLock", "close_owned", "lock_holder", "own_files"]
 
 _RETRY_S = 0.01
 
@@ -165,3 +169,38 @@ def _owner_in(text: bytes) -> str:
 
 def _host() -> str:
     return socket.gethostname()
+
+
+class _Open(Protocol):
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def own_files(*files: _Open) -> None:
+    """Keeps open files from processes that are forked from here on, also by C code.
+
+    Otherwise the other side would wait for such a process after this one was killed.
+    Close each with ``close_owned``.
+    """
+    from tengen import _core
+
+    for file in files:
+        _core.own_descriptor(file.fileno())
+
+
+def close_owned(file: _Open) -> None:
+    """Closes a file that is owned. Does nothing for one that is closed."""
+    from tengen import _core
+
+    try:
+        descriptor = file.fileno()
+    except (OSError, ValueError):
+        return
+    # Its end is closed before the number is disowned: no fork has it in between.
+    with contextlib.suppress(OSError):  # too many files are open
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, descriptor, inheritable=False)
+        os.close(nothing)
+    _core.disown_descriptor(descriptor)
+    file.close()

@@ -1,26 +1,32 @@
-"""What this process may use of the machine: cores, memory, and a line that names it.
+"""What this process may use of the machine, and ``RUN/code.txt``, which names it.
 
 A container sees every core of its host and is throttled to its quota, so the number
-of cores is the least of the host's, the affinity mask's and the cgroup's.
+of cores is the least of the host's, the affinity mask's and the cgroup's. ``code.txt``
+says which code, libraries and machine a run was made by.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import math
 import os
 import platform
+import subprocess
 import sys
 import warnings
+from importlib import metadata
 from pathlib import Path
 
 from tengen.config import check_range
+from tengen.distribution import DISTRIBUTION, checkout
 from tengen.errors import TengenWarning
 
 __all__ = [
     "MAX_THREADS",
     "available_cores",
     "available_memory_bytes",
+    "code_text",
     "cpu_features",
     "cpu_name",
     "keep_freed_memory",
@@ -28,12 +34,15 @@ __all__ = [
     "memory_limit_bytes",
     "quota_cores",
     "resident_bytes",
+    "source_sha256",
     "usable_threads",
 ]
 
 MAX_THREADS = 1024
 """The most threads that may be asked for; more is a typing error."""
 
+_LIBRARIES = ("numpy", "torch", "openvino", "onnx", "gymnasium")
+_PACKAGE = Path(__file__).resolve().parent.parent
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CPUINFO = Path("/proc/cpuinfo")
@@ -232,3 +241,57 @@ def resident_bytes() -> int:
         # In kB, but on macOS in bytes.
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+def code_text() -> str:
+    """Returns this process's block of ``code.txt``, lines of ``name: value``."""
+    rows = {
+        "tengen": _version(DISTRIBUTION),
+        "commit": _commit(),
+        "source sha256": source_sha256(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in _LIBRARIES},
+        "machine": machine_line(),
+    }
+    return "".join(f"{name}: {value}\n" for name, value in rows.items())
+
+
+def source_sha256(package: Path = _PACKAGE) -> str:
+    """Returns one hash of the package's Python files, by name and content.
+
+    It identifies code without a commit: an installed copy, or uncommitted edits.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _commit() -> str:
+    """Returns the commit of the checkout that this package came from, if known."""
+    folder = checkout() or _PACKAGE.parent.parent
+
+    def git(*arguments: str) -> str:
+        # Otherwise git status takes a lock, which a killed process would leave behind.
+        command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        changes = git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    # The checkout may have moved on since the package was installed from it.
+    is_same = source_sha256(folder / "src" / "tengen") == source_sha256()
+    if not commit:
+        return "unknown"
+    return commit if is_same and not changes else f"{commit} with changes"

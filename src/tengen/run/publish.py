@@ -3,6 +3,14 @@
 A reader sees the old content or the new one, never half of it, at whatever instant the
 writer was killed. A temporary file is named after its host and process, so that the
 next writer can tell which temporary files will never be finished.
+
+Between its steps, code that makes something durable calls ``reach("publish.renamed",
+path)``. The call does nothing, unless the environment variable ``TENGEN_FAULT`` was
+``POINT:COUNT`` or ``POINT:COUNT:PART`` when this module was imported: then the process
+kills itself by SIGKILL on its COUNT-th arrival at POINT with PART in the path, as a
+machine that loses power would. Every path of a run has one writer, so that
+``checkpoints/`` kills the learner and ``run.json`` the runner. Tests set the variable
+for a child process; nothing else reads or sets it.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,7 +36,6 @@ from tengen.errors import (
     UsageError,
     os_reason,
 )
-from tengen.run.faults import reach
 
 __all__ = [
     "check_writable",
@@ -36,6 +44,7 @@ __all__ = [
     "publish_directory",
     "publish_file",
     "publish_json",
+    "reach",
     "remove_directory",
     "remove_leftovers",
     "storage_error",
@@ -301,3 +310,26 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _armed(setting: str) -> tuple[str, int, str]:
+    point, count, part = (*setting.split(":", 2), "", "")[:3]
+    return point, int(count or 1), part
+
+
+_point, _remaining, _part = _armed(os.environ.get("TENGEN_FAULT", ""))
+
+
+def reach(point: str, path: Path) -> None:
+    """Kills the process if a test armed ``point`` for ``path``; else returns at once.
+
+    Args:
+        point: The step that was just made.
+        path: The final path of what is being made durable.
+    """
+    global _remaining
+    if point != _point or _part not in str(path):
+        return
+    _remaining -= 1
+    if _remaining == 0:
+        os.kill(os.getpid(), signal.SIGKILL)

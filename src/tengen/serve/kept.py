@@ -14,9 +14,8 @@ from tengen import _core
 from tengen.config import from_dict
 from tengen.errors import UsageError
 from tengen.evaluation import PlayedGame, read_record
-from tengen.experience.games.core_errors import core_errors
 from tengen.experience.games.files import experience_files
-from tengen.experience.games.journal import read_journal
+from tengen.experience.games.journal import core_errors, read_journal
 from tengen.experience.games.segment import SegmentReader
 from tengen.games import Game
 from tengen.games.sgf import read_sgf, replay

@@ -26,8 +26,8 @@ from tengen.experience import (
     Shuffler,
     WindowConfig,
 )
+from tengen.experience.rows.derived_rows import WindowDraw
 from tengen.experience.rows.shuffled_files import read_shard, shard_name
-from tengen.experience.rows.window_draw import WindowDraw
 from tengen.run import NumberedFolder
 from tests.unit.experience.store_games import random_game
 

@@ -19,7 +19,7 @@ from tengen.actors.crew import crew_on_devices
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter
 from tengen.inference import Backend, LaneBackend, RowLayout
-from tengen.inference.rows import unpack_rows
+from tengen.inference.device import unpack_rows
 from tengen.search import SearchConfig
 from tengen.tensors import TensorSpec
 from tests.unit.conftest import PLAIN

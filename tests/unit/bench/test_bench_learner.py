@@ -43,7 +43,7 @@ def test_a_batch_has_two_parts_unless_it_is_too_small(
 def test_steps_are_made_on_the_device_that_is_named(
     made: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
     words = f"{WORDS} --games 1 --seconds 0.1 --batch 16 --shards 1 --device cuda:1"
     assert cli.main(words.split()) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["device"] == "cuda:1"

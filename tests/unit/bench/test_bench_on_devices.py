@@ -14,8 +14,9 @@ import torch
 from tengen.actors import play_generation
 from tengen.bench import selfplay
 from tengen.inference import device_backend
-from tengen.inference.device import HostDevice, Step
+from tengen.inference.device import Step
 from tengen.inference.device_backend import DeviceBackend
+from tests.host_device import HostDevice
 
 RATES = {128: 900.0, 256: 1000.0}
 
@@ -35,9 +36,9 @@ def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return RATES[num_rows]
 
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
     monkeypatch.setattr(
-        "tengen.inference.device_backend.make_device", lambda word: Slow()
+        "tengen.inference.device_backend.CudaDevice", lambda word: Slow()
     )
     monkeypatch.setattr(DeviceBackend, "rate", rate)
     # A bench has its process to itself, and pins it.

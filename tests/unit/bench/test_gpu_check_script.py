@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.host_device import HostDevice
+
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu_check.py"
 
 
@@ -30,7 +32,8 @@ def test_answers_that_differ_are_named_with_the_way_they_came(
             lane.outputs["value"][num_rows - 1] += 1.0
 
         monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
-    words = ["gpu_check.py", "--devices", "cpu", "--cases", "gomoku/5:2x8"]
+    monkeypatch.setattr(script, "CudaDevice", lambda word: HostDevice())
+    words = ["gpu_check.py", "--cases", "gomoku/5:2x8"]
     monkeypatch.setattr(sys, "argv", words)
     script.main()
     report = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -65,7 +65,7 @@ def publish(path: Path, task: str) -> None:
         sha256={},
     )
     tensors = {name: tensor.numpy() for name, tensor in state.items()}
-    publish_model(run.models, 1, meta, tensors, None)
+    publish_model(run.models.entry(1), meta, tensors, None)
     table = {"num_games": 24, "num_rows": 150}
     put_events(run, learned(100.0, 0, 40, table=table))
 

@@ -122,7 +122,7 @@ def test_an_agent_of_an_environment_plays_no_board_game(tmp_path):
     state = net.build(signature).state_dict()
     tensors = {name: tensor.numpy() for name, tensor in state.items()}
     folder = NumberedFolder(tmp_path)
-    model = publish_model(folder, 0, meta, tensors, ModelExporter())
+    model = publish_model(folder.entry(0), meta, tensors, ModelExporter())
     with pytest.raises(UsageError, match=r"environment CartPole-v1 and plays no board"):
         open_player(str(model.path))
 

@@ -8,6 +8,7 @@ import pytest
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.experience import ExperienceConfig, ReplayConfig
+from tests.refusals import refused
 
 
 def test_a_queue_uses_every_item_once() -> None:
@@ -63,29 +64,29 @@ def test_only_prioritized_draws_are_weighed() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"max_items": 0}, r"max_items \(0\)"),
-        ({"max_items": 2**28}, r"max_items \(268435456\)"),
-        ({"sampler": "uniform", "min_items": 65}, r"min_items \(65\)"),
-        ({"sampler": "uniform", "min_items": 0}, r"min_items \(0\)"),
+        ({"max_items": 0}, "max_items (0)"),
+        ({"max_items": 2**28}, "max_items (268435456)"),
+        ({"sampler": "uniform", "min_items": 65}, "min_items (65)"),
+        ({"sampler": "uniform", "min_items": 0}, "min_items (0)"),
         # A queue hands out whatever it has.
-        ({"min_items": 2}, r"min_items \(2\) must be 1 where the sampler is fifo"),
-        ({"samples_per_item": 2.0}, r"samples_per_item \(2\.0\) must be 1 where"),
-        ({"sampler": "uniform", "samples_per_item": 0.0}, r"samples_per_item \(0\.0\)"),
+        ({"min_items": 2}, "min_items (2)"),
+        ({"samples_per_item": 2.0}, "samples_per_item (2.0)"),
+        ({"sampler": "uniform", "samples_per_item": 0.0}, "samples_per_item (0.0)"),
         (
             {"sampler": "uniform", "samples_per_item": math.nan},
-            r"samples_per_item \(na",
+            "samples_per_item (na",
         ),
-        ({"priority_exponent": -1.0}, r"priority_exponent \(-1\.0\)"),
-        ({"importance_exponent": 1.5}, r"importance_exponent \(1\.5\)"),
-        ({"timeout_s": 0.0}, r"timeout_s \(0\.0\)"),
-        ({"timeout_s": math.inf}, r"timeout_s \(inf\)"),
-        ({"sampler": "lifo"}, r'sampler \("lifo"\)'),
+        ({"priority_exponent": -1.0}, "priority_exponent (-1.0)"),
+        ({"importance_exponent": 1.5}, "importance_exponent (1.5)"),
+        ({"timeout_s": 0.0}, "timeout_s (0.0)"),
+        ({"timeout_s": math.inf}, "timeout_s (inf)"),
+        ({"sampler": "lifo"}, 'sampler ("lifo")'),
     ],
 )
 def test_bad_settings_are_refused_by_field(
     fields: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match="^" + message):
+    with refused(UsageError, message):
         ReplayConfig(**fields)
 
 
@@ -95,5 +96,5 @@ def test_a_replay_is_a_kind_of_experience() -> None:
         config
     )
     assert from_dict(ReplayConfig, to_dict(config)) == config
-    with pytest.raises(UsageError, match=r"^store.kind \(tabel\).*table"):
+    with refused(UsageError, "store.kind (tabel)"):
         ExperienceConfig.of_kind("tabel", "store.kind")

@@ -23,6 +23,7 @@ from tengen.inference import (
 )
 from tengen.inference.openvino_backend import _core, supported_precisions
 from tengen.inference.torch_backend import load_head
+from tests.refusals import refused
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 pytestmark = pytest.mark.precision
@@ -198,7 +199,7 @@ def test_wrong_buffers_are_refused(model, name, change):
     }
     buffers[name] = change(buffers[name])
     planes = buffers.pop("planes")
-    with pytest.raises(ValueError, match=name):
+    with refused(ValueError, name):
         opened(model, "torch").bind({"planes": planes}, buffers)
 
 
@@ -208,7 +209,7 @@ def test_a_backend_that_is_not_installed_is_refused(model, monkeypatch):
     config = InferenceConfig(
         backend="openvino", precision="fp32", batch_shape="dynamic"
     )
-    with pytest.raises(UsageError, match=r"inference.backend \(openvino\) is not"):
+    with refused(UsageError, "inference.backend (openvino)"):
         open_backend(model, config, 1)
 
 
@@ -222,10 +223,10 @@ def test_a_precision_that_the_cpu_lacks_is_refused(model, monkeypatch, precision
     config = InferenceConfig(
         backend="openvino", precision=precision, batch_shape="dynamic"
     )
-    wanted = rf"inference.precision \({precision}\) is not computed natively"
-    with pytest.raises(UsageError, match=wanted):
+    wanted = f"inference.precision ({precision})"
+    with refused(UsageError, wanted):
         open_backend(model, config, 1)
-    with pytest.raises(UsageError, match=wanted):
+    with refused(UsageError, wanted):
         check_machine(config)
     check_machine(dataclasses.replace(config, precision="auto"))
     check_machine(dataclasses.replace(config, precision="fp32"))
@@ -249,7 +250,7 @@ def test_a_graph_with_weights_in_other_files_is_refused(model, tmp_path, is_nest
     tensor.data_location = onnx.TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="/etc/passwd")
     (copy / "model.onnx").write_bytes(graph.SerializeToString())
-    with pytest.raises(UsageError, match="must hold its tensors itself"):
+    with refused(UsageError, "tensors"):
         opened(copy)
 
 
@@ -258,7 +259,7 @@ def test_a_damaged_graph_is_refused_by_name(model, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
     (copy / "model.onnx").write_bytes((model / "model.onnx").read_bytes()[:-900])
-    with pytest.raises(RunError, match=r"model.onnx\) is refused by OpenVINO"):
+    with refused(RunError, "model.onnx", "OpenVINO"):
         opened(copy)
 
 
@@ -267,8 +268,8 @@ def test_a_damaged_torch_model_is_refused_by_name(model, tmp_path, name):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
     (copy / name).write_bytes((copy / name).read_bytes()[:-3])
-    with pytest.raises(UsageError, match="cannot be built"):
+    with refused(UsageError, "cannot be built"):
         opened(copy, "torch")
     (copy / name).unlink()
-    with pytest.raises(UsageError, match="cannot be built"):
+    with refused(UsageError, "cannot be built"):
         opened(copy, "torch")

@@ -7,6 +7,7 @@ import pytest
 from tengen.bench.inference import add_arguments, run
 from tengen.errors import UsageError
 from tengen.models import can_quantise
+from tests.refusals import refused
 
 
 def parsed(*options):
@@ -39,31 +40,31 @@ def test_int8_is_in_the_table():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--threads", "two"), r"threads \(two\)"),
-        (("--batches", "0"), r"batches \(0\)"),
+        (("--threads", "two"), "threads (two)"),
+        (("--batches", "0"), "batches (0)"),
         (("--backends", "torhc"), 'did you mean "torch"'),
-        (("--nets", "6y96"), r"net \(6y96\)"),
-        (("--nets", "2x8,6x97"), r"num_channels \(97\)"),
-        (("--nets", ""), r"nets \(\)"),
-        (("--nets", "2x8,,"), r"nets \(2x8,,\)"),
-        (("--nets", "999999x8"), r"num_blocks \(999999\)"),
-        (("--batches", ""), r"batches \(\)"),
-        (("--batches", "8,-1"), r"batches \(8,-1\)"),
-        (("--batches", "5000"), r"batches \(5000\) must be numbers from 1 to 4096"),
+        (("--nets", "6y96"), "net (6y96)"),
+        (("--nets", "2x8,6x97"), "num_channels (97)"),
+        (("--nets", ""), "nets ()"),
+        (("--nets", "2x8,,"), "nets (2x8,,)"),
+        (("--nets", "999999x8"), "num_blocks (999999)"),
+        (("--batches", ""), "batches ()"),
+        (("--batches", "8,-1"), "batches (8,-1)"),
+        (("--batches", "5000"), "batches (5000) must be numbers from 1 to 4096"),
         (("--batches", "9" * 5000), "must be numbers from 1 to 4096"),
-        (("--threads", ""), r"threads \(\)"),
-        (("--threads", "0"), r"threads \(0\)"),
-        (("--threads", "1000"), r"threads \(1000\)"),
-        (("--backends", ""), r"backends \(\)"),
-        (("--board", "0"), r"board \(0\) must be 1 to 64"),
-        (("--board", "1000000"), r"board \(1000000\)"),
-        (("--seconds", "0"), r"seconds \(0.0\) must be above 0"),
-        (("--seconds", "nan"), r"seconds \(nan\)"),
-        (("--seconds", "inf"), r"seconds \(inf\)"),
+        (("--threads", ""), "threads ()"),
+        (("--threads", "0"), "threads (0)"),
+        (("--threads", "1000"), "threads (1000)"),
+        (("--backends", ""), "backends ()"),
+        (("--board", "0"), "board (0) must be 1 to 64"),
+        (("--board", "1000000"), "board (1000000)"),
+        (("--seconds", "0"), "seconds (0.0) must be above 0"),
+        (("--seconds", "nan"), "seconds (nan)"),
+        (("--seconds", "inf"), "seconds (inf)"),
     ],
 )
 def test_bad_options_are_refused(options, message):
-    with pytest.raises(UsageError, match=message) as error:
+    with refused(UsageError, message) as error:
         run(parsed(*options))
     assert "; " in str(error.value)
     assert "\n" not in str(error.value)

@@ -1,6 +1,6 @@
 import pytest
 
-from tengen.inference.programs import bucket_for, bucket_sizes
+from tengen.inference.device import bucket_for, bucket_sizes
 
 
 @pytest.mark.parametrize(

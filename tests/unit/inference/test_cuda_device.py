@@ -139,7 +139,7 @@ def gpu(request, monkeypatch):
 
 def test_lanes_of_several_threads_get_their_own_answers(gpu):
     device = CudaDevice("cuda:0")
-    # What the graphs of a device work on, as tengen.inference.programs has it.
+    # What the graphs of a device work on, as tengen.inference.device has it.
     shared = {"asked": 0, "answer": 0}
 
     def network():

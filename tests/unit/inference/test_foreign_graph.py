@@ -19,6 +19,7 @@ from tengen.inference.foreign_graph import ForeignGraph
 from tengen.nets import board_of
 from tengen.nets.minigo import MinigoConfig
 from tengen.search import PlayConfig, SearchConfig
+from tests.refusals import refused
 
 TASK = "go/5/nosuicide/planes=minigo"
 
@@ -75,7 +76,7 @@ def test_a_graph_with_weights_in_other_files_is_refused(tmp_path):
         location="weights",
         size_threshold=0,
     )
-    with pytest.raises(UsageError, match="must hold its tensors itself"):
+    with refused(UsageError, "tensors"):
         ForeignGraph(path, board_of(games.open_game(TASK)).signature, 1)
 
 
@@ -143,7 +144,7 @@ def test_logits_are_taken_as_they_are(tmp_path, planes):
     np.testing.assert_allclose(policy, wanted.numpy(), rtol=1e-3, atol=1e-4)
     # Without axes torch writes the two rows into the graph's midst.
     torch.onnx.export(Foreign(), shown, path, dynamo=False)
-    with pytest.raises(UsageError, match="must answer any number of rows"):
+    with refused(UsageError, "number of rows"):
         checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
 
 
@@ -175,7 +176,7 @@ def test_a_graph_of_a_fixed_batch_answers_any(tmp_path, planes, num_rows):
 def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path):
     path = tmp_path / "target.onnx"
     config = TargetConfig(opponent=f"onnx:{path}")
-    rule = r"opponent .* must answer any number of rows, each by itself; export it"
+    rule = "any number of rows"
     # Its sides are written down, as where a view of one row was traced.
     write_graph(path)
     model = fix_rows(path, 1)
@@ -185,7 +186,7 @@ def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path):
     flatten.op_type = "Reshape"
     flatten.input.append("shape")
     onnx.save(model, str(path))
-    with pytest.raises(UsageError, match=rule):
+    with refused(UsageError, "opponent", rule):
         checked_opponent(config, TASK)
     # All rows are in each other's answer.
     write_graph(path)
@@ -193,34 +194,32 @@ def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path):
     softmax = next(node for node in model.graph.node if node.op_type == "Softmax")
     softmax.attribute[0].i = 0
     onnx.save(model, str(path))
-    with pytest.raises(UsageError, match=rule):
+    with refused(UsageError, "opponent", rule):
         checked_opponent(config, TASK)
 
 
 def test_other_shapes_are_refused(tmp_path, capfd):
     path = tmp_path / "target.onnx"
     config = TargetConfig(opponent=f"onnx:{path}")
-    with pytest.raises(UsageError, match="must name a file"):
+    with refused(UsageError, "file"):
         checked_opponent(config, TASK)
     path.write_bytes(b"no graph")
-    with pytest.raises(
-        UsageError, match=r"refused by OpenVINO: Model can't be parsed$"
-    ):
+    with refused(UsageError, "OpenVINO"):
         checked_opponent(config, TASK)
     # The error is the only line that a user sees.
     assert capfd.readouterr().err == ""
     write_graph(path)
     path.write_bytes(path.read_bytes()[:-500])
-    with pytest.raises(UsageError, match=r"opponent .* refused by OpenVINO"):
+    with refused(UsageError, "opponent", "OpenVINO"):
         checked_opponent(config, TASK)
     write_graph(path, side=7)
-    with pytest.raises(UsageError, match=r"one input of rows \[13, 5, 5\]"):
+    with refused(UsageError, "[13, 5, 5]"):
         checked_opponent(config, TASK)
     write_graph(path)
-    with pytest.raises(UsageError, match=r"planes of go/N/planes=minigo"):
+    with refused(UsageError, "planes=minigo"):
         checked_opponent(config, "go/5")
     write_graph(path, onnx.TensorProto.INT64)
-    with pytest.raises(UsageError, match="must read float32, bool or uint8"):
+    with refused(UsageError, "float32, bool or uint8"):
         checked_opponent(config, TASK)
 
 

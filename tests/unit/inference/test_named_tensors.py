@@ -26,13 +26,14 @@ from tengen.inference import (
 )
 from tengen.inference.backend import NO_STATE, Arrays, check_arrays
 from tengen.inference.config import BatchShape, Precision
-from tengen.inference.device import HostDevice
-from tengen.inference.fixed import FixedBackend
-from tengen.inference.programs import rate
+from tengen.inference.determinism import FixedBackend
+from tengen.inference.device import rate
 from tengen.inference.torch_backend import LoadedHead, TorchRunner, load_head
 from tengen.nets import MlpConfig
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
+from tests.host_device import HostDevice
+from tests.refusals import refused
 
 SIGNATURE = Signature(
     inputs={
@@ -230,7 +231,7 @@ def test_openvino_wants_a_model():
     config = InferenceConfig(
         devices="cpu", backend="openvino", precision="fp32", batch_shape="dynamic"
     )
-    with pytest.raises(UsageError, match=r"inference.backend \(openvino\) reads a g"):
+    with refused(UsageError, "inference.backend (openvino)"):
         open_backend(MlpConfig(num_units=8).build(wanted), config, 1)
 
 
@@ -283,13 +284,13 @@ def without(arrays, name):
 
 def broken():
     inputs, outputs, state = "inputs", "outputs", "state"
-    yield inputs, lambda a: without(a, "last_action"), r"inputs .* must have last_act"
-    yield inputs, lambda a: a | {"extra": a["last_action"]}, r"inputs \(extra\) must be"
-    yield outputs, lambda a: a | {"value": a["q"]}, r"outputs \(value\) must be of q"
-    yield outputs, lambda a: {}, r"outputs \(none\) must have is_safe"
-    yield state, lambda a: without(a, "sum"), r"state \(steps\) must have sum"
-    yield state, lambda a: {}, r"state \(none\) must have steps"
-    yield inputs, lambda a: {k: v[:0] for k, v in a.items()}, r"inputs \(0 rows\)"
+    yield inputs, lambda a: without(a, "last_action"), ("inputs", "last_action")
+    yield inputs, lambda a: a | {"extra": a["last_action"]}, ("inputs (extra)",)
+    yield outputs, lambda a: a | {"value": a["q"]}, ("outputs (value)",)
+    yield outputs, lambda a: {}, ("outputs (none)", "is_safe")
+    yield state, lambda a: without(a, "sum"), ("state (steps)", "sum")
+    yield state, lambda a: {}, ("state (none)", "steps")
+    yield inputs, lambda a: {k: v[:0] for k, v in a.items()}, ("inputs (0 rows)",)
     changes: dict[str, Callable[[Any], Any]] = {
         "rows": lambda array: array[:3],
         "dtype": lambda array: array.astype(np.float64),
@@ -306,12 +307,12 @@ def broken():
             yield (
                 kind,
                 lambda a, name=name, change=change: a | {name: change(a[name])},
-                rf"{name} \(.*\) must be .* contiguous with 4 rows",
+                (f"{name} (", "4 rows"),
             )
 
 
-@pytest.mark.parametrize(("kind", "change", "message"), list(broken()))
-def test_wrong_arrays_are_refused_by_name(kind, change, message):
+@pytest.mark.parametrize(("kind", "change", "named"), list(broken()))
+def test_wrong_arrays_are_refused_by_name(kind, change, named):
     arrays = {
         "inputs": made_inputs(4),
         "outputs": allocate(SIGNATURE.outputs, 4),
@@ -319,7 +320,7 @@ def test_wrong_arrays_are_refused_by_name(kind, change, message):
     }
     check_arrays(SIGNATURE, **arrays)
     arrays[kind] = change(arrays[kind])
-    with pytest.raises(ValueError, match=message):
+    with refused(ValueError, *named):
         check_arrays(SIGNATURE, **arrays)
 
 
@@ -327,5 +328,5 @@ def test_a_network_without_state_takes_none():
     plain = dataclasses.replace(SIGNATURE, state={})
     inputs, outputs = made_inputs(4), allocate(SIGNATURE.outputs, 4)
     check_arrays(plain, inputs, outputs)
-    with pytest.raises(ValueError, match=r"state \(steps\) must be of none"):
+    with refused(ValueError, "state (steps)"):
         check_arrays(plain, inputs, outputs, allocate(SIGNATURE.state, 4))

@@ -99,6 +99,6 @@ def publish(exporter, candidates, features, config, random_weights):
         made_by = options.pop("exporter", exporter)
         if check := options.pop("check", None):
             options["complete"] = lambda path: (check(path), meta)[1]
-        return publish_model(folder, number, meta, weights, made_by, **options)
+        return publish_model(folder.entry(number), meta, weights, made_by, **options)
 
     return publish

@@ -1,6 +1,5 @@
 import dataclasses
 import importlib.util
-import re
 import sys
 
 import numpy as np
@@ -13,8 +12,7 @@ from torch.nn import functional
 
 from tengen.errors import RunError, UsageError
 from tengen.models import ModelExporter
-from tengen.models.export import architecture_hash
-from tengen.models.onnx_template import OnnxTemplate
+from tengen.models.export import OnnxTemplate, architecture_hash
 from tengen.models.trace import trace
 from tengen.nets import (
     InferenceHead,
@@ -23,6 +21,7 @@ from tengen.nets import (
     ResNetConfig,
 )
 from tengen.tensors import BoardSpec, Signature, TensorSpec
+from tests.refusals import refused
 from tests.unit.models.conftest import VECTORS, signature_of
 
 
@@ -163,14 +162,14 @@ def test_tracing_leaves_the_random_generator_alone(features, config):
 def test_a_missing_tensor_is_refused(exporter, features, config, random_weights):
     weights = random_weights(features, config, 1)
     del weights["tip.running_var"]
-    with pytest.raises(RunError, match=r"tensor \(tip.running_var\) is missing"):
+    with refused(RunError, "tensor (tip.running_var)"):
         exporter.export(signature_of(features, config), config, weights)
 
 
 def test_an_unexpected_tensor_is_refused(exporter, features, config, random_weights):
     weights = random_weights(features, config, 1)
     weights["tip.weihgt"] = weights["tip.weight"]
-    with pytest.raises(RunError, match=r'did you mean "tip.weight"'):
+    with refused(RunError, "tip.weight"):
         exporter.export(signature_of(features, config), config, weights)
 
 
@@ -180,7 +179,7 @@ def test_a_tensor_of_another_shape_or_dtype_is_refused(
 ):
     weights = random_weights(features, config, 1)
     weights["tip.weight"] = change(weights["tip.weight"])
-    with pytest.raises(RunError, match=r"tensor \(tip.weight\) is float"):
+    with refused(RunError, "tensor (tip.weight)"):
         exporter.export(signature_of(features, config), config, weights)
 
 
@@ -202,11 +201,11 @@ def test_a_damaged_template_is_refused_by_name(features, config, tmp_path):
     signature = signature_of(features, config)
     path = tmp_path / f"{architecture_hash(signature, config)}.onnx"
     path.write_bytes(b"not a graph")
-    with pytest.raises(RunError, match=re.escape(f"template ({path}) is not")):
+    with refused(RunError, f"template ({path})"):
         ModelExporter(tmp_path).template(signature, config)
     path.unlink()
     path.mkdir()
-    with pytest.raises(RunError, match="cannot be read, is a directory; delete it"):
+    with refused(RunError, "directory"):
         ModelExporter(tmp_path).template(signature, config)
 
 
@@ -268,22 +267,15 @@ def test_tensors_have_the_names_and_types_of_the_signature():
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        (torch.erfinv, r"operation \(aten.erfinv.default\) has no ONNX rule"),
-        (
-            lambda x: torch.add(x, x, alpha=2),
-            r"operation \(aten.add.Tensor\) has arguments without an ONNX rule",
-        ),
-        (
-            lambda x: x * torch.tensor([1.0, 2.0, 3.0]),
-            r"(constant tensor|operation) \(.*\) has no ONNX rule",
-        ),
+        (torch.erfinv, "operation (aten.erfinv.default)"),
+        (lambda x: torch.add(x, x, alpha=2), "operation (aten.add.Tensor)"),
+        (lambda x: x * torch.tensor([1.0, 2.0, 3.0]), "no ONNX rule"),
     ],
 )
 def test_what_has_no_rule_is_refused_by_name_without_torchs_exporter(
     operation, reason, without_onnxscript
 ):
-    advice = "torch's exporter needs onnxscript; set inference.backend=torch"
-    with pytest.raises(RunError, match=f"^{reason}.*, and {advice}"):
+    with refused(RunError, reason, "onnxscript", "inference.backend=torch"):
         traced(OneOperation(operation))
 
 
@@ -313,24 +305,24 @@ def test_what_has_no_rule_goes_through_torchs_exporter():
 
 def test_what_torchs_exporter_does_not_know_is_refused():
     pytest.importorskip("onnxscript")
-    with pytest.raises(RunError, match=r"torch's exporter fails: .*backend=torch"):
+    with refused(RunError, "exporter", "inference.backend=torch"):
         traced(OneOperation(torch.erfinv))
 
 
 def test_a_net_that_fixes_the_batch_is_refused():
-    with pytest.raises(RunError, match=r"network \(OneOperation\) cannot be traced"):
+    with refused(RunError, "network (OneOperation)"):
         traced(OneOperation(lambda x: x.reshape(2, 3)))
 
 
 def test_a_tensor_that_training_does_not_save_is_refused():
     net = OneOperation(lambda x: x * net.extra)
     net.register_buffer("extra", torch.ones(3), persistent=False)
-    with pytest.raises(RunError, match=r"network tensor \(extra\) is not in its state"):
+    with refused(RunError, "tensor (extra)"):
         traced(net)
 
 
 def test_a_net_that_keeps_state_has_no_graph(features, config):
     signature = signature_of(features, config)
     keeping = dataclasses.replace(signature, state={"hidden": TensorSpec(shape=(4,))})
-    with pytest.raises(UsageError, match=r"net \(resnet\) keeps state.*backend=torch"):
+    with refused(UsageError, "net (resnet)"):
         ModelExporter().template(keeping, config)

@@ -19,6 +19,7 @@ from tengen.models import (
     resolve_model,
 )
 from tengen.run import RunDirectory, file_sha256
+from tests.refusals import refused
 from tests.unit.experience.damage import damaged, reason
 from tests.unit.models.conftest import signature_of
 
@@ -82,20 +83,20 @@ def test_a_model_without_a_graph_is_refused_by_openvino(publish):
     config = InferenceConfig(
         devices="cpu", backend="openvino", precision="fp32", batch_shape="dynamic"
     )
-    with pytest.raises(UsageError, match=r"has no model.onnx.*inference.backend=torch"):
+    with refused(UsageError, "model.onnx", "inference.backend=torch"):
         open_backend(path, config, 1)
 
 
 def test_a_graph_that_the_model_does_not_know_is_refused(publish):
     path = publish(7, exporter=None).path
     (path / "model.onnx").write_bytes((publish(6).path / "model.onnx").read_bytes())
-    with pytest.raises(UsageError, match=r"model.onnx\) has no sha256 in meta.json"):
+    with refused(UsageError, "model.onnx", "sha256"):
         load_model(path)
 
 
 def test_a_taken_number_is_refused(publish):
     publish(1)
-    with pytest.raises(RunError, match="exists already"):
+    with refused(RunError, "exists"):
         publish(1)
 
 
@@ -123,7 +124,7 @@ def test_a_model_keeps_its_number(publish, run):
 def test_a_damaged_candidate_is_never_a_model(publish, run):
     candidate = publish(0, folder=run.candidates).path
     (candidate / "model.onnx").write_bytes(b"")
-    with pytest.raises(RunError, match=r"model.onnx.* is damaged"):
+    with refused(RunError, "model.onnx"):
         accept(run, 0)
     assert run.models.numbers() == []
     assert run.candidates.numbers() == [0]
@@ -133,16 +134,15 @@ def test_a_foreign_model_is_refused(publish, run, features):
     model = publish(0, folder=run.models)
     task, wanted = model.meta.task, model.meta.signature
     assert load_model(model.path, task, wanted) == model
-    foreign = f"is foreign here, with task {task} instead of chess; restore"
-    with pytest.raises(UsageError, match=foreign):
+    with refused(UsageError, f"task {task}", "chess"):
         load_model(model.path, "chess")
     larger = dataclasses.replace(features, num_planes=features.num_planes + 1)
-    with pytest.raises(UsageError, match=r"with num_planes 4 instead of 5; restore"):
+    with refused(UsageError, "num_planes 4"):
         load_model(model.path, task, signature_of(larger, model.meta.net))
     # A run knows its task, whoever copied the model into it.
     run.write_run({"config": {"task": "chess"}})
     for name in (run.path, f"{run.path}@0"):
-        with pytest.raises(UsageError, match=f"task {task} instead of chess"):
+        with refused(UsageError, task, "chess"):
             resolve_model(name)
 
 
@@ -168,19 +168,19 @@ def test_every_way_to_name_a_model(publish, run):
     ],
 )
 def test_no_such_model(run, suffix, message):
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         resolve_model(f"{run.path}{suffix}")
 
 
 def test_a_number_out_of_range_names_the_range(publish, run):
     publish(0, folder=run.candidates)
     accept(run, 0)
-    with pytest.raises(UsageError, match=r"@5\) is not published .* it has 0 to 0"):
+    with refused(UsageError, "@5)", "0 to 0"):
         resolve_model(f"{run.path}@5")
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is not a run directory"):
+    with refused(UsageError, "run directory"):
         resolve_model(tmp_path)
 
 
@@ -191,10 +191,10 @@ def test_a_damaged_file_is_named(publish, name):
     flipped = bytes([whole[0] ^ 1]) + whole[1:]
     for changed in (whole[:-1], b"", flipped):
         (path / name).write_bytes(changed)
-        with pytest.raises(UsageError, match=f"{name}.* is damaged"):
+        with refused(UsageError, name):
             load_model(path)
     (path / name).unlink()
-    with pytest.raises(UsageError, match=f"{name}.* cannot be read, no such file"):
+    with refused(UsageError, name):
         load_model(path)
 
 
@@ -202,24 +202,24 @@ def test_a_damaged_file_is_named(publish, name):
 def test_a_foreign_meta_is_refused(publish, text):
     path = publish().path
     (path / "meta.json").write_text(text)
-    with pytest.raises(UsageError, match=r"meta\.json"):
+    with refused(UsageError, "meta.json"):
         load_model(path)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 99}, r"schema \(99\) .* is newer than this tengen reads"),
+        ({"schema": 99}, "schema (99)"),
         ({"extra": 1}, "extra"),
         ({"num_steps": "many"}, "num_steps"),
         ({"net": {"kind": "resnet", "num_blocks": -1}}, "num_blocks"),
-        ({"sha256": {}}, "has no sha256 of weights.safetensors"),
+        ({"sha256": {}}, "sha256 of weights.safetensors"),
     ],
 )
 def test_a_wrong_meta_is_refused_by_field(publish, changes, message):
     path = publish().path
     edit_meta(path, **changes)
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, message):
         load_model(path)
 
 

@@ -51,7 +51,7 @@ def publish(path, task, net, wanted):
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": {"task": task}})
     folder: NumberedFolder = run.models
-    publish_model(folder, 0, meta, tensors, None)
+    publish_model(folder.entry(0), meta, tensors, None)
     return path, InferenceHead(built).eval()
 
 

@@ -10,10 +10,10 @@ import tengen
 from tengen import cli
 from tengen.errors import UsageError
 from tengen.evaluation import open_player
-from tengen.inference.device import HostDevice
 from tengen.inference.openvino_backend import supported_precisions
 from tengen.play.loading import load_player
 from tengen.search import PlayConfig, SearchConfig
+from tests.host_device import HostDevice
 
 pytestmark = pytest.mark.precision
 
@@ -183,8 +183,8 @@ def gpus(monkeypatch):
         asked.append(word)
         return HostDevice()
 
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
-    monkeypatch.setattr("tengen.inference.device_backend.make_device", make)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
+    monkeypatch.setattr("tengen.inference.device_backend.CudaDevice", make)
     return asked
 
 

@@ -101,7 +101,7 @@ def record(path, monkeypatch, num_gpus=0, **budget):
     """Returns the config that a new run on four cores records."""
     monkeypatch.setattr("tengen.recipes.run._train", lambda *words: {})
     monkeypatch.setattr("tengen.recipes.run.usable_threads", lambda asked: asked or 4)
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: num_gpus)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: num_gpus)
     train_task("connect4", out=path, **budget)
     return read_config(RunDirectory(path))
 

@@ -14,7 +14,7 @@ from tengen.errors import RunError
 from tengen.experience import ExperienceWriter
 from tengen.experience.games.files import experience_files
 from tengen.experience.games.segment import recorded_games, seal
-from tengen.experience.rows.positions import sample_positions
+from tengen.experience.rows.derived_rows import sample_positions
 from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.resignation import check_resignation
 from tengen.run import RunDirectory

@@ -34,7 +34,7 @@ CHOSEN = InferenceConfig(
 
 @pytest.fixture(autouse=True)
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
 
 
 def config_with(**parts: object) -> RunConfig:

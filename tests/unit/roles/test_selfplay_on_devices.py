@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from tengen.inference import device_backend
-from tengen.inference.device import HostDevice
 from tengen.inference.device_backend import DeviceBackend
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory
+from tests.host_device import HostDevice
 
 SETTINGS = (
     "inference.devices=cuda:0",
@@ -29,9 +29,9 @@ SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 1)
     monkeypatch.setattr(
-        "tengen.inference.device_backend.make_device", lambda word: HostDevice()
+        "tengen.inference.device_backend.CudaDevice", lambda word: HostDevice()
     )
     monkeypatch.setattr(
         DeviceBackend, "rate", lambda self, num_rows, seconds: min(num_rows, 256)
@@ -98,7 +98,7 @@ def test_what_did_not_fit_is_told_once(
             return super().record(function)
 
     monkeypatch.setattr(
-        "tengen.inference.device_backend.make_device", lambda word: Full()
+        "tengen.inference.device_backend.CudaDevice", lambda word: Full()
     )
     config = read_config(run)
     role = make_role("selfplay", config, run, RoleContext(num_threads=2))

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tengen.run import file_sha256, hashes, remember_sha256
+from tengen.run import file_sha256, reading, remember_sha256
 
 
 def of(data: bytes) -> str:
@@ -57,8 +57,8 @@ def test_it_is_read_once_and_a_rename_changes_nothing(tmp_path, monkeypatch):
 
 
 def test_few_are_kept(tmp_path):
-    for number in range(2 * hashes._NUM_KEPT):
+    for number in range(2 * reading._NUM_KEPT):
         path = tmp_path / str(number)
         path.write_bytes(b"%d" % number)
         assert file_sha256(path) == of(b"%d" % number)
-    assert len(hashes._known) == hashes._NUM_KEPT
+    assert len(reading._known) == reading._NUM_KEPT

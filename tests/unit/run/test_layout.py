@@ -10,7 +10,8 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.run import SCHEMA, RunDirectory
-from tengen.run.code import code_text, source_sha256
+from tengen.run.machine import code_text, source_sha256
+from tests.refusals import refused
 
 HOLD = (
     "import sys, time\n"
@@ -48,20 +49,20 @@ def test_a_creation_killed_early_is_taken_up(tmp_path):
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(UsageError, match=r"holds thesis\.tex and no run; choose"):
+    with refused(UsageError, "thesis.tex"):
         RunDirectory.create_or_resume(tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
 def test_open_refuses_what_is_no_run(tmp_path):
-    with pytest.raises(UsageError, match="is not a run directory"):
+    with refused(UsageError, "run directory"):
         RunDirectory.open(tmp_path / "absent")
 
 
 def test_newer_schema_is_refused_by_number(run):
     (run.path / "run.json").write_text('{"schema": 7}')
     for start in (RunDirectory.open, RunDirectory.create_or_resume):
-        with pytest.raises(UsageError, match=rf"schema \(7\).*which is {SCHEMA};"):
+        with refused(UsageError, "schema (7)"):
             start(run.path)
 
 
@@ -71,7 +72,7 @@ def test_newer_schema_is_refused_by_number(run):
 )
 def test_damaged_run_json_is_one_clear_line(run, text):
     (run.path / "run.json").write_text(text)
-    with pytest.raises(RunError, match=r"is damaged, .*; restore it") as error:
+    with refused(RunError, "damaged") as error:
         RunDirectory.open(run.path)
     assert "\n" not in str(error.value)
 
@@ -79,13 +80,13 @@ def test_damaged_run_json_is_one_clear_line(run, text):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_unwritable_place(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(RunError, match="access is denied"):
+    with refused(RunError, "denied"):
         RunDirectory.create_or_resume(tmp_path / "run")
 
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "run").touch()
-    with pytest.raises(UsageError, match="must be a directory, not a file"):
+    with refused(UsageError, "directory"):
         RunDirectory.create_or_resume(tmp_path / "run")
 
 
@@ -127,7 +128,7 @@ def test_lock_dies_with_its_process(run):
     holder = run.lock_holder("train")
     assert holder is not None
     assert holder.startswith(f"{child.pid} on ")
-    with pytest.raises(UsageError, match=f"process {child.pid} on"):
+    with refused(UsageError, f"process {child.pid}"):
         run.lock("train")
     child.kill()
     child.communicate()
@@ -223,7 +224,7 @@ def test_code_txt_keeps_bytes_of_any_encoding(run):
 
 
 def test_looking_at_the_checkout_takes_no_lock_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.run.code.checkout", lambda: tmp_path)
+    monkeypatch.setattr("tengen.run.machine.checkout", lambda: tmp_path)
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for words in (
         ["init", "-q"],

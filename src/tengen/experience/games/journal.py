@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen import _core
-from tengen.errors import RunError
-from tengen.experience.games.core_errors import core_errors
+from tengen.errors import DiskFullError, RunError, UsageError
 
-__all__ = ["JournalContents", "JournalGap", "OpenSegment", "read_journal"]
+__all__ = [
+    "JournalContents",
+    "JournalGap",
+    "OpenSegment",
+    "core_errors",
+    "read_journal",
+]
+
+
+@contextmanager
+def core_errors() -> Iterator[None]:
+    """Raises the core's errors as UsageError (another schema) or RunError.
+
+    A full disk raises DiskFullError.
+    """
+    try:
+        yield
+    except _core.SchemaError as error:
+        raise UsageError(str(error)) from error
+    except _core.DiskFullError as error:
+        raise DiskFullError(str(error)) from error
+    except _core.CoreError as error:
+        raise RunError(str(error)) from error
 
 
 class OpenSegment:

@@ -19,11 +19,9 @@ from numpy.typing import DTypeLike, NDArray
 from tengen import _core
 from tengen.errors import RunError
 from tengen.experience.games.archive import ArchiveReader, pack
-from tengen.experience.games.core_errors import core_errors
 from tengen.experience.games.files import SET_ASIDE, writer_files
-from tengen.experience.games.journal import JournalGap, read_journal
-from tengen.run.faults import reach
-from tengen.run.publish import publish_file
+from tengen.experience.games.journal import JournalGap, core_errors, read_journal
+from tengen.run.publish import publish_file, reach
 
 __all__ = [
     "GAME_COLUMNS",

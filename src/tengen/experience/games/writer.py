@@ -1,27 +1,38 @@
-"""The writer of ``RUN/experience/<writer>``, which only one process has at a time."""
+"""The writer of ``RUN/experience/<writer>``, which only one process has at a time.
+
+Parts of a generation may be sealed while the rest is played. Each sealed part is a
+segment of its own incarnation, so that the guarantees of ``seal`` hold for it. The
+generation has an open journal from the first game to the last, by which a restart knows
+that the generation is not over.
+
+Games in flight are kept, so that a restart goes on with them. Each generation has one
+file, ``<incarnation>/<generation>.unfinished``, an archive that is published as a whole
+and replaced by the next one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tengen.errors import UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.experience.games.files import writer_files
 from tengen.experience.games.journal import OpenSegment
 from tengen.experience.games.segment import RecordedGames, recorded_games, seal
-from tengen.experience.games.unfinished import (
-    keep_unfinished,
-    remove_sealed_unfinished,
-    remove_unfinished,
-    unfinished_games,
-)
-from tengen.run.lock import WriterLock
-from tengen.run.publish import remove_leftovers, storage_error
+from tengen.run import WriterLock, publish_file, remove_leftovers, storage_error
 
-__all__ = ["ExperienceWriter", "games_meta"]
+__all__ = ["ExperienceWriter", "OpenGeneration", "games_meta", "unfinished_games"]
+
+_UNFINISHED = "unfinished"
 
 
 def games_meta(game: str, generation: int) -> dict[str, Any]:
@@ -74,9 +85,22 @@ class ExperienceWriter:
         return sorted({int(p.stem) for p in writer_files(self.directory, "journal")})
 
     def keep_unfinished(self, generation: int, games: Sequence[bytes]) -> None:
-        """Publishes the games in flight; see ``unfinished.keep_unfinished``."""
+        """Publishes the games in flight, in place of those kept before.
+
+        Args:
+            generation: The games' generation.
+            games: Each as ``_core.GameQueue.unfinished`` gives it.
+
+        Raises:
+            RunError: The disk refuses; the games kept before stay.
+        """
         self._lock.check_held()
-        keep_unfinished(self._folder, generation, games)
+        columns: dict[str, NDArray[Any]] = {
+            "num_bytes": np.array([len(game) for game in games], np.uint32),
+            "bytes": np.frombuffer(b"".join(games), np.uint8),
+        }
+        path = self._folder / f"{generation:06d}.{_UNFINISHED}"
+        publish_file(path, pack({"generation": generation}, columns))
 
     def unfinished_games(self, generation: int) -> list[bytes]:
         """Returns the last games in flight that any incarnation kept."""
@@ -95,30 +119,21 @@ class ExperienceWriter:
         self._lock.check_held()
         self._folder = _new_folder(self.directory, incarnation)
 
-    def seal(self, generation: int) -> Path | None:
-        """Seals a generation whose journal is closed; see ``segment.seal``.
+    def seal(self, generation: int, *, leave: Path | None = None) -> Path | None:
+        """Seals a generation whose journals are closed; see ``segment.seal``.
+
+        Args:
+            generation: The generation.
+            leave: The open journal of the rest of the generation; None: it is over.
 
         Raises:
             RunError: As ``segment.seal``, or another process writes here too.
         """
         self._lock.check_held()
-        sealed = seal(self.directory, generation)
-        remove_unfinished(self.directory, generation)
-        self._remove_empty()
-        return sealed
-
-    def seal_before(self, generation: int, journal: Path) -> Path | None:
-        """Seals the part of a generation that is in earlier journals.
-
-        Args:
-            generation: The generation.
-            journal: The open journal, which is left as it is.
-
-        Raises:
-            RunError: As ``seal``.
-        """
-        self._lock.check_held()
-        sealed = seal(self.directory, generation, leave=journal)
+        sealed = seal(self.directory, generation, leave=leave)
+        if leave is None:
+            for path in _unfinished_files(self.directory, generation):
+                path.unlink(missing_ok=True)
         self._remove_empty()
         return sealed
 
@@ -144,6 +159,129 @@ class ExperienceWriter:
         self.release()
 
 
+class OpenGeneration:
+    """A writer's generation and its open journal. Not thread-safe.
+
+    The self-play engine's threads put games into ``sink`` meanwhile, except while
+    ``seal_part`` runs.
+
+    Args:
+        writer: The writer, held by this process.
+        number: The generation's number.
+        game: The registered name of the game.
+        segment: The generation's journal, opened by the writer.
+        next_incarnation: Returns a new incarnation of the writer; see
+            ``ExperienceWriter``.
+    """
+
+    def __init__(
+        self,
+        writer: ExperienceWriter,
+        number: int,
+        game: str,
+        segment: OpenSegment,
+        next_incarnation: Callable[[], int],
+    ) -> None:
+        self.number = number
+        self._writer = writer
+        self._game = game
+        self._segment = segment
+        self._next_incarnation = next_incarnation
+        self._num_before = 0
+
+    @property
+    def sink(self) -> _core.GameSink:
+        """The sink of finished games; there is a new one after each sealed part."""
+        return self._segment.sink
+
+    @property
+    def num_appended(self) -> int:
+        """Games taken since the generation was opened."""
+        return self._num_before + self._segment.num_appended
+
+    @property
+    def num_unsealed(self) -> int:
+        """Games taken since the generation was opened or a part was last sealed."""
+        return self._segment.num_appended
+
+    def append(self, frame: bytes) -> None:
+        """Takes a game; see ``OpenSegment.append``."""
+        self._segment.append(frame)
+
+    def flush(self) -> None:
+        """Blocks until every game taken is durable; see ``OpenSegment.flush``."""
+        self._segment.flush()
+
+    def close(self) -> None:
+        """Flushes, and takes no more; see ``OpenSegment.close``."""
+        self._segment.close()
+
+    def recorded(self) -> RecordedGames:
+        """Returns the games that are stored, in sealed parts and in journals."""
+        return self._writer.recorded_games(self.number)
+
+    def unfinished(self) -> list[bytes]:
+        """Returns the games in flight that were last kept."""
+        return self._writer.unfinished_games(self.number)
+
+    def keep_unfinished(self, games: Sequence[bytes]) -> None:
+        """Publishes the games in flight, once what was finished is durable.
+
+        Args:
+            games: Each as ``_core.GameQueue.unfinished`` gives it.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        self.flush()
+        self._writer.keep_unfinished(self.number, games)
+
+    def seal_part(self) -> None:
+        """Seals the finished games for learners, and goes on in a new journal.
+
+        A kill at any instant neither loses nor doubles a game. After an error it may be
+        called again.
+
+        Raises:
+            RunError: The disk refuses; the games stay in their journals.
+        """
+        self._segment.close()
+        num_closed = self._segment.num_appended
+        # Opened before the part is sealed: without a journal the generation is over.
+        self._writer.move_on(self._next_incarnation())
+        self._segment = self._writer.open_games(self.number, self._game)
+        self._num_before += num_closed
+        self._writer.seal(self.number, leave=self._segment.path)
+
+
+def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
+    """Returns the games in flight that a writer's last incarnation kept.
+
+    Args:
+        writer_directory: ``RUN/experience/<writer>``.
+        generation: The games' generation.
+
+    Raises:
+        UsageError: The file is of another schema.
+        RunError: The file is damaged.
+    """
+    paths = _unfinished_files(writer_directory, generation)
+    if not paths:
+        return []
+    try:
+        with ArchiveReader(paths[-1]) as reader:
+            sizes = reader.read("num_bytes")
+            data = reader.read("bytes").tobytes()
+        if sizes.dtype.kind != "u" or sizes.ndim != 1 or sizes.sum() != len(data):
+            raise RunError(f"unfinished games ({paths[-1]}) are damaged")
+    except RunError as error:
+        raise RunError(
+            f"{error}; without it the games in flight begin again: delete it"
+        ) from error
+    bounds = [0, *np.cumsum(sizes).tolist()]
+    return [data[start:end] for start, end in itertools.pairwise(bounds)]
+
+
 def _new_folder(directory: Path, incarnation: int) -> Path:
     """Makes the folder of an incarnation, and clears up after the earlier ones."""
     try:
@@ -154,7 +292,7 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
                 f"{earlier[-1].name}; restore RUN/events, which counts them, or run "
                 f"the same command again"
             )
-        remove_sealed_unfinished(directory)
+        _remove_sealed_unfinished(directory)
         for folder in earlier:
             # No process writes here now, on any host: all hold the lock while they do.
             remove_leftovers(folder, of_other_hosts=True)
@@ -175,3 +313,23 @@ def _incarnation_folders(directory: Path) -> list[Path]:
         path for path in directory.iterdir() if path.name.isdecimal() and path.is_dir()
     ]
     return sorted(folders, key=lambda path: int(path.name))
+
+
+def _remove_sealed_unfinished(writer_directory: Path) -> None:
+    """Removes the files of all sealed generations.
+
+    A kill after the seal and before the removal leaves such a file.
+
+    Args:
+        writer_directory: ``RUN/experience/<writer>``, held by this process.
+    """
+    open_generations = {p.stem for p in writer_files(writer_directory, "journal")}
+    sealed = {p.stem for p in writer_files(writer_directory, "npz")} - open_generations
+    for path in writer_files(writer_directory, _UNFINISHED):
+        if path.stem in sealed:
+            path.unlink(missing_ok=True)
+
+
+def _unfinished_files(writer_directory: Path, generation: int) -> list[Path]:
+    files = writer_files(writer_directory, _UNFINISHED)
+    return [path for path in files if int(path.stem) == generation]

@@ -1,26 +1,92 @@
-"""Rows of games, whose planes and targets are derived only when they are drawn."""
+"""Rows of games, whose planes and targets are derived only when they are drawn.
+
+A hash of a game's generation and number decides whether it is a validation game, which
+is kept from learning to measure the loss on unseen games. So the split is the same for
+every process that reads the run, in whatever order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.experience.games.core_errors import core_errors
-from tengen.experience.games.segment import GAME_COLUMNS
-from tengen.experience.rows.window_draw import WindowDraw
+from tengen.experience.games.files import experience_files
+from tengen.experience.games.journal import core_errors
+from tengen.experience.games.segment import GAME_COLUMNS, SegmentReader
 from tengen.games import core_game, is_external, open_game
 
-__all__ = ["DerivedRows"]
+__all__ = [
+    "DerivedRows",
+    "WindowDraw",
+    "WindowPass",
+    "is_validation",
+    "sample_positions",
+    "select_games",
+]
 
 # The columns of a segment that rows are derived from; the others only inform people.
 _FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(
     name for name in GAME_COLUMNS if name not in _FOR_PEOPLE and "switch" not in name
 )
+_OF_GAMES = (
+    "game_index",
+    "outcome",
+    "model",
+    "num_variant_bytes",
+    "num_opening_plies",
+    "num_plies",
+    "num_switches",
+)
+# Columns that count a game's entries in other columns, with these other columns.
+_BY_COUNT = {
+    "num_variant_bytes": ("variant",),
+    "num_opening_plies": ("opening",),
+    "num_switches": ("switch_ply", "switch_model"),
+    "num_plies": (
+        "action",
+        "root_value",
+        "policy_weight",
+        "value_weight",
+        "num_simulations",
+        "lead",
+        "num_policy_entries",
+    ),
+}
+_OF_ENTRIES = ("policy_action", "policy_mass")
+
+
+class WindowPass(NamedTuple):
+    """A random order of a window's rows, and how far it was drawn."""
+
+    number: int
+    """The number of the batch that began the pass."""
+    first_row: int
+    """The window's oldest row."""
+    size: int
+    """The window's rows."""
+    offset: int
+    """Rows of the pass already drawn."""
+
+
+class WindowDraw(NamedTuple):
+    """A batch: together with the games, it determines the batch's columns."""
+
+    lease: int
+    """The number of the batch in the run."""
+    num_rows: int
+    """Number B of rows in the batch."""
+    first_row: int
+    """The window's oldest row."""
+    size: int
+    """The window's rows."""
+    place: WindowPass | None
+    """Where the batch begins in a pass; None where rows are drawn with replacement."""
 
 
 class DerivedRows:
@@ -155,3 +221,88 @@ class DerivedRows:
                 "lead_weight": (size,),
             }
         return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+
+
+def is_validation(
+    generation: int, game_index: NDArray[np.uint32], share: float
+) -> NDArray[np.bool_]:
+    """Returns ``[games]`` bool, which games are validation games.
+
+    The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014).
+
+    Args:
+        generation: The games' generation.
+        game_index: ``[games]``, the games' numbers in the generation.
+        share: Share of all games, in [0, 1).
+    """
+    bits = game_index.astype(np.uint64) + (np.uint64(generation) << np.uint64(32))
+    with np.errstate(over="ignore"):
+        bits += np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        bits ^= bits >> np.uint64(31)
+    chosen: NDArray[np.bool_] = (bits >> np.uint64(11)) < np.uint64(share * 2.0**53)
+    return chosen
+
+
+def select_games(
+    columns: Mapping[str, NDArray[Any]], chosen: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
+    """Returns the columns of only the chosen games.
+
+    Args:
+        columns: As ``SegmentReader.game_columns`` returns them.
+        chosen: ``[games]`` bool.
+    """
+    selected = {name: columns[name][chosen] for name in _OF_GAMES}
+    for count, names in _BY_COUNT.items():
+        parts = np.repeat(chosen, columns[count])
+        selected |= {name: columns[name][parts] for name in names}
+    plies = np.repeat(chosen, columns["num_plies"])
+    entries = np.repeat(plies, columns["num_policy_entries"])
+    selected |= {name: columns[name][entries] for name in _OF_ENTRIES}
+    return selected
+
+
+def sample_positions(
+    game: str, experience: Path, generation: int, num_positions: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
+    """Returns positions of one generation's sealed games, drawn evenly by row.
+
+    A pure function of the arguments and the segments. No two positions are equal, so
+    that some can be held out from the others.
+
+    Args:
+        game: The name, as `tengen.games.open_game` takes it.
+        experience: ``RUN/experience``.
+        generation: The generation.
+        num_positions: Rows to draw, with replacement, at least 1.
+        seed: Seed of the draw.
+
+    Returns:
+        Planes ``[M, C, H, W]`` float32 under random symmetries and the legal actions
+        ``[M, A]``, M at most ``num_positions``; None where the generation has no rows.
+
+    Raises:
+        UsageError: A segment is of a newer schema, or the game is unknown.
+        RunError: A segment is damaged.
+    """
+    rows = DerivedRows(game, auxiliary=False)
+    for path in experience_files(experience, "npz"):
+        if int(path.stem) != generation:
+            continue
+        with SegmentReader(path) as reader:
+            rows.add(reader.game_columns())
+    if rows.num_rows == 0:
+        return None
+    draw = WindowDraw(
+        lease=0, num_rows=num_positions, first_row=0, size=rows.num_rows, place=None
+    )
+    keys, symmetries = rows.draw(seed, draw)
+    columns = rows.derive(keys, symmetries)
+    planes, legal = columns["planes"], columns["legal"].astype(bool)
+    # A row drawn twice has two symmetries, and opening positions occur in many rows.
+    first_of_row = np.unique(keys, return_index=True)[1]
+    different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
+    chosen = list(different.values())
+    return planes[chosen], legal[chosen]

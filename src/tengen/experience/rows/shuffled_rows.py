@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.experience.games.manifest import Manifest, SegmentEntry
-from tengen.experience.ordered import OrderedExperience, Rows
+from tengen.experience.rows.ordered import OrderedExperience, Rows
 from tengen.experience.rows.shuffled_files import (
     VALIDATION,
     ShardRows,

@@ -14,6 +14,7 @@ import numpy as np
 
 from tengen import _core
 from tengen.errors import DiskFullError
+from tengen.experience.rows.derived_rows import WindowDraw
 from tengen.experience.rows.shuffled_files import (
     VALIDATION,
     ShuffledTurn,
@@ -23,7 +24,6 @@ from tengen.experience.rows.shuffled_files import (
     write_turn,
 )
 from tengen.experience.rows.window import GameWindow
-from tengen.experience.rows.window_draw import WindowDraw
 from tengen.run import NumberedFolder, remove_leftovers
 
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,15 +13,19 @@ from numpy.typing import NDArray
 
 from tengen.config import check
 from tengen.errors import RunError
+from tengen.experience.config import WindowConfig
 from tengen.experience.games.manifest import Manifest, SegmentEntry
-from tengen.experience.limiter import SamplesPerInsert
-from tengen.experience.ordered import WRONG_FORM, OrderedExperience, Rows
-from tengen.experience.rows.derived_rows import DerivedRows
-from tengen.experience.rows.validation import is_validation, select_games
-from tengen.experience.rows.window_draw import WindowDraw, WindowPass
-from tengen.experience.window_config import WindowConfig
+from tengen.experience.rows.derived_rows import (
+    DerivedRows,
+    WindowDraw,
+    WindowPass,
+    is_validation,
+    select_games,
+)
+from tengen.experience.rows.ordered import WRONG_FORM, OrderedExperience, Rows
+from tengen.run import available_memory_bytes
 
-__all__ = ["GameWindow"]
+__all__ = ["GameWindow", "check_window_memory", "predicted_window_bytes"]
 
 
 class GameWindow(OrderedExperience[WindowDraw]):
@@ -93,8 +98,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         self._ends: deque[tuple[int, int]] = deque()
         for entry in entries[left:]:
             self._load(entry)
-        # Made after the rows were loaded, which have filled the bucket once already.
-        self._limiter = SamplesPerInsert(config.limiter, level)
+        # The level of the rate limiter's bucket, in samples.
+        self._level = level
 
     @property
     def num_rows(self) -> int:
@@ -114,15 +119,17 @@ class GameWindow(OrderedExperience[WindowDraw]):
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
         """See ``OrderedExperience.take_in``; returns how many rows to learn from."""
         before = self.num_rows
+        limiter = self.config.limiter
         for entry in entries:
-            self._limiter.insert(self._load(entry))
+            filled = self._level + self._load(entry) * limiter.samples_per_row
+            self._level = min(filled, float(limiter.max_samples))
         return self.num_rows - before
 
     def available(self) -> int:
         """Returns how many samples may be drawn now; 0 below ``min_rows`` rows."""
         if self.num_rows < self.config.min_rows:
             return 0
-        return self._limiter.samples_available()
+        return max(0, math.floor(self._level))
 
     def lacks(self, num_samples: int) -> str:
         """Returns what is missing for a batch; see ``Experience.lacks``."""
@@ -158,7 +165,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         if not self.config.with_replacement:
             place = self._place(num_samples, first_row, size)
             self._pass = place._replace(offset=place.offset + num_samples)
-        self._limiter.sample(num_samples)
+        self._level -= num_samples
         return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
 
     def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
@@ -198,7 +205,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return {
             "manifest": self.manifest.to_dict(),
             "segment_rows": list(self._num_learned),
-            "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
+            "limiter_level": self._level + sum(draw.num_rows for draw in lent),
             "pass": None if place is None else list(place),
         }
 
@@ -302,3 +309,56 @@ def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
         if end > first_row:
             return place
     return len(num_learned)
+
+
+def predicted_window_bytes(
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
+) -> int:
+    """Returns about how many bytes the window takes, estimated from its newest segment.
+
+    Args:
+        game: The game's name.
+        experience: ``RUN/experience``.
+        config: The window.
+        state: What ``GameWindow.state`` returned, None for a new window. Segments
+            sealed since then count too.
+
+    Raises:
+        RunError: The newest segment is missing or damaged.
+    """
+    manifest = _manifest(experience, state)
+    entries = [entry for entry in manifest if entry.num_rows > 0]
+    if not entries:
+        return 0
+    sample = DerivedRows(game, auxiliary=False)
+    with entries[-1].open(experience) as reader:
+        sample.add(reader.game_columns())
+    return sample.num_bytes * config.window_rows(manifest.num_rows) // sample.num_rows
+
+
+def check_window_memory(
+    game: str, experience: Path, config: WindowConfig, state: Mapping[str, Any] | None
+) -> None:
+    """Refuses a window that does not fit the memory; see ``predicted_window_bytes``.
+
+    Raises:
+        RunError: The window does not fit, or its newest segment is damaged.
+    """
+    needed = predicted_window_bytes(game, experience, config, state)
+    free = available_memory_bytes()
+    if needed > free:
+        num_rows = _manifest(experience, state).num_rows
+        raise RunError(
+            f"window ({config.window_rows(num_rows)} rows) must fit the "
+            f"{free / 1e9:.1f} GB of memory that are free, and takes about "
+            f"{needed / 1e9:.1f} GB; lower --set store.max_rows"
+        )
+
+
+def _manifest(experience: Path, state: Mapping[str, Any] | None) -> Manifest:
+    manifest = Manifest(experience)
+    if state is not None:
+        manifest = Manifest.from_dict(experience, state["manifest"])
+        manifest.set_aside()
+    manifest.discover()
+    return manifest

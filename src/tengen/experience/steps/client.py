@@ -1,20 +1,25 @@
-"""The client by which actors in other processes write into the learner's table."""
+"""Clients of a learner's table of steps: learners that follow, and actors elsewhere."""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.errors import UsageError
-from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.first_priorities import FirstPriorities
-from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.slot_writer import TABLE, SlotWriter, greatest_priority
-from tengen.store import StepWriter, Store
+from tengen.errors import RunError, UsageError
+from tengen.experience.config import ReplayConfig
+from tengen.experience.steps.item_layout import ItemLayout, unpack_batch
+from tengen.experience.steps.slot_writer import TABLE, FirstPriorities, SlotWriter
+from tengen.store import Batch, Column, StepWriter, Store, StoreTimeout
 from tengen.transport import NoAnswer, is_net
 
-__all__ = ["StepClient"]
+__all__ = ["StepClient", "StepDraws"]
 
 _PRIORITY_S = 1.0
 # Part of the error of core/store/engine/engine.h where another session has the name.
@@ -24,7 +29,130 @@ _TAKEN_S = 60.0
 _RETRY_S = 0.5
 
 
-class StepClient:
+class StepDraws:
+    """Items of a table of steps; ``Followed``, and the leader's own draws.
+
+    A following learner draws its items as a client of the table, and writes their
+    priorities back by itself. Items that it has not acknowledged when it ends count as
+    never drawn. One thread draws; another one acknowledges batches.
+
+    Args:
+        store: The store, or a client of it (``Store.connect``); closed by ``close``.
+        columns: Columns of a step, by flat name, without the state.
+        layout: Layout of the items.
+        config: The table's config.
+
+    Attributes:
+        layout: As given.
+        config: As given.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        columns: Mapping[str, Column],
+        layout: ItemLayout,
+        config: ReplayConfig,
+    ) -> None:
+        self.layout = layout
+        self.config = config
+        self._store = store
+        self._columns = columns
+        self._table = store.table(TABLE)
+        # A draw may wait for writers while another thread acknowledges a batch.
+        self._lock = threading.Lock()
+
+    @property
+    def stored(self) -> Mapping[str, Column]:
+        """The columns of a step as the table stores them, by flat name."""
+        return self._table.config.columns
+
+    @property
+    def max_priority(self) -> float:
+        """The greatest recent priority, at least 1, for items of unknown priority.
+
+        Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
+
+        Differs from the paper: there it never falls, so that one outlier would rank all
+        later items.
+        """
+        if self.config.sampler != "prioritized":
+            return 1.0
+        return max(1.0, float(self._table.describe()["max_priority"]))
+
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        """Returns True; see ``Followed.follow``: the table itself is shared."""
+        return True
+
+    def draw(
+        self, order: Mapping[str, Any], num_samples: int, first: int, last: int
+    ) -> Batch:
+        """See ``Followed.draw``."""
+        return self.sample(last - first)
+
+    def sample(self, num_samples: int) -> Batch:
+        """Draws items; waits until there are enough.
+
+        Args:
+            num_samples: Number B of items.
+
+        Returns:
+            The batch: columns by flat name ``[B, T, ...]``, and the states of the
+            first steps, ``state/NAME`` ``[B, ...]``.
+
+        Raises:
+            RunError: Too few items came within ``timeout_s``, or the table is gone.
+        """
+        try:
+            with self._lock:
+                drawn = self._table.sample(num_samples, self.config.timeout_s)
+        except StoreTimeout as error:
+            raise RunError(
+                f"experience ({TABLE}) was short of items for "
+                f"{self.config.timeout_s:g} s; look for a dead actor"
+            ) from error
+        columns = unpack_batch(drawn.columns, self._columns, self.stored)
+        return dataclasses.replace(
+            drawn,
+            columns=self.layout.join(columns),
+            _ack=lambda lease, priorities: self._ack(drawn, priorities),
+        )
+
+    def writer(
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
+    ) -> SlotWriter:
+        """Returns the writer of an actor's slots; see ``SlotWriter``.
+
+        Args:
+            name: The actor's name, which no other writer has.
+            num_slots: Number N of the actor's slots.
+            first: How priorities of new items are computed; None: the greatest so far.
+
+        Raises:
+            UsageError: Another writer has the name.
+        """
+        names = [f"{name}/{slot}" for slot in range(num_slots)]
+        return SlotWriter(self, [self._slot(name) for name in names], first)
+
+    def count(self, num_rows: int, num_episodes: int) -> None:
+        """Counts frames and ends of episodes that were written."""
+
+    def close(self) -> None:
+        """Closes the store or the client; a thread that waits raises. Any thread."""
+        self._store.close()
+
+    def _slot(self, name: str) -> StepWriter:
+        reach = self.layout.num_stored
+        return self._store.writer(name, TABLE, max_item_steps=reach)
+
+    def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
+        if self.config.sampler != "prioritized":
+            priorities = None
+        with self._lock:
+            drawn.ack(priorities)
+
+
+class StepClient(StepDraws):
     """A client that adds steps to a ``StepTable`` of another process.
 
     Where that process is killed, writers on its host wait for the next process, which
@@ -43,6 +171,10 @@ class StepClient:
     Raises:
         RunError: Nobody answers at the address.
         UsageError: The store is of another version, or refuses the token.
+
+    Attributes:
+        num_rows: Frames written, for reports.
+        num_episodes: Ends of episodes written.
     """
 
     def __init__(
@@ -55,44 +187,15 @@ class StepClient:
         token: str | None = None,
         fingerprint: str | None = None,
     ) -> None:
-        self.layout = layout
-        self._is_far = is_net(address)
-        self.config = config
-        self.num_rows = 0
-        self.num_episodes = 0
-        self._store = Store.connect(
+        store = Store.connect(
             address, patience_s=patience_s, token=token, fingerprint=fingerprint
         )
-        self._table = self._store.table(TABLE)
-        self.stored = self._table.config.columns
-        self._lock = threading.Lock()
+        super().__init__(store, {}, layout, config)
+        self.num_rows = 0
+        self.num_episodes = 0
+        self._is_far = is_net(address)
         self._max_priority = 1.0
         self._asked_s = -_PRIORITY_S
-
-    def writer(
-        self, name: str, num_slots: int, first: FirstPriorities | None = None
-    ) -> SlotWriter:
-        """Returns the writer of an actor's slots; see ``StepTable.writer``.
-
-        Where an earlier session of the actor still has a slot's name, for example after
-        its host was cut off for some seconds, this waits until the store notices that
-        the session is gone. No other actor can have the name: each actor holds a lock.
-        """
-        return SlotWriter(
-            self, [self._writer(f"{name}/{slot}") for slot in range(num_slots)], first
-        )
-
-    def _writer(self, name: str) -> StepWriter:
-        until = time.monotonic() + _TAKEN_S
-        while True:
-            try:
-                reach = self.layout.num_stored
-                return self._store.writer(name, TABLE, max_item_steps=reach)
-            except (UsageError, _core.CoreError) as error:
-                is_taken = _TAKEN in str(error)
-                if not is_taken or not self._is_far or time.monotonic() >= until:
-                    raise
-            time.sleep(_RETRY_S)
 
     @property
     def max_priority(self) -> float:
@@ -100,11 +203,11 @@ class StepClient:
         now_s = time.monotonic()
         if now_s - self._asked_s >= _PRIORITY_S:
             self._asked_s = now_s
-            self._max_priority = greatest_priority(self.config, self._table)
+            self._max_priority = super().max_priority
         return self._max_priority
 
     def count(self, num_rows: int, num_episodes: int) -> None:
-        """Adds to ``num_rows`` and ``num_episodes``, which reports contain."""
+        """Adds to ``num_rows`` and ``num_episodes``."""
         self.num_rows += num_rows
         self.num_episodes += num_episodes
 
@@ -115,6 +218,18 @@ class StepClient:
             error.__cause__, _core.GoneError
         )
 
-    def close(self) -> None:
-        """Ends the client; a writer that waits raises UsageError. Any thread."""
-        self._store.close()
+    def _slot(self, name: str) -> StepWriter:
+        """Opens a slot's writer, and waits while an earlier session has its name.
+
+        After a host was cut off for some seconds, the store has yet to notice that the
+        session is gone. No other actor can have the name: each actor holds a lock.
+        """
+        until = time.monotonic() + _TAKEN_S
+        while True:
+            try:
+                return super()._slot(name)
+            except (UsageError, _core.CoreError) as error:
+                is_taken = _TAKEN in str(error)
+                if not is_taken or not self._is_far or time.monotonic() >= until:
+                    raise
+            time.sleep(_RETRY_S)

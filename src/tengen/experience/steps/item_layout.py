@@ -9,11 +9,16 @@ of one per step.
 
 The past inputs in a network's state are not stored. Instead an item begins as many
 steps earlier, and these steps give the past inputs. So each image is stored once.
+
+A table stores eight bools of a plane in a byte, invisibly to users: writers pack steps,
+and a draw unpacks the steps of its batch. Unpacking takes about as long as the copying
+that it saves (`benchmarks/results/packing.md`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +29,20 @@ from tengen.config import check, check_range
 from tengen.store import Column
 from tengen.tensors import FRAMES, TensorSpec
 
-__all__ = ["STATE", "ItemLayout"]
+__all__ = [
+    "STATE",
+    "ItemLayout",
+    "pack_steps",
+    "packed_columns",
+    "unpack",
+    "unpack_batch",
+]
 
 STATE = "state/"
 """Prefix of the names of state columns."""
+
+# Columns with fewer bools are not packed, since little would be gained.
+_LEAST_PACKED = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +204,81 @@ class ItemLayout:
     def _piece(self, spec: TensorSpec) -> int:
         """Returns how many entries of a state one step holds."""
         return -(-spec.num_entries // self.period)
+
+
+def packed_columns(
+    columns: Mapping[str, Column], whole: Container[str] = ()
+) -> dict[str, Column]:
+    """Returns the columns as a table stores them.
+
+    Args:
+        columns: Columns of a step.
+        whole: Names of columns that must not be packed.
+    """
+    return {
+        name: Column(dtype="uint8", shape=(-(-math.prod(column.shape) // 8),))
+        if column.dtype == "bool"
+        and math.prod(column.shape) >= _LEAST_PACKED
+        and name not in whole
+        else column
+        for name, column in columns.items()
+    }
+
+
+def pack_steps(
+    steps: Mapping[str, NDArray[Any]], stored: Mapping[str, Column]
+) -> dict[str, NDArray[Any]]:
+    """Returns steps as a table stores them.
+
+    Args:
+        steps: ``[N, K, ...]`` each.
+        stored: The table's columns.
+    """
+    return {
+        name: np.packbits(array.reshape(*array.shape[:2], -1), axis=-1)
+        if array.dtype == np.bool_ and stored[name].dtype == "uint8"
+        else array
+        for name, array in steps.items()
+    }
+
+
+def unpack_batch(
+    drawn: Mapping[str, Any],
+    columns: Mapping[str, Column],
+    stored: Mapping[str, Column],
+) -> dict[str, Any]:
+    """Returns the columns of a batch by flat name, as they were before ``pack_steps``.
+
+    Args:
+        drawn: The table's columns, nested.
+        columns: Columns of a step, by flat name.
+        stored: The table's columns.
+    """
+    flat = dict(_flat(drawn))
+    for name, column in columns.items():
+        if stored[name] != column:
+            flat[name] = unpack(flat[name], column.shape)
+    return flat
+
+
+def _flat(columns: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested columns by their flat names."""
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            yield from _flat(column, f"{where}{name}/")
+        else:
+            yield f"{where}{name}", column
+
+
+def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Returns the bools of steps.
+
+    Args:
+        packed: ``[B, T, num_bytes]``.
+        shape: Shape of one step.
+
+    Returns:
+        ``[B, T, *shape]``.
+    """
+    bits = np.unpackbits(packed, axis=-1, count=math.prod(shape))
+    return bits.view(np.bool_).reshape(*packed.shape[:2], *shape)

@@ -1,4 +1,4 @@
-"""Decides where a table's steps will be, and checks that they fit memory and disk.
+"""Plans the store table of a run's steps, and the room it needs, before it is made.
 
 A replay is wholly in memory if it fits in half of the memory that this process may use.
 Otherwise memory holds the steps used last, and the disk holds all steps. In both cases
@@ -7,22 +7,50 @@ the disk has the replay as of its last checkpoint.
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from tengen.config import check
-from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.budget import StepBudget
+from tengen.experience.config import ReplayConfig
+from tengen.experience.steps.item_layout import ItemLayout, packed_columns
+from tengen.experience.steps.slot_writer import TABLE
 from tengen.run import available_memory_bytes, memory_limit_bytes
+from tengen.store import Column, Selector, TableConfig, left_columns
 
-__all__ = ["StepRoom", "step_room"]
+__all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
+_NUM_LENT = 2
+"""Batches that are out at once: one trains while the next one is drawn."""
+
+# Alignment of columns (core/store/state/schema.h), and of rows on the disk
+# (core/store/steps/tier.h).
+_COLUMN_BYTES = 64
+_ROW_BYTES = 4096
 # Bytes that the store keeps for an item beside its steps: see
 # docs/howto/train/replay_size.md, Speed.
 _ITEM_BYTES = 110
 # Share of a memory file system for steps; the rest is for messages with clients.
 _SHARED_PART = 7 / 8
+
+
+class StepBudget(NamedTuple):
+    """The most bytes that the steps of a table may take; unused ones are not taken."""
+
+    memory_bytes: int
+    """Memory with all steps in it, where some episodes are short."""
+    disk_bytes: int
+    """Disk, in the worst case; 0 for a queue, which uses no disk."""
+    whole_memory_bytes: int
+    """Memory with all steps in it, where no episode ends."""
+    least_memory_bytes: int
+    """Least memory, with the other steps on the disk; a queue has all in memory."""
+    least_disk_bytes: int
+    """Disk, where no episode ends; 0 for a queue."""
 
 
 class StepRoom(NamedTuple):
@@ -35,7 +63,131 @@ class StepRoom(NamedTuple):
     """A line for the user: how large a replay is, and where; empty for a queue."""
 
 
-def step_room(
+class StepPlan(NamedTuple):
+    """The table, the sizes and the room of a ``StepTable``."""
+
+    table: TableConfig
+    budget: StepBudget
+    room: StepRoom
+
+
+def plan_steps(
+    folder: Path,
+    columns: Mapping[str, Column],
+    layout: ItemLayout,
+    config: ReplayConfig,
+    *,
+    num_slots: int,
+    batch_size: int,
+    directory: Path | None = None,
+) -> StepPlan:
+    """Returns the plan of a ``StepTable`` with these arguments.
+
+    Raises:
+        UsageError: The table does not fit the memory or the disk.
+    """
+    # A queue keeps the items of batches that are out, beyond max_items: if the learner
+    # dies, the next one needs them, so new items must not take their place.
+    num_lent = _NUM_LENT * batch_size if config.is_queue else 0
+    # A run begun before bools were packed goes on without packing.
+    whole = {
+        name
+        for place in (folder, directory)
+        if place is not None
+        for name, column in left_columns(place, TABLE).items()
+        if column.dtype == "bool"
+    }
+    table = TableConfig(
+        name=TABLE,
+        columns={**packed_columns(columns, whole), **layout.state_columns()},
+        sampler=config.selector,
+        remover=Selector(kind="fifo"),
+        max_items=config.max_items + num_lent,
+        max_times_sampled=1 if config.is_queue else 0,
+        limits=config.limits,
+        num_steps=layout.num_stored,
+    )
+    budget = step_budget(
+        table,
+        layout,
+        is_queue=config.is_queue,
+        num_slots=num_slots,
+        batch_size=batch_size,
+    )
+    num_steps = config.max_items * (layout.period + layout.is_closed)
+    room = _step_room(config, budget, num_steps, table.step_bytes, folder, directory)
+    return StepPlan(table, budget, room)
+
+
+def step_budget(
+    table: TableConfig,
+    layout: ItemLayout,
+    *,
+    is_queue: bool,
+    num_slots: int,
+    batch_size: int,
+) -> StepBudget:
+    """Returns what ``table.max_items`` items need, however long their episodes are.
+
+    For a queue, the items of batches that are out are included.
+
+    A queue must be in memory as a whole: where memory is short, a store makes room by
+    removing items, and a queue's items were not learned from yet. A replay with more
+    resets than usual has its oldest steps on the disk only.
+
+    Args:
+        table: The table.
+        layout: Layout of the table's items.
+        is_queue: Whether the table is a queue, which is in memory only.
+        num_slots: Slots of all writers.
+        batch_size: Items of a batch.
+    """
+    length = table.chunk_length
+    chunk_bytes = sum(
+        _up(np.dtype(one.dtype).itemsize * math.prod(one.shape) * length, _COLUMN_BYTES)
+        for one in table.columns.values()
+    )
+    num_lent = _NUM_LENT * batch_size
+    # Steps from an item's first step to the next item's. Items of period 1 do not begin
+    # with a reset: with episodes of a single step, every second step is a reset.
+    stride = layout.period + layout.is_closed * (1 + layout.num_before)
+    longest = stride * (2 if layout.period == 1 else 1)
+    num_items = table.max_items + (0 if is_queue else num_lent)
+    # A slot's newest item, the steps appended after it, and two partly used chunks.
+    of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
+    most = -(-num_items * longest // length) + of_slots
+    if is_queue:
+        num_bytes = _with_slabs(most, chunk_bytes)
+        return StepBudget(num_bytes, 0, num_bytes, num_bytes, 0)
+    chunk_bytes = _up(chunk_bytes, _ROW_BYTES)
+    # For most environments: enough for episodes of four steps and more.
+    usual = -(-num_items * stride * 5 // (4 * length))
+    whole = -(-num_items * stride // length)
+    # All chunks of a batch are in memory at once. Writers may use neither that part nor
+    # the last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
+    of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
+    shared = of_slots + of_batches + of_slots // 3 + 1
+    return StepBudget(
+        memory_bytes=_with_slabs(usual + shared, chunk_bytes),
+        # Doubled: rows of the last checkpoint are not reused before the next one.
+        disk_bytes=2 * most * chunk_bytes,
+        whole_memory_bytes=_with_slabs(whole + shared, chunk_bytes),
+        least_memory_bytes=_with_slabs(shared, chunk_bytes),
+        least_disk_bytes=(whole + of_slots) * chunk_bytes,
+    )
+
+
+def _up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
+    """Returns bytes that hold so many chunks in whole slabs, each at most a 128th."""
+    num_bytes = num_chunks * chunk_bytes
+    return num_bytes + num_bytes // 64 + chunk_bytes
+
+
+def _step_room(
     config: ReplayConfig,
     budget: StepBudget,
     num_steps: int,

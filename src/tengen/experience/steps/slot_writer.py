@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError
-from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.first_priorities import FirstPriorities, PriorityWindow
-from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.packing import pack_steps
-from tengen.store import Column, StepWriter, StoreTimeout, Table
+from tengen.experience.config import ReplayConfig
+from tengen.experience.steps.item_layout import ItemLayout, pack_steps
+from tengen.store import Column, StepWriter, StoreTimeout
 
-__all__ = ["TABLE", "SlotWriter", "StepSink", "greatest_priority"]
+__all__ = ["TABLE", "FirstPriorities", "SlotWriter", "StepSink"]
 
 TABLE = "steps"
 """The name of the table."""
 
+# Columns of a step from which priorities of new items are computed.
+_STORED = ("reward", "terminated", "is_reset")
 
-def greatest_priority(config: ReplayConfig, table: Table) -> float:
-    """Returns the greatest recent priority, at least 1, for new items.
 
-    Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
+@dataclass(frozen=True)
+class FirstPriorities:
+    """How an agent computes a new item's priority without another evaluation."""
 
-    Differs from the paper: there it never falls, so that one outlier would rank all
-    later items.
-    """
-    if config.sampler != "prioritized":
-        return 1.0
-    return max(1.0, float(table.describe()["max_priority"]))
+    columns: tuple[str, ...]
+    """Columns of a step that only this needs, and that are not stored."""
+    of: Callable[[dict[str, NDArray[Any]]], NDArray[np.float64]]
+    """Returns priorities ``[B]``, at least 0, from ``columns``, reward, terminated and
+    is_reset, ``[B, num_steps, ...]`` each."""
 
 
 class StepSink(Protocol):
@@ -75,9 +75,9 @@ class SlotWriter:
         self._table = table
         self._writers = writers
         self._not_stored = () if first is None else first.columns
-        self._window: PriorityWindow | None = None
+        self._window: _PriorityWindow | None = None
         if first is not None and table.config.sampler == "prioritized":
-            self._window = PriorityWindow(first, table.layout)
+            self._window = _PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
         # The last steps before a block, as many as an item that ends in it may have.
@@ -176,6 +176,51 @@ class SlotWriter:
         if done < len(ends):
             writer.append(_rows(rows, done, len(ends)), config.timeout_s)
         return num_items
+
+
+class _PriorityWindow:
+    """Keeps the last steps of every slot that items ending later may have.
+
+    Legend: N slots, K steps of a block.
+    """
+
+    def __init__(self, first: FirstPriorities, layout: ItemLayout) -> None:
+        """Begins without steps.
+
+        Args:
+            first: How the agent computes priorities.
+            layout: Layout of the agent's items.
+        """
+        self._first = first
+        self._layout = layout
+        self._before: dict[str, NDArray[Any]] = {}
+
+    def of(
+        self, columns: Mapping[str, NDArray[Any]], ends: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Returns ``[N, K]``, the priorities of the items that end with each step.
+
+        Args:
+            columns: ``[N, K, ...]`` each, the next steps of every slot.
+            ends: ``[N, K]``, which steps are an item's last; the others get priority 0.
+        """
+        reach = self._layout.num_stored - 1
+        priorities = np.zeros(ends.shape)
+        items: dict[str, NDArray[Any]] = {}
+        for name in (*_STORED, *self._first.columns):
+            column = columns[name]
+            before = self._before.get(name)
+            if before is None:
+                before = np.zeros((len(column), reach, *column.shape[2:]), column.dtype)
+            steps = np.concatenate([before, column], axis=1)
+            self._before[name] = steps[:, column.shape[1] :]
+            windows = np.lib.stride_tricks.sliding_window_view(steps, reach + 1, axis=1)
+            # [items, ..., num_stored], where the first steps only give their inputs.
+            chosen = np.moveaxis(windows[ends], -1, 1)
+            items[name] = chosen[:, self._layout.num_before :]
+        if ends.any():
+            priorities[ends] = self._first.of(items)
+        return priorities
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -25,24 +25,19 @@ from pathlib import Path
 from typing import Any
 
 from tengen.config import check
+from tengen.experience.config import ReplayConfig
 from tengen.experience.experience import Divided
-from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.steps.draws import StepDraws
-from tengen.experience.steps.first_priorities import FirstPriorities
+from tengen.experience.steps.client import StepDraws
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.plan import plan_steps
-from tengen.experience.steps.slot_writer import TABLE, SlotWriter, greatest_priority
-from tengen.store import (
-    Batch,
-    Column,
-    Store,
-)
+from tengen.experience.steps.room import plan_steps
+from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
+from tengen.store import Column, Store
 from tengen.transport import NetDoor
 
 __all__ = ["StepTable"]
 
 
-class StepTable:
+class StepTable(StepDraws):
     """A table of steps as ``Experience``. One thread draws at a time, others may write.
 
     Args:
@@ -68,7 +63,6 @@ class StepTable:
 
     Attributes:
         room: The room that the table takes, and where.
-        stored: The columns as the table stores them, by flat name.
     """
 
     def __init__(
@@ -85,8 +79,6 @@ class StepTable:
         directory: Path | None = None,
         net: NetDoor | None = None,
     ) -> None:
-        self.config = config
-        self.layout = layout
         state = state or {}
         self._num_seen = int(state.get("num_seen", 0))
         self._num_turns = int(state.get("num_turns", 0))
@@ -106,7 +98,6 @@ class StepTable:
             directory=directory,
         )
         self.room = plan.room
-        self.stored = plan.table.columns
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +106,7 @@ class StepTable:
                 "disk_directory": folder,
                 "durability": "checkpoint",
             }
-        self._store = Store(
+        store = Store(
             [plan.table],
             memory_bytes=plan.room.memory_bytes,
             seed=seed,
@@ -123,8 +114,7 @@ class StepTable:
             **({} if net is None else dataclasses.asdict(net)),
             **durable,
         )
-        self._table = self._store.table(TABLE)
-        self._draws = StepDraws(self._store, columns, layout, config)
+        super().__init__(store, columns, layout, config)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:
             self._num_seen = described["num_inserts"]
@@ -142,12 +132,7 @@ class StepTable:
     def writer(
         self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
-        """Returns the writer of an actor's slots; see ``SlotWriter``.
-
-        Args:
-            name: The actor's name, which no other writer has.
-            num_slots: Number N of the actor's slots.
-            first: How priorities of new items are computed; None: the greatest so far.
+        """Returns the writer of an actor's slots; see ``StepDraws.writer``.
 
         Raises:
             UsageError: Another writer has the name, or there are too many slots.
@@ -160,12 +145,7 @@ class StepTable:
             f"make it for more",
         )
         self._slots_left -= num_slots
-        reach = self.layout.num_stored
-        writers = [
-            self._store.writer(f"{name}/{slot}", TABLE, max_item_steps=reach)
-            for slot in range(num_slots)
-        ]
-        return SlotWriter(self, writers, first)
+        return super().writer(name, num_slots, first)
 
     def refresh(self) -> int:
         """Returns how many items were inserted since the last call."""
@@ -197,10 +177,6 @@ class StepTable:
             f"items ({available}) that may be drawn must be at least "
             f"learner.batch_size ({num_samples}); play more"
         )
-
-    def sample(self, num_samples: int) -> Batch:
-        """Draws items; waits until there are enough; see ``StepDraws.sample``."""
-        return self._draws.sample(num_samples)
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
         """See ``Experience.divide``: each learner draws its items from the table."""
@@ -272,8 +248,3 @@ class StepTable:
         with self._count_lock:
             self._counts["num_rows"] += num_rows
             self._counts["num_episodes"] += num_episodes
-
-    @property
-    def max_priority(self) -> float:
-        """The greatest recent priority, for new items of unknown priority."""
-        return greatest_priority(self.config, self._table)

@@ -15,17 +15,22 @@ are sent on the session's stream. Small messages are always sent on the stream::
 Source: Espeholt et al. 2020, "SEED RL", section 3.1.
 """
 
-from tengen.inference.central.client import InferenceClient, Interrupted
-from tengen.inference.central.dialect import (
+from tengen.inference.central.client import (
+    Asker,
+    InferenceClient,
+    Interrupted,
+    drive_in_turns,
+)
+from tengen.inference.central.messages import MAX_ROWS, Stream
+from tengen.inference.central.places import Place, Places, servers_in_order
+from tengen.inference.central.server import (
     INFERENCE,
+    InferenceServer,
+    ServerStats,
     ask_model,
     connect_rows,
     serve_rows,
 )
-from tengen.inference.central.messages import MAX_ROWS, Stream
-from tengen.inference.central.places import Place, Places, servers_in_order
-from tengen.inference.central.server import InferenceServer, ServerStats
-from tengen.inference.central.turns import Asker, drive_in_turns
 
 __all__ = [
     "INFERENCE",

@@ -138,7 +138,11 @@ class ExportRole:
         exporter = self._exporter if needs_graph(self._config.inference) else None
         with self._context.starting("exporting the network"):
             publish_model(
-                self._run.candidates, candidate, meta, saved.tensors, exporter, complete
+                self._run.candidates.entry(candidate),
+                meta,
+                saved.tensors,
+                exporter,
+                complete,
             )
         return report
 

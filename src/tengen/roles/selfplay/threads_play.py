@@ -24,7 +24,7 @@ from tengen.actors import (
 )
 from tengen.errors import DiskFullError
 from tengen.experience import OpenGeneration
-from tengen.experience.games.core_errors import core_errors
+from tengen.experience.games.journal import core_errors
 from tengen.games import Game
 from tengen.inference import Backend, open_backend, search_outputs
 from tengen.roles.role import RoleContext

@@ -7,6 +7,7 @@ import pytest
 from store_games import random_game
 
 from tengen import _core
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_every_truncation_and_extension_is_refused() -> None:
     for size in range(len(data)):
         with pytest.raises(_core.CoreError):
             _core.decode_game(data[:size])
-    with pytest.raises(_core.CoreError, match="after its end"):
+    with refused(_core.CoreError, "end"):
         _core.decode_game(data + b"\0")
 
 
@@ -97,35 +98,35 @@ def test_a_newer_record_is_refused_by_its_version() -> None:
     data = bytearray(_core.encode_game(random_game("tictactoe", 1)))
     for version in (1, 4):
         data[0] = version
-        with pytest.raises(_core.CoreError, match=rf"version \({version}\)"):
+        with refused(_core.CoreError, f"version ({version})"):
             _core.decode_game(bytes(data))
 
 
 def test_records_that_break_a_rule_are_not_encoded() -> None:
     long_name = random_game("tictactoe", 1)
     long_name.variant = "v" * 256
-    with pytest.raises(_core.CoreError, match=r"variant \(v+\) must have at most 255"):
+    with refused(_core.CoreError, "variant (", "255"):
         _core.encode_game(long_name)
     for switches in ([(3, 1), (3, 2)], [(4, 1), (2, 2)], [(60000, 1)]):
         switched = random_game("connect4", 1)
         switched.switches = switches
-        with pytest.raises(_core.CoreError, match=r"switch .* must be a ply"):
+        with refused(_core.CoreError, "switch"):
             _core.encode_game(switched)
     undecided = random_game("tictactoe", 1)
     undecided.outcome = 0
-    with pytest.raises(_core.CoreError, match="outcome"):
+    with refused(_core.CoreError, "outcome"):
         _core.encode_game(undecided)
     ply = _core.PlyRecord()
     ply.policy = [(0, 1)]
     record = random_game("tictactoe", 1)
     record.plies = [ply]
-    with pytest.raises(_core.CoreError, match="policy"):
+    with refused(_core.CoreError, "policy"):
         _core.encode_game(record)
     ply.policy_weight, ply.policy = 1.0, [(0, 0)]
     record.plies = [ply]
-    with pytest.raises(_core.CoreError, match="above 0"):
+    with refused(_core.CoreError, "above 0"):
         _core.encode_game(record)
     ply.policy, ply.root_value = [(0, 1)], 1.5
     record.plies = [ply]
-    with pytest.raises(_core.CoreError, match="root_value"):
+    with refused(_core.CoreError, "root_value"):
         _core.encode_game(record)

@@ -29,6 +29,7 @@ from tengen.experience.rows.shuffled_files import (
 )
 from tengen.games import core_game, make
 from tengen.run import NumberedFolder, RunDirectory, publish_json
+from tests.refusals import refused
 
 NUMBERS = (0, 1, -1, 2**31, 2**63, 2**200, 1.5, float("inf"), float("nan"))
 VALUES = (None, True, "", "x", "\0", [], [0], {}, {"a": 1}, *NUMBERS)
@@ -86,7 +87,7 @@ def test_journals_of_anything_are_sealed_or_refused(tmp_path: Path) -> None:
 def test_a_journal_without_an_object_is_one_line(tmp_path: Path, meta: str) -> None:
     path = tmp_path / "a.journal"
     write_frames(path, meta, [b"frame"])
-    with pytest.raises(RunError, match="no JSON object"):
+    with refused(RunError, "JSON"):
         read_journal(path)
 
 
@@ -97,7 +98,7 @@ def test_a_journal_of_marks_alone_is_no_hang(tmp_path: Path) -> None:
     mark = b"TNGF" + (1 << 19).to_bytes(4, "little") + b"\1\1\1\1"
     with open(path, "ab") as file:
         file.write(mark * (1 << 17))
-    with pytest.raises(RunError, match="more marks than frames"):
+    with refused(RunError, "marks"):
         read_journal(path)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience.games.journal import JournalGap, read_journal
+from tests.refusals import refused
 
 META = '{"kind": "games"}'
 HEADER_BYTES = 20 + len(META)
@@ -55,7 +56,7 @@ def test_durable_counts_follow_appends_and_flush(tmp_path: Path) -> None:
     assert journal.num_appended == journal.num_durable == 10
     journal.close()
     journal.close()
-    with pytest.raises(_core.CoreError, match="closed"):
+    with refused(_core.CoreError, "closed"):
         journal.append(b"frame")
 
 
@@ -173,7 +174,7 @@ def test_threads_append_whole_frames_in_their_own_order(tmp_path: Path) -> None:
 
 def test_an_existing_file_is_never_opened_for_writing(tmp_path: Path) -> None:
     write(tmp_path / "a", [b"one"])
-    with pytest.raises(_core.CoreError, match="must not exist"):
+    with refused(_core.CoreError, "exist"):
         _core.Journal(str(tmp_path / "a"), META)
     assert _core.read_journal(str(tmp_path / "a"))[1] == [b"one"]
 
@@ -184,7 +185,7 @@ def test_an_existing_file_is_never_opened_for_writing(tmp_path: Path) -> None:
 def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "foreign.journal"
     path.write_bytes(content)
-    with pytest.raises(RunError, match=r"foreign\.journal.*not a tengen journal"):
+    with refused(RunError, "foreign.journal"):
         read_journal(path)
     assert path.read_bytes() == content
 
@@ -194,7 +195,7 @@ def test_a_newer_journal_is_a_usage_error_with_both_versions(tmp_path: Path) -> 
     content = bytearray((tmp_path / "new.journal").read_bytes())
     content[8] = 9
     (tmp_path / "new.journal").write_bytes(content)
-    with pytest.raises(UsageError, match=r"new\.journal.*schema 9.*reads 2"):
+    with refused(UsageError, "new.journal", "schema 9", "2"):
         read_journal(tmp_path / "new.journal")
 
 
@@ -203,7 +204,7 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     content = bytearray((tmp_path / "a").read_bytes())
     content[25] ^= 1
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(RunError, match="damaged header"):
+    with refused(RunError, "header"):
         read_journal(tmp_path / "a")
 
 
@@ -216,9 +217,9 @@ def test_a_full_disk_keeps_what_was_taken(tmp_path: Path, point: str) -> None:
     journal.flush()
     _core.set_fault(f"journal.{point}", _core.FaultAction.DISK_FULL)
     journal.append(b"during")
-    with pytest.raises(_core.CoreError, match="No space left"):
+    with refused(_core.CoreError, "No space"):
         journal.flush()
-    with pytest.raises(_core.CoreError, match="No space left"):
+    with refused(_core.CoreError, "No space"):
         journal.append(b"refused")
     assert (journal.num_appended, journal.num_durable) == (2, 1)
     _core.set_fault("", _core.FaultAction.NONE)

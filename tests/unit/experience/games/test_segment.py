@@ -20,6 +20,7 @@ from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.experience.games.segment import GAME_COLUMNS
 from tengen.experience.rows.derived_rows import DerivedRows
+from tests.refusals import refused
 
 
 def write_games(
@@ -203,7 +204,7 @@ def test_damage_to_a_deflated_column_is_a_run_error(tmp_path: Path) -> None:
         damaged[at] ^= 0x55
         path.write_bytes(damaged)
         with (
-            pytest.raises(RunError, match=r"a\.npz.*damaged"),
+            refused(RunError, "a.npz"),
             ArchiveReader(path) as reader,
         ):
             reader.read("few")
@@ -273,7 +274,7 @@ def test_every_truncation_is_a_run_error_with_the_name(tmp_path: Path) -> None:
     path = tmp_path / "cut.npz"
     for size in [*range(0, len(content), 97), len(content) - 1]:
         path.write_bytes(content[:size])
-        with pytest.raises(RunError, match=r"cut\.npz"), SegmentReader(path) as reader:
+        with refused(RunError, "cut.npz"), SegmentReader(path) as reader:
             reader.game_columns()
 
 
@@ -284,19 +285,19 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
         end = archive.getinfo("root_value.npy").header_offset
     content[end - 8] ^= 1
     sealed.write_bytes(content)
-    with pytest.raises(RunError, match=r"000000\.npz.*damaged"):
+    with refused(RunError, "000000.npz"):
         SegmentReader(sealed).column("action")
 
 
 @pytest.mark.parametrize(
-    ("schema", "message"),
+    ("schema", "named"),
     [
-        (7, r"schema \(7\).*000000\.npz.*which is 4"),
-        (1, r"schema \(1\) of .*000000\.npz must be 2 to 4"),
+        (7, ("schema (7)", "000000.npz", "4")),
+        (1, ("schema (1)", "000000.npz", "2 to 4")),
     ],
 )
 def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
-    tmp_path: Path, schema: int, message: str
+    tmp_path: Path, schema: int, named: tuple[str, ...]
 ) -> None:
     sealed = write_generation(tmp_path, 0, 3)
     content = sealed.read_bytes().replace(b'"schema": 4', b'"schema": %d' % schema)
@@ -306,26 +307,26 @@ def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
         crc = struct.pack("<I", archive.getinfo("meta.json").CRC)
     content = content.replace(crc, struct.pack("<I", zlib.crc32(meta)))
     sealed.write_bytes(content)
-    with pytest.raises(UsageError, match=message):
+    with refused(UsageError, *named):
         SegmentReader(sealed)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(4000)])
 def test_a_foreign_segment_is_a_run_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "foreign.npz").write_bytes(content)
-    with pytest.raises(RunError, match=r"foreign\.npz.*damaged"):
+    with refused(RunError, "foreign.npz"):
         SegmentReader(tmp_path / "foreign.npz")
-    with pytest.raises(RunError, match=r"absent\.npz.*no such file"):
+    with refused(RunError, "absent.npz"):
         SegmentReader(tmp_path / "absent.npz")
 
 
 def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> None:
     with (
         ExperienceWriter(tmp_path / "w", 4),
-        pytest.raises(UsageError, match=rf"folder \({tmp_path}/w\) is in use"),
+        refused(UsageError, f"folder ({tmp_path}/w)"),
     ):
         ExperienceWriter(tmp_path / "w", 5)
-    with pytest.raises(UsageError, match=r"incarnation \(4\).*above 4"):
+    with refused(UsageError, "incarnation (4)"):
         ExperienceWriter(tmp_path / "w", 4)
     ExperienceWriter(tmp_path / "w", 5).release()
 

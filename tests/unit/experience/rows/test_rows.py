@@ -10,6 +10,7 @@ from store_games import Columns, num_rows, random_game, segment_columns
 
 import tengen.games
 from tengen import _core
+from tests.refusals import refused
 
 
 def batch_columns(game: Any, size: int) -> Columns:
@@ -159,9 +160,9 @@ def test_rows_keep_their_numbers_when_old_segments_are_dropped() -> None:
     rows.fill(numbers, symmetries, **after)
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
-    with pytest.raises(_core.CoreError, match=r"row \(1000\) is not held"):
+    with refused(_core.CoreError, "row (1000)"):
         rows.fill(np.array([1000]), np.zeros(1, np.uint8), **batch_columns(rows, 1))
-    with pytest.raises(_core.CoreError, match="skip first"):
+    with refused(_core.CoreError, "skip"):
         rows.skip_rows(1)
 
 
@@ -170,36 +171,34 @@ def test_rows_and_symmetries_out_of_range_are_refused() -> None:
     rows.add_segment(**segment_columns([random_game("tictactoe", 1)]))
     out = batch_columns(rows, 1)
     for number in (-1, rows.num_rows):
-        with pytest.raises(_core.CoreError, match="not held"):
+        with refused(_core.CoreError, "held"):
             rows.fill(np.array([number]), np.zeros(1, np.uint8), **out)
-    with pytest.raises(_core.CoreError, match="symmetry"):
+    with refused(_core.CoreError, "symmetry"):
         rows.fill(np.array([0]), np.array([8], np.uint8), **out)
-    with pytest.raises(_core.CoreError, match="planes"):
+    with refused(_core.CoreError, "planes"):
         rows.fill(np.array([0, 0]), np.zeros(2, np.uint8), **out)
-    with pytest.raises(_core.CoreError, match="task"):
+    with refused(_core.CoreError, "task"):
         _core.GameRows("chess")
 
 
 def test_games_that_break_the_rules_are_refused() -> None:
     rows = _core.GameRows("connect4")
     good = segment_columns([random_game("connect4", index) for index in range(3)])
-    with pytest.raises(_core.CoreError, match="column opening"):
+    with refused(_core.CoreError, "opening"):
         rows.add_segment(**{**good, "opening": good["opening"][:-1]})
-    with pytest.raises(_core.CoreError, match="column policy_mass"):
+    with refused(_core.CoreError, "policy_mass"):
         rows.add_segment(**{**good, "policy_mass": good["policy_mass"][:-1]})
     action = good["action"].copy()
     action[3] = 7
-    with pytest.raises(
-        _core.CoreError, match=r"action \(7\).*legal in connect4.*game 0"
-    ):
+    with refused(_core.CoreError, "action (7)"):
         rows.add_segment(**{**good, "action": action})
     outcome = good["outcome"].copy()
     outcome[1] = outcome[1] % 3 + 1
-    with pytest.raises(_core.CoreError, match="of game 1"):
+    with refused(_core.CoreError, "game 1"):
         rows.add_segment(**{**good, "outcome": outcome})
     entries = good["policy_action"].copy()
     entries[-1] = 60000
-    with pytest.raises(_core.CoreError, match=r"action \(60000\)"):
+    with refused(_core.CoreError, "action (60000)"):
         rows.add_segment(**{**good, "policy_action": entries})
     assert rows.num_rows == 0
 
@@ -251,7 +250,7 @@ def test_a_pass_is_a_pure_function_and_fills_its_range_once() -> None:
         assert other[1].tolist() != symmetries.tolist()
     assert draw(1, 5, 350, 350)[1].tolist() != symmetries[:350].tolist()
     for offset, num in ((0, 701), (1, 700), (701, 0)):
-        with pytest.raises(_core.CoreError, match=r"must lie in a pass of 700"):
+        with refused(_core.CoreError, "700"):
             draw(1, 5, offset, num)
 
 

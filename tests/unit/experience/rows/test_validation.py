@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from store_games import num_rows, random_game, write_generation
 
 from tengen.errors import UsageError
@@ -16,7 +15,8 @@ from tengen.experience import (
     WindowConfig,
 )
 from tengen.experience.games.segment import GAME_COLUMNS
-from tengen.experience.rows.validation import is_validation, select_games
+from tengen.experience.rows.derived_rows import is_validation, select_games
+from tests.refusals import refused
 
 
 def test_the_hash_is_splitmix64() -> None:
@@ -106,5 +106,5 @@ def test_a_window_without_such_games_has_none(tmp_path: Path) -> None:
     window = GameWindow("tictactoe", tmp_path, WindowConfig(min_rows=1), 0)
     window.refresh()
     assert window.validation(4) is None
-    with pytest.raises(UsageError, match=r"validation_share \(0.9\)"):
+    with refused(UsageError, "validation_share (0.9)"):
         WindowConfig(validation_share=0.9)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from store_games import write_generation
 
-import tengen.experience.rows.window_memory
+import tengen.experience.rows.window
 from tengen.errors import RunError
 from tengen.experience import (
     GameWindow,
@@ -15,6 +15,7 @@ from tengen.experience import (
     check_window_memory,
     predicted_window_bytes,
 )
+from tests.refusals import refused
 
 CONFIG = WindowConfig(min_rows=200, expand_per_row=0.5)
 
@@ -46,12 +47,12 @@ def test_a_window_that_does_not_fit_is_refused(
     assert needed == predicted_window_bytes("connect4", tmp_path, CONFIG, None)
     for free in (needed, needed - 1):
         monkeypatch.setattr(
-            tengen.experience.rows.window_memory,
+            tengen.experience.rows.window,
             "available_memory_bytes",
             lambda free=free: free,
         )
         if free == needed:
             check_window_memory("connect4", tmp_path, CONFIG, window.state())
             continue
-        with pytest.raises(RunError, match="lower --set store"):
+        with refused(RunError, "window ("):
             check_window_memory("connect4", tmp_path, CONFIG, window.state())

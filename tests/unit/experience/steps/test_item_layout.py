@@ -10,6 +10,7 @@ from tengen.errors import UsageError
 from tengen.experience import ItemLayout
 from tengen.store import Column
 from tengen.tensors import TensorSpec
+from tests.refusals import refused
 
 
 def ends(
@@ -106,9 +107,9 @@ def test_a_state_of_128_takes_7_entries_of_each_of_20_steps() -> None:
 
 def test_layouts_that_cannot_be_are_refused() -> None:
     for period in (0, 4):
-        with pytest.raises(UsageError, match=rf"^period \({period}\) must be 1 to num"):
+        with refused(UsageError, f"period ({period})"):
             ItemLayout(num_steps=3, period=period)
-    with pytest.raises(UsageError, match=r"^num_steps \(1\) must be 2 to"):
+    with refused(UsageError, "num_steps (1)"):
         ItemLayout(num_steps=1, period=1)
-    with pytest.raises(UsageError, match=r"^num_steps \(5\) must be 4 where items are"):
+    with refused(UsageError, "num_steps (5)"):
         ItemLayout(num_steps=5, period=3, is_closed=True)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import tengen.experience.steps.packing
+import tengen.experience.steps.item_layout
 from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
-from tengen.experience.steps.packing import pack_steps, packed_columns, unpack
+from tengen.experience.steps.item_layout import pack_steps, packed_columns, unpack
 from tengen.store import Batch, Column
 from tengen.tensors import FRAMES, TensorSpec
 
@@ -48,7 +48,7 @@ def short_path() -> Iterator[Path]:
 @contextmanager
 def without_packing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tengen.experience.steps.packing, "_LEAST", 10**9)
+        patch.setattr(tengen.experience.steps.item_layout, "_LEAST_PACKED", 10**9)
         yield
 
 

@@ -11,7 +11,7 @@ import pytest
 from step_blocks import FLAGS
 
 from tengen.experience import ItemLayout, ReplayConfig, StepTable, plan_steps
-from tengen.experience.steps.budget import step_budget
+from tengen.experience.steps.room import step_budget
 from tengen.store import Column, TableConfig
 from tengen.tensors import TensorSpec
 

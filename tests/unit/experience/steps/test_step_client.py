@@ -14,6 +14,7 @@ from step_blocks import COLUMNS, block, numbers_of
 from tengen.errors import RunError
 from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
 from tengen.transport import NetDoor
+from tests.refusals import refused
 
 LAYOUT = ItemLayout(num_steps=3, period=1)
 NUM_SLOTS, BLOCK = 2, 16
@@ -58,7 +59,7 @@ def test_an_actor_waits_for_the_learner(
             writer.append({**block(numbers), "model_version": versions}, {})
             written.append(number)
 
-    with pytest.raises(RunError, match="look for a dead learner"):
+    with refused(RunError, "experience (steps)"):
         write_on()
     allowed = CONFIG.min_items + CONFIG.max_ahead
     num_rows = len(written) * NUM_SLOTS * BLOCK

@@ -10,7 +10,7 @@ import pytest
 import tengen.experience.steps.room
 from tengen.errors import UsageError
 from tengen.experience import ItemLayout, ReplayConfig, StepTable, plan_steps
-from tengen.experience.steps.plan import StepPlan
+from tengen.experience.steps.room import StepPlan
 from tengen.store import Column
 
 FRAME = 7_056

@@ -23,6 +23,7 @@ from tengen.inference.central import (
 from tengen.inference.central.messages import EVALUATE, REQUEST, Request
 from tengen.tensors import Signature, TensorSpec
 from tengen.transport import Client, Server, fingerprint_of, listen_on
+from tests.refusals import refused
 from tests.unit.inference.central.counting import (
     CERTIFICATE,
     SIGNATURE,
@@ -287,7 +288,7 @@ def test_a_server_that_does_not_come_back_is_one_line(folder):
     with serving(folder, CountingNet()):
         client = client_of(folder, 3, patience_s=0.5)
         client.run(3)
-    with pytest.raises(RunError, match=r"central inference \(lost for 0.5 s\)") as lost:
+    with refused(RunError, "inference (lost for 0.5 s)") as lost:
         client.run(3)
     assert "\n" not in str(lost.value)
 
@@ -295,7 +296,7 @@ def test_a_server_that_does_not_come_back_is_one_line(folder):
 def test_a_silent_server_is_one_line(folder):
     with serving(folder):  # it has no model
         client = client_of(folder, 3, patience_s=0.5)
-        with pytest.raises(RunError, match=r"silent for 0\.5 s"):
+        with refused(RunError, "silent for 0.5 s"):
             client.run(3)
 
 
@@ -315,7 +316,7 @@ def test_a_network_that_fails_is_told_to_every_actor(way, folder):
         client = client_of(place(way, folder, address), 3, tls=tls)
         client.run(3)
         net.error = ValueError("no memory for the batch")
-        with pytest.raises(RunError, match="failed, no memory for the batch"):
+        with refused(RunError, "no memory"):
             client.run(3)
 
 
@@ -343,7 +344,7 @@ def test_a_session_of_another_network_is_refused(change, line, folder):
 
 @pytest.mark.parametrize("num_rows", [0, 65, 5000, True, "3"])
 def test_rows_that_no_batch_has_are_refused(num_rows, folder):
-    with serving(folder, CountingNet()), pytest.raises(UsageError, match="num_rows"):
+    with serving(folder, CountingNet()), refused(UsageError, "num_rows"):
         client_of(folder, num_rows)
 
 

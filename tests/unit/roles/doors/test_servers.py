@@ -92,7 +92,7 @@ def test_a_server_of_another_host_is_found_at_its_own_address(
 def test_servers_divide_the_gpus(
     num_servers: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 3)
+    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 3)
     made = config(f"launch.roles.inference.count={num_servers}")
     inference = dataclasses.replace(made.inference, devices="cuda:0,cuda:1,cuda:2")
     made = dataclasses.replace(made, inference=inference)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import cli
-from tengen.experience.generations.imported import ImportedGenerations
+from tengen.experience.rows.generations import GenerationStock
 from tengen.minigo.records import NUM_FEATURES, Examples
 from tengen.minigo.rows import rows_name, write_rows
 from tengen.recipes.run import train_task
@@ -93,4 +93,5 @@ def test_a_run_keeps_the_full_path_of_its_games(
     monkeypatch.chdir("/")
     kept = read_config(RunDirectory(tmp_path / "run"))
     assert kept.store.imported == str(tmp_path / "games")
-    assert ImportedGenerations(kept.task, kept.store).num_rows == NUM_GAMES
+    stock = GenerationStock(kept.task, tmp_path / "run", kept.store, seed=0)
+    assert stock.num_rows == NUM_GAMES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.experience.rows import window_memory
+from tengen.experience.rows import window
 from tengen.learners.checkpoint_json import read_extra
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -74,7 +74,7 @@ def test_games_that_do_not_fit_the_memory_are_refused_before_they_are_loaded(
     write_generation(main.experience, 1, 24)
     extra = run_of(tmp_path / "extra", config)
     config = learning_from(config, main)
-    monkeypatch.setattr(window_memory, "available_memory_bytes", lambda: 100)
+    monkeypatch.setattr(window, "available_memory_bytes", lambda: 100)
     with pytest.raises(RunError, match="lower --set store"):
         make_role("learn", config, extra, RoleContext())
 

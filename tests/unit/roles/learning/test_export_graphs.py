@@ -38,7 +38,7 @@ def turns(run, *names):
 def test_a_run_that_computes_by_torch_exports_weights_alone(run):
     configure(run, TORCH)
     report = turns(run, "learn", "export", "gate")[1]
-    assert report["check"]["logit_spread"] > 0
+    assert report["check"]["spreads"]["policy"] > 0
     model = load_model(run.models.entry(0))
     assert model.meta.sha256.keys() == {"weights.safetensors"}
     assert list((run.path / "templates").iterdir()) == []

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
+from tengen.experience.config import GenerationsConfig
 from tengen.experience.games.manifest import SegmentEntry
-from tengen.experience.generations.passes import GenerationPass
-from tengen.experience.generations.stock import GenerationStock
-from tengen.experience.generations_config import GenerationsConfig
-from tengen.experience.ordered import WRONG_FORM, OrderedExperience, Rows
+from tengen.experience.rows.generations import GenerationPass, GenerationStock
+from tengen.experience.rows.ordered import WRONG_FORM, OrderedExperience, Rows
 
 __all__ = ["GenerationWindow"]
 
@@ -65,7 +64,6 @@ class GenerationWindow(OrderedExperience[_Place]):
     ) -> None:
         self.game = game
         self.config = config
-        self._seed = seed
         self._batch_size = batch_size
         self._stock = GenerationStock(game, experience, config, seed)
         # The current or last pass, its oldest generation, its rows, and how many of
@@ -201,8 +199,8 @@ class GenerationWindow(OrderedExperience[_Place]):
         if draw.whole != self._pass:
             self._begin(draw.whole)
         size = len(self._selected)
-        places, symmetries = draw.whole.order(
-            self._seed, draw.offset, self._batch_size, size, self._stock.num_symmetries
+        places, symmetries = self._stock.order(
+            draw.whole, draw.offset, self._batch_size, size
         )
         # Drawn for the whole batch: a row's symmetry depends on its place in the batch.
         keys = self._selected[places[first:last]]

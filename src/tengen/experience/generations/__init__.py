@@ -1,1 +1,0 @@
-"""Experience by generations: which games a pass draws from, and in which order."""

@@ -1,0 +1,389 @@
+"""The games of passes over generations: the run's own, and imported ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tengen import _core
+from tengen.errors import UsageError
+from tengen.experience.config import GenerationsConfig
+from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.games import open_game
+from tengen.minigo.records import NUM_FEATURES
+from tengen.minigo.rows import ImportedRows, RowsMeta
+from tengen.run import find_files
+
+__all__ = ["GenerationPass", "GenerationStock", "checked_files"]
+
+_DRAWS_OF_PASS = 4096
+"""The most draws in a pass: two for each generation, and one for its order."""
+
+# The segment of imported games, which count in every pass.
+_IMPORTED = -1
+
+
+class GenerationPass(NamedTuple):
+    """A pass, from which its rows follow, given the games."""
+
+    number: int
+    """The number of the pass in the run, from 0."""
+    generation: int
+    """The newest generation of the pass."""
+    num_segments: int
+    """Number of the manifest's first segments, whose games count."""
+
+
+class _Game(NamedTuple):
+    """A game in memory."""
+
+    segment: int
+    """The place of the game's segment in the manifest."""
+    first_row: int
+    """The number of the game's first row."""
+    num_rows: int
+    """Number of the game's rows."""
+
+
+class GenerationStock:
+    """Games by generation, and the rows of a pass. Not thread-safe.
+
+    A generation is named by the last model of its games. Imported generations count as
+    older than the run's own: their numbers are below 0, and the newest has -1. Row
+    numbers count first the imported rows, then those of the run's own games. A restored
+    stock has other row numbers.
+
+    Args:
+        game: The run's game.
+        experience: ``RUN/experience``.
+        config: Which generations, and how much of them.
+        seed: Seed of the draws.
+
+    Attributes:
+        manifest: The segments of the run, in their order.
+
+    Raises:
+        UsageError: The game is unknown, or the imported generations have another game.
+        RunError: An imported generation is damaged.
+    """
+
+    def __init__(
+        self, game: str, experience: Path, config: GenerationsConfig, seed: int
+    ) -> None:
+        self._game = game
+        self._config = config
+        self._seed = seed
+        self.manifest = Manifest(experience)
+        self._games: dict[int, list[_Game]] = {}
+        paths = checked_files(game, config) if config.imported else []
+        self._imported = [ImportedRows(path) for path in paths]
+        counts = [0, *(part.num_rows for part in self._imported)]
+        self._firsts: NDArray[np.int64] = np.cumsum(counts)
+        for place, part in enumerate(self._imported):
+            generation, first_row = place - len(self._imported), self._firsts[place]
+            num_rows = np.bincount(part.games, minlength=part.num_games)
+            models = [generation] * part.num_games
+            self._add_games(models, _IMPORTED, int(first_row), num_rows)
+        self._rows = DerivedRows(game, auxiliary=False)
+        # For each segment, the newest generation of its games.
+        self._newest: list[int] = []
+        self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all segments so far, and of the imported generations."""
+        return int(self._firsts[-1]) + self.manifest.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory for the run's own games that are held."""
+        return self._rows.num_bytes
+
+    def take_in(self, entries: Sequence[SegmentEntry]) -> int:
+        """Loads the last segments of the manifest; returns how many rows they have.
+
+        Raises:
+            UsageError: A segment is of a newer schema or of another game.
+            RunError: A segment is damaged.
+        """
+        before = self._rows.num_rows
+        first = len(self.manifest) - len(entries)
+        for place, entry in enumerate(entries, first):
+            self._newest.append(self._load(place, entry))
+        return self._rows.num_rows - before
+
+    def state(self) -> dict[str, Any]:
+        """Returns JSON values for ``restore``."""
+        return {"manifest": self.manifest.to_dict(), "newest": list(self._newest)}
+
+    def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
+        """Restores a state, and loads the games of generations from ``oldest`` on.
+
+        Args:
+            state: What ``state`` returned.
+            oldest: The first generation that is needed.
+
+        Returns:
+            The places of segments that were set aside since.
+
+        Raises:
+            RunError: A segment that is needed is missing or damaged.
+        """
+        self.manifest = Manifest.from_dict(self.manifest.experience, state["manifest"])
+        newest = [int(number) for number in state["newest"]]
+        aside = self.manifest.set_aside()
+        self._newest = [n for place, n in enumerate(newest) if place not in aside]
+        for place, entry in enumerate(self.manifest):
+            if self._newest[place] >= oldest:
+                self._load(place, entry)
+        return sorted(aside)
+
+    def generations(self) -> list[int]:
+        """Returns the generations that have games; imported ones are below 0."""
+        return sorted(self._games)
+
+    def num_games(self, generation: int, num_segments: int | None = None) -> int:
+        """Returns how many games of a generation are in the first ``num_segments``.
+
+        None counts all segments.
+        """
+        return len(self._of(generation, num_segments))
+
+    def rows_of_pass(self, place: GenerationPass) -> NDArray[np.int64]:
+        """Returns the rows of a pass, before they are shuffled; a pure function.
+
+        From each generation, the newest first, so many games are drawn as the config
+        says, and the config's share of the rows of these games.
+
+        Differs from the benchmark: exactly the share is drawn, while the benchmark
+        draws each row with a probability.
+        """
+        if self._prepared is not None and self._prepared[0] == place:
+            return self._prepared[1]
+        parts = [np.zeros(0, np.int64)]
+        for age, generation in enumerate(self._window(place)):
+            games = self._of(generation, place.num_segments)
+            chosen = self._drawn(
+                place, 1 + 2 * age, len(games), self._config.min_games
+            ).tolist()
+            if generation < 0:
+                chosen.sort()
+            drawn_from = [games[index] for index in chosen]
+            rows = np.concatenate(
+                [
+                    np.arange(game.first_row, game.first_row + game.num_rows)
+                    for game in drawn_from
+                ]
+            ).astype(np.int64)
+            num_wanted = round(len(rows) * self._config.share)
+            parts.append(rows[self._drawn(place, 2 + 2 * age, len(rows), num_wanted)])
+        selected = np.concatenate(parts)
+        self._prepared = place, selected
+        return selected
+
+    def order(
+        self, place: GenerationPass, offset: int, num_rows: int, size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Returns the places of the next rows of a pass, and a symmetry for each.
+
+        Args:
+            place: The pass.
+            offset: Rows of the pass that came before.
+            num_rows: How many rows.
+            size: Rows of the whole pass.
+        """
+        return _core.draw_rows_of_pass(
+            seed=self._seed,
+            number=place.number * _DRAWS_OF_PASS,
+            offset=offset,
+            num_rows=num_rows,
+            first_row=0,
+            size=size,
+            num_symmetries=self._rows.num_symmetries,
+        )
+
+    def forget(self, place: GenerationPass) -> int:
+        """Frees the games that neither this pass nor a later one needs.
+
+        Returns:
+            The oldest of the run's own generations that stays.
+        """
+        # Where segments were set aside, the pass may have no generation.
+        oldest = min(self._window(place), default=-1)
+        if oldest < 0:
+            return 0
+        first_row = min(
+            game.first_row
+            for number, games in self._games.items()
+            if number >= oldest
+            for game in games
+        )
+        self._games = {
+            number: games
+            for number, games in self._games.items()
+            if number < 0 or number >= oldest
+        }
+        self._rows.drop_before(first_row - int(self._firsts[-1]))
+        return oldest
+
+    def derive(
+        self, keys: NDArray[np.int64], symmetries: NDArray[np.uint8]
+    ) -> dict[str, NDArray[Any]]:
+        """Returns the columns of rows, as ``DerivedRows.derive`` does.
+
+        Args:
+            keys: ``[R] int64``, row numbers.
+            symmetries: ``[R] uint8``, one for each.
+        """
+        # The part of each row: an imported generation, or the run's own after these.
+        places = np.searchsorted(self._firsts, keys, side="right") - 1
+        parts = [*(part.columns for part in self._imported), self._rows.derive]
+        columns: dict[str, NDArray[Any]] = {}
+        for place in np.unique(places).tolist():
+            chosen = places == place
+            own_keys = keys[chosen] - self._firsts[place]
+            for name, column in parts[place](own_keys, symmetries[chosen]).items():
+                if name not in columns:
+                    shape = (len(keys), *column.shape[1:])
+                    columns[name] = np.empty(shape, column.dtype)
+                columns[name][chosen] = column
+        return columns
+
+    def close(self) -> None:
+        """Frees the games that are held. A second call does nothing."""
+        self._rows.drop_before(self._rows.num_rows)
+        self._imported = []
+
+    def _window(self, place: GenerationPass) -> list[int]:
+        """Returns the generations of a pass, the newest first.
+
+        A generation with too few games is passed over, for example one whose model was
+        soon followed by another.
+        """
+        whole = [
+            number
+            for number in self.generations()
+            if number <= place.generation
+            and self.num_games(number, place.num_segments) >= self._config.min_games
+        ]
+        return whole[: -self._config.num_generations - 1 : -1]
+
+    def _of(self, generation: int, num_segments: int | None) -> list[_Game]:
+        games = self._games.get(generation, [])
+        if num_segments is None:
+            return games
+        return [game for game in games if game.segment < num_segments]
+
+    def _drawn(
+        self, place: GenerationPass, draw: int, size: int, num_wanted: int
+    ) -> NDArray[np.int64]:
+        """Returns distinct numbers below ``size``, at most ``num_wanted``, at random.
+
+        Each pass draws anew.
+        """
+        count = min(size, num_wanted)
+        if count == 0:
+            return np.zeros(0, np.int64)
+        places, _ = _core.draw_rows_of_pass(
+            seed=self._seed,
+            number=place.number * _DRAWS_OF_PASS + draw,
+            offset=0,
+            num_rows=count,
+            first_row=0,
+            size=size,
+            num_symmetries=1,
+        )
+        return places
+
+    def _load(self, place: int, entry: SegmentEntry) -> int:
+        """Loads a segment; returns the newest generation of its games."""
+        with self.manifest.opened(entry, self._game) as reader:
+            columns = reader.game_columns()
+            first_row = int(self._firsts[-1]) + self._rows.num_rows
+            self._rows.add(columns)
+        models = _last_models(columns)
+        self._add_games(models.tolist(), place, first_row, _rows_by_game(columns))
+        return int(models.max(initial=0))
+
+    def _add_games(
+        self,
+        models: Iterable[int],
+        segment: int,
+        first_row: int,
+        num_rows: NDArray[np.int64],
+    ) -> None:
+        """Adds the games of a segment, whose rows follow each other."""
+        for model, count in zip(models, num_rows.tolist(), strict=True):
+            self._games.setdefault(model, []).append(_Game(segment, first_row, count))
+            first_row += count
+
+
+def checked_files(game: str, config: GenerationsConfig) -> list[Path]:
+    """Returns the imported files that a run learns from, without reading their rows.
+
+    Args:
+        game: The run's game.
+        config: Names the folder, and says how many generations are needed.
+
+    Raises:
+        UsageError: The folder has no such files, they are of another board, or the
+            last of them have too few games to fill the window.
+        RunError: A file is damaged.
+    """
+    paths = find_files(Path(config.imported), "*.rows.npz")
+    if not paths:
+        raise UsageError(
+            f"store.imported ({config.imported}) must have files of imported "
+            f"generations, 000017.rows.npz; make them by tengen data "
+            f"import-minigo --examples"
+        )
+    newest = sorted(paths)[-config.num_generations :]
+    found = {path: RowsMeta.read(path) for path in newest}
+    rules = open_game(game)
+    for path, meta in found.items():
+        wanted = (meta.side, meta.side, NUM_FEATURES + 1)
+        if (rules.height, rules.width, rules.num_planes) != wanted:
+            raise UsageError(
+                f"store.imported ({path}) must be of {game}, not of "
+                f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
+                f"leave it out"
+            )
+    num_whole = sum(meta.num_games >= config.min_games for meta in found.values())
+    if num_whole < config.num_generations:
+        raise UsageError(
+            f"store.imported ({config.imported}) must end with store.num_generations "
+            f"({config.num_generations}) generations of store.min_games "
+            f"({config.min_games}) games or more, {num_whole} of its last have so "
+            f"many; lower either, or leave it out"
+        )
+    return newest
+
+
+def _last_models(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Returns the last model that each game was played with, ``[games] int64``.
+
+    Args:
+        columns: As ``SegmentReader.game_columns``.
+    """
+    models = columns["model"].astype(np.int64)
+    ends = np.cumsum(columns["num_switches"].astype(np.int64))
+    has_switched = columns["num_switches"] > 0
+    models[has_switched] = columns["switch_model"][ends[has_switched] - 1]
+    return models
+
+
+def _rows_by_game(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Returns the number of training rows of each game, ``[games] int64``.
+
+    Args:
+        columns: As ``SegmentReader.game_columns``.
+    """
+    num_games = len(columns["num_plies"])
+    game_of_ply = np.repeat(np.arange(num_games), columns["num_plies"].astype(np.int64))
+    is_row = (columns["policy_weight"] > 0) | (columns["value_weight"] > 0)
+    return np.bincount(game_of_ply[is_row], minlength=num_games)
