@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tengen.launch.at_once import run_at_once
 from tengen.launch.process import ProcessLauncher, child_arguments
-from tengen.mirror import MIRROR_ROLES
+from tengen.remote import MIRROR_ROLES
 from tengen.roles import TOKEN_VARIABLE, connect_to
 from tengen.run import run_token
 

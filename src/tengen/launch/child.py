@@ -6,7 +6,7 @@
 TASK is the task that the user typed to the runner; no other program is imported. I is
 the index of this process among those with these roles. ``--at-once`` says that the
 run's other roles work at the same time. With ``--connect`` the run is on another host,
-and RUN is a folder for a mirror of it (``tengen.mirror``). What roles print goes to
+and RUN is a folder for a mirror of it (``tengen.remote``). What roles print goes to
 RUN/logs/<first role>.log, to <first role>-<I>.log if I is not 0, or to the file of
 ``Mirror.log_name``; stdout belongs to the protocol.
 """
@@ -31,7 +31,7 @@ from tengen import _core
 from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
-from tengen.mirror import Mirror
+from tengen.remote import Mirror
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
 from tengen.roles import (

@@ -4,7 +4,7 @@ An actor holds one role process, started as by the local launcher, and passes me
 to and from it. So roles have their own process environment, log into the run, and end
 with the actor. A host needs tengen, installed or at the same path. A host with the run
 directory under the same path works in it. Another host plays or steps environments on a
-mirror of the run (``tengen.mirror``), which needs ``launch.listen``.
+mirror of the run (``tengen.remote``), which needs ``launch.listen``.
 
 Ray places the processes. Roles that learn, serve and judge ask for one placement group,
 so that either all of them have room or none begins. Acting processes ask one by one:
@@ -59,7 +59,7 @@ from tengen.launch.cluster.travelling import (
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
 from tengen.launch.reports.journal import RunJournal
-from tengen.mirror import MIRROR_ROLES
+from tengen.remote import MIRROR_ROLES
 from tengen.observe import HostsLog, Place
 from tengen.roles import (
     TOKEN_VARIABLE,

@@ -12,7 +12,7 @@ from typing import Any
 from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
-from tengen.mirror import Mirror
+from tengen.remote import Mirror
 from tengen.roles.alone.full_disk import FullDiskPause
 from tengen.roles.alone.role_log import RoleLog
 from tengen.roles.config import RunConfig, read_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from tengen.mirror import RUN, RunService
+from tengen.remote import RUN, RunService
 from tengen.observe.status import read_status
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import RUN_SERVICE, Doors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -17,12 +16,12 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.experience.games.journal import read_journal
-from tengen.mirror.segments import take_segment
+from tengen.remote.games import append_segment
 from tengen.roles import RoleContext
 from tengen.roles.patience import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
-from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import claimed, games_at, play, writer_of
 
 
 def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
@@ -163,35 +162,6 @@ def test_who_is_evicted_is_told_when_it_comes_back(host, mirror_at, tmp_path):
     assert read_mirrors(host.run) == []
 
 
-def test_who_was_parted_with_is_not_parted_with_again(
-    host, mirror_at, tmp_path, monkeypatch
-):
-    """Its place may be another's by then, whose journals would be sealed."""
-    monkeypatch.setattr("tengen.mirror.service._LOOK_S", 0.05)
-    host.close()
-    host.open()
-    mirror_at(tmp_path / "far")
-    members = host.service._members
-    (member,) = members._members.values()
-    looks = iter([[member]])
-    parted = []
-
-    def look(away_s):
-        for found in looks:
-            return found
-        raise RunError("the disk refuses")
-
-    def part_with(member):
-        parted.append(member)
-
-    monkeypatch.setattr(members, "look", look)
-    monkeypatch.setattr(members, "part_with", part_with)
-    wait_for(lambda: parted)
-    time.sleep(0.5)
-    assert parted == [member]
-    monkeypatch.undo()
-
-
 def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
     claimed(mirror)
@@ -244,7 +214,7 @@ def test_a_disk_that_fails_once_costs_no_games(host, mirror_at, tmp_path, monkey
             raise RunError(f"journal ({path}) cannot be read, Input/output error")
         return read_journal(path)
 
-    monkeypatch.setattr("tengen.mirror.segments.read_journal", once)
+    monkeypatch.setattr("tengen.remote.games.read_journal", once)
     part_with_silent_ones(host)
     assert failures
     assert games_at(host.run) == [(generation, 5)]
@@ -302,7 +272,7 @@ def test_a_place_leaves_little_behind(host, mirror_at, tmp_path):
 def test_a_full_run_takes_the_place_that_was_silent_longest(
     host, mirror_at, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("tengen.mirror.members.MAX_WRITERS", 3)
+    monkeypatch.setattr("tengen.remote.members.MAX_WRITERS", 3)
     actor = mirror_at(tmp_path / "actor", "actor", index=0)
     actor.close()
     silent = [mirror_at(tmp_path / f"silent-{number}") for number in range(2)]
@@ -327,11 +297,11 @@ def test_one_that_sends_keeps_nobody_else_waiting(
     def slow(*args):
         sends.set()
         assert goes_on.wait(900)
-        return take_segment(*args)
+        return append_segment(*args)
 
     first, second = (mirror_at(tmp_path / name) for name in ("first", "second"))
     claimed(first)
-    monkeypatch.setattr("tengen.mirror.service.take_segment", slow)
+    monkeypatch.setattr("tengen.remote.service.append_segment", slow)
     with writer_of(first) as writer:
         generation = play(first, writer, range(2))
     assert sends.wait(900)
@@ -339,20 +309,3 @@ def test_one_that_sends_keeps_nobody_else_waiting(
     second._client.claim(30)
     goes_on.set()
     wait_for(lambda: games_at(host.run) == [(generation, 2)])
-
-
-def test_work_for_a_place_that_was_lost_meanwhile_is_refused(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far", index=5, is_vouched=True)
-    members = host.service._members
-    member = members.of(mirror._folder.mirror, mirror.place.events)
-    with (
-        pytest.raises(UsageError, match="is worked on by process"),
-        members.work_of(member, mirror.place.events - 1),
-    ):
-        pass
-    mirror_at(tmp_path / "other", index=5, is_vouched=True)
-    with (
-        pytest.raises(UsageError, match="has no place in this run any more"),
-        members.work_of(member, mirror.place.events),
-    ):
-        pass

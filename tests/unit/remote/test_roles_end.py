@@ -14,7 +14,7 @@ from tengen.recipes import make_config
 from tengen.roles import write_config
 from tengen.run import evict_mirrors, read_mirrors, write_actor_totals
 from tests.integration.runs import wait_for
-from tests.unit.mirror.conftest import TOKEN
+from tests.unit.remote.conftest import TOKEN
 
 LONG_S = 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tengen.cli import main
-from tests.unit.mirror.test_hostile_messages import files_of
+from tests.unit.remote.test_hostile_messages import files_of
 
 COMMANDS = [
     ["learn"],

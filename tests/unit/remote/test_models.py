@@ -12,7 +12,7 @@ import pytest
 from tengen.errors import RunError
 from tengen.run import find_files
 from tests.integration.runs import wait_for
-from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import claimed, games_at, play, writer_of
 
 LARGE = 3 << 19
 
@@ -155,7 +155,7 @@ def test_an_end_does_not_wait_for_a_model(host, mirror_at, tmp_path):
     assert mirror.run.models.numbers() == [3]
 
 
-@pytest.mark.parametrize("what", ["model", "piece", "status"])
+@pytest.mark.parametrize("what", ["model", "piece", "look"])
 def test_who_fetches_is_heard(host, mirror_at, tmp_path, what):
     mirror = mirror_at(tmp_path / "far")
     (member,) = host.service._members._members.values()

@@ -15,8 +15,8 @@ from tengen.experience import (
     writer_directory,
 )
 from tengen.experience.games.segment import recorded_games
-from tengen.mirror.run_client import RunClient
 from tengen.observe.status import read_status
+from tengen.remote.client import RunClient
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -24,7 +24,7 @@ from tengen.run import (
     write_actor_totals,
 )
 from tests.integration.runs import wait_for
-from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import claimed, games_at, play, writer_of
 
 
 def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path):
@@ -233,11 +233,11 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
 
 
 def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.mirror.run_client.__version__", "9.9")
+    monkeypatch.setattr("tengen.remote.client.__version__", "9.9")
     with pytest.raises(UsageError, match=r"tengen \(9.9\) of .* must be"):
         mirror_at(tmp_path / "far")
     monkeypatch.undo()
-    monkeypatch.setattr("tengen.mirror.run_client.PYTHON", "3.9")
+    monkeypatch.setattr("tengen.remote.client.PYTHON", "3.9")
     with pytest.raises(UsageError, match=r"python \(3.9\) of .* must be 3\."):
         mirror_at(tmp_path / "far")
     monkeypatch.undo()
@@ -258,7 +258,7 @@ def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
 
 
 def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirror_at):
-    monkeypatch.setattr("tengen.mirror.mirror._PATIENCE_S", 0.0)
+    monkeypatch.setattr("tengen.remote.mirror._PATIENCE_S", 0.0)
     host.close()
     with pytest.raises(UsageError, match=r"does not answer.*, for 0 s"):
         mirror_at(tmp_path / "far")
