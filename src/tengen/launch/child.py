@@ -31,9 +31,9 @@ from tengen import _core
 from tengen.errors import EnvError, RunError, TengenError, refusal
 from tengen.games import add_task_argument
 from tengen.launch.protocol import log_name, read_message, write_message
-from tengen.remote import Mirror
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
+from tengen.remote import Mirror
 from tengen.roles import (
     Connect,
     Report,

@@ -59,8 +59,8 @@ from tengen.launch.cluster.travelling import (
 from tengen.launch.process import RoleProcess, child_arguments
 from tengen.launch.protocol import log_name
 from tengen.launch.reports.journal import RunJournal
-from tengen.remote import MIRROR_ROLES
 from tengen.observe import HostsLog, Place
+from tengen.remote import MIRROR_ROLES
 from tengen.roles import (
     TOKEN_VARIABLE,
     RoleResources,
