@@ -12,13 +12,16 @@ from tengen.experience import ExperienceWriter, claim_ahead, writer_directory
 from tengen.experience.games.files import SET_ASIDE, writer_files
 from tengen.remote.members import Members
 from tengen.run import RunDirectory, evict_mirrors, read_mirrors
+from tests.unit.remote.playing import NO_PLACE
 
 NAME, PROCESS = 32 * "a", "7 on far"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory.create_or_resume(tmp_path / "run")
+    made = RunDirectory.create_or_resume(tmp_path / "run")
+    made.write_run({"config": {"task": "tictactoe"}})
+    return made
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_who_was_evicted_while_away_is_told_when_it_comes_back(
     members.end(NAME, member.record.events, keeps_place=True)
     assert not is_free(run)
     evict_mirrors(run, "selfplay", 0)
-    with pytest.raises(UsageError, match="has no place in this run any more"):
+    with pytest.raises(UsageError, match=NO_PLACE):
         come_back(members, member.record.events)
     assert read_mirrors(run) == []
     assert is_free(run)
@@ -85,7 +88,7 @@ def test_who_was_parted_with_is_parted_with_once(
     again = members.join(32 * "b", "selfplay", 0, PROCESS)
     folder = writer_directory(run, 0)
     begun = claim_ahead(run, folder, again.record.incarnation, "tictactoe", 1)
-    no_place = pytest.raises(UsageError, match="has no place in this run any more")
+    no_place = pytest.raises(UsageError, match=NO_PLACE)
     with no_place:
         members.end(NAME, events, keeps_place=False)
     with no_place, members.working(NAME, events):
@@ -124,3 +127,20 @@ def test_a_question_of_the_services_last_moment_costs_no_place(
         with pytest.raises(RunError, match=r"ends; ask again"):
             ask()
     assert read_mirrors(run) == [member.record]
+
+
+def test_a_full_run_gives_the_place_that_was_silent_longest(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.remote.members.MAX_WRITERS", 3)
+    members.join(32 * "0", "actor", 0, PROCESS)
+    first, second = (members.join(32 * n, "selfplay", None, PROCESS) for n in "12")
+    with pytest.raises(UsageError, match="has 3 self-play processes, the most"):
+        members.join(NAME, "selfplay", None, PROCESS)
+    first.heard_s -= 61
+    second.heard_s -= 99
+    joined = members.join(NAME, "selfplay", None, PROCESS)
+    assert joined.record.index == second.record.index
+    members.hear(32 * "1", first.record.events)
+    with pytest.raises(UsageError, match=NO_PLACE):
+        members.hear(32 * "2", second.record.events)

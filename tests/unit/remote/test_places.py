@@ -10,8 +10,6 @@ from tengen.errors import RunError, UsageError
 from tengen.experience import (
     ExperienceWriter,
     OpenSegment,
-    begin_generation,
-    claim_writer,
     has_orphan,
     writer_directory,
 )
@@ -21,70 +19,69 @@ from tengen.roles import RoleContext
 from tengen.roles.patience import patiently
 from tengen.run import evict_mirrors, find_files, read_mirrors
 from tests.integration.runs import wait_for
-from tests.unit.remote.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import (
+    NO_PLACE,
+    fails,
+    games_at,
+    journals_of,
+    kill,
+    play,
+    play_near,
+    sent,
+    writer_of,
+)
+
+
+def part_with_silent_ones(host):
+    """Has the host find out now, as it would in two hours."""
+    host.close()
+    host.open(away_s=0.2)
+    wait_for(lambda: read_mirrors(host.run) == [])
 
 
 def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3), seals=False)
-        (path,) = find_files(mirror.run.experience, f"*/*/{generation:06d}.journal")
-        there = lambda: find_files(  # noqa: E731
-            host.run.experience, f"*/*/{generation:06d}.journal"
-        )
-        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
+    generation = play(mirror, 3, seals=False)
     mirror.close()
     assert not has_orphan(host.run)  # it may come back
-    host.close()
-    host.open(away_s=0.2)
-    wait_for(lambda: games_at(host.run) == [(generation, 3)])
-    wait_for(lambda: read_mirrors(host.run) == [])
+    part_with_silent_ones(host)
+    assert games_at(host.run) == [(generation, 3)]
     assert find_files(host.run.experience, "*/*/*.journal") == []
     # The place is free, and the folder gets another one or the same, with no games.
     mirror._client.deadline_s = None
-    with pytest.raises(UsageError, match="has no place in this run any more"):
+    with pytest.raises(UsageError, match=NO_PLACE):
         mirror._client.claim(1)
 
 
 def test_a_place_that_the_run_gives_is_taken_over_at_once(host, mirror_at, tmp_path):
     lost = mirror_at(tmp_path / "far", index=5, is_vouched=True)
-    claimed(lost)
-    with writer_of(lost) as writer:
-        generation = play(lost, writer, range(3), seals=False)
-        wait_for(lambda: lost._games.unsent_bytes() == 0)
+    generation = play(lost, 3, seals=False)
+    sent(lost)
     # Nobody has said that the host is gone: the run started another process.
-    again = mirror_at(tmp_path / "other", index=5, is_vouched=True)
-    assert again.place.index == 5
+    other = mirror_at(tmp_path / "other", index=5, is_vouched=True)
+    assert other.place.index == 5
     # What the first had sent is the run's; its generation is not gone on with.
     assert games_at(host.run) == [(generation, 3)]
-    claimed(again)
-    assert again.next_generation() > generation
-    wait_for(lambda: lost._error is not None)
-    with pytest.raises(UsageError, match="has no place in this run any more"):
-        lost.next_generation()
+    assert play(other, 1) > generation
+    fails(lost, NO_PLACE)
+    lost.close()
+    # It starts again, and takes the place in its turn.
+    again = mirror_at(tmp_path / "far", index=5, is_vouched=True)
+    play(again, 1)
+    fails(other, NO_PLACE)
 
 
 def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_path):
     """It plays on, cut off, and comes back: its games are not taken a second time."""
     gone = mirror_at(tmp_path / "far")
-    claimed(gone)
-    writer = writer_of(gone)
-    host.close()
-    generation = play(gone, writer, range(4))
-    writer.release()
+    with writer_of(gone):
+        host.close()
+    generation = play(gone, 4)
     # Before the host is back, or it would send its games.
-    gone._is_over.set()
-    gone._wake.set()
-    gone._thread.join()
+    kill(gone)
     host.open(away_s=0.2)
     wait_for(lambda: read_mirrors(host.run) == [])
-    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-    number, _, segment = begin_generation(host.run, near, "tictactoe")
-    segment.close()
-    near.release()
-    assert number > generation
-    gone._held.release()
+    assert play_near(host.run) > generation
     host.close()
     host.open()
     lines = []
@@ -94,37 +91,9 @@ def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_pat
     assert "1 generations, of which the run has what it was sent before" in line
     (aside,) = find_files(again.run.path, "given-up/*/*/*/*.npz")
     assert aside.stem == f"{generation:06d}"
-    assert again._folder.mirror not in str(aside)
-    claimed(again)
-    with writer_of(again) as writer:
-        number = play(again, writer, range(2))
-        wait_for(lambda: games_at(host.run) == [(number, 2)])
+    number = play(again, 2)
+    wait_for(lambda: (number, 2) in games_at(host.run))
     assert number > generation
-
-
-def test_who_ended_cleanly_gives_nothing_up(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        first = play(mirror, writer, range(2))
-    mirror.close()
-    assert read_mirrors(host.run) == []
-    lines = []
-    mirror = mirror_at(tmp_path / "far", say=lines.append)
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        second = play(mirror, writer, range(3))
-        wait_for(lambda: games_at(host.run) == [(first, 2), (second, 3)])
-    assert lines == []
-
-
-def test_who_lost_its_place_to_another_starts_again(host, mirror_at, tmp_path):
-    lost = mirror_at(tmp_path / "far", index=5, is_vouched=True)
-    mirror_at(tmp_path / "other", index=5, is_vouched=True)
-    wait_for(lambda: lost._error is not None)
-    lost.close()
-    again = mirror_at(tmp_path / "far", index=5, is_vouched=True)
-    claimed(again)
 
 
 def test_a_process_with_the_run_directory_takes_a_mirrors_place(
@@ -137,15 +106,13 @@ def test_a_process_with_the_run_directory_takes_a_mirrors_place(
     evict_mirrors(host.run, "selfplay", 0)
     incarnation = host.run.new_incarnation("selfplay")
     patiently(lambda: ExperienceWriter(folder, incarnation), RoleContext()).release()
-    wait_for(lambda: mirror._error is not None)
+    fails(mirror, NO_PLACE)
 
 
 def test_who_is_evicted_is_told_when_it_comes_back(host, mirror_at, tmp_path):
     """Before the service has looked: the eviction is not published away."""
     mirror = mirror_at(tmp_path / "far", index=0, is_vouched=True)
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        play(mirror, writer, range(2), seals=False)
+    play(mirror, 2, seals=False)
     mirror.close()
     (record,) = read_mirrors(host.run)
     assert record.is_away
@@ -158,25 +125,24 @@ def test_who_is_evicted_is_told_when_it_comes_back(host, mirror_at, tmp_path):
     ExperienceWriter(folder, host.run.new_incarnation("selfplay")).release()
     # The same while it is connected.
     evict_mirrors(host.run, "selfplay", again.place.index)
-    wait_for(lambda: again._error is not None)
+    fails(again, NO_PLACE)
     assert read_mirrors(host.run) == []
 
 
 def test_a_clean_end_gives_the_place_back(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3))
+    first = play(mirror, 3)
     mirror.close()
-    assert games_at(host.run) == [(generation, 3)]
+    assert games_at(host.run) == [(first, 3)]
     assert read_mirrors(host.run) == []
     assert find_files(host.run.experience, "*/*/*.journal") == []
-    # The numbers that it has not begun are free again.
-    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-    number, _, segment = begin_generation(host.run, near, "tictactoe")
-    segment.close()
-    near.release()
-    assert number == generation + 1
+    # The numbers that it has not begun are free again, and nothing was given up.
+    lines = []
+    mirror = mirror_at(tmp_path / "far", say=lines.append)
+    second = play(mirror, 2)
+    wait_for(lambda: games_at(host.run) == [(first, 3), (second, 2)])
+    assert second == first + 1
+    assert lines == []
 
 
 def test_a_clean_end_gives_an_actors_place_back(host, mirror_at, tmp_path):
@@ -185,27 +151,11 @@ def test_a_clean_end_gives_an_actors_place_back(host, mirror_at, tmp_path):
     host.run.lock("actor-0").release()
 
 
-def part_with_silent_ones(host):
-    """Has the host find out now, as it would in two hours."""
-    host.close()
-    host.open(away_s=0.2)
-    wait_for(lambda: read_mirrors(host.run) == [])
-
-
-def end_as_if_killed(mirror):
-    mirror._is_over.set()
-    mirror._wake.set()
-    mirror._thread.join()
-    mirror._held.release()
-
-
 def test_a_disk_that_fails_once_costs_no_games(host, mirror_at, tmp_path, monkeypatch):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(5), seals=False)
-        wait_for(lambda: mirror._games.unsent_bytes() == 0)
-    end_as_if_killed(mirror)
+    generation = play(mirror, 5, seals=False)
+    sent(mirror)
+    kill(mirror)
     failures = []
 
     def once(path):
@@ -224,13 +174,10 @@ def test_a_disk_that_fails_once_costs_no_games(host, mirror_at, tmp_path, monkey
 @pytest.mark.parametrize("damage", ["header", "game", "frames"])
 def test_what_is_no_journal_is_refused_and_told(host, mirror_at, tmp_path, damage):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(5), seals=False)
-        wait_for(lambda: mirror._games.unsent_bytes() == 0)
-    end_as_if_killed(mirror)
-    folder = writer_directory(host.run, mirror.place.index)
-    path = max(folder.glob("*/*.journal"), key=lambda path: int(path.stem))
+    generation = play(mirror, 5, seals=False)
+    sent(mirror)
+    kill(mirror)
+    (path,) = journals_of(host.run, generation + 1)
     if damage == "header":
         path.write_bytes(b"TENGENJL and then something else")
     else:
@@ -250,43 +197,18 @@ def test_what_is_no_journal_is_refused_and_told(host, mirror_at, tmp_path, damag
 def test_a_place_leaves_little_behind(host, mirror_at, tmp_path):
     for name in ("first", "second"):
         mirror = mirror_at(tmp_path / name)
-        claimed(mirror)
-        newest = max(mirror._stock._claimed)
+        play(mirror, 0, seals=False)
         folder = writer_directory(host.run, mirror.place.index)
         (folder / str(mirror.place.incarnation) / "000001.part").touch()
-        end_as_if_killed(mirror)
+        kill(mirror)
+        newest = max(int(path.stem) for path in folder.glob("*/*.journal"))
         part_with_silent_ones(host)
         # Neither a folder of the process nor a mark for each number.
         assert [path.name for path in folder.iterdir()] == ["lock"]
         assert (host.run.experience / "given_up").read_text() == f"{newest}\n"
-        near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-        number, _, segment = begin_generation(host.run, near, "tictactoe")
-        segment.close()
-        near.seal(number)
-        near.release()
-        assert number == newest + 1
+        assert play_near(host.run) == newest + 1
         host.close()
         host.open()
-
-
-def test_a_full_run_takes_the_place_that_was_silent_longest(
-    host, mirror_at, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("tengen.remote.members.MAX_WRITERS", 3)
-    actor = mirror_at(tmp_path / "actor", "actor", index=0)
-    actor.close()
-    silent = [mirror_at(tmp_path / f"silent-{number}") for number in range(2)]
-    for mirror in silent:
-        end_as_if_killed(mirror)
-    with pytest.raises(UsageError, match="has 3 self-play processes, the most"):
-        mirror_at(tmp_path / "third")
-    members = host.service._members._members
-    members[silent[0]._folder.mirror].heard_s -= 61
-    members[silent[1]._folder.mirror].heard_s -= 99
-    third = mirror_at(tmp_path / "third")
-    assert third.place.index == silent[1].place.index
-    assert silent[1]._folder.mirror not in members
-    assert silent[0]._folder.mirror in members
 
 
 def test_one_that_sends_keeps_nobody_else_waiting(
@@ -300,10 +222,8 @@ def test_one_that_sends_keeps_nobody_else_waiting(
         return append_segment(*args)
 
     first, second = (mirror_at(tmp_path / name) for name in ("first", "second"))
-    claimed(first)
     monkeypatch.setattr("tengen.remote.service.append_segment", slow)
-    with writer_of(first) as writer:
-        generation = play(first, writer, range(2))
+    generation = play(first, 2)
     assert sends.wait(900)
     second._client.look("")
     second._client.claim(30)
