@@ -13,7 +13,7 @@ from typing import Any
 from tengen.errors import RunError
 from tengen.observe.status import HOST_STATUS
 from tengen.remote.client import RunClient
-from tengen.remote.messages import MAX_FILE_BYTES, number_in, word_in
+from tengen.remote.messages import MAX_FILE_BYTES, decoded, number_in, word_in
 from tengen.run import (
     RunDirectory,
     file_sha256,
@@ -25,6 +25,7 @@ from tengen.run import (
 __all__ = ["Downloads"]
 
 _KEPT = 3
+_MOST_FILES = 16
 _FETCHING = "fetching"
 _STATUS_S = 10.0
 
@@ -53,14 +54,6 @@ class Downloads:
         # A STOP that an earlier process left, wherever it was asked for, is removed.
         self._is_stopped_there = True
 
-    def take_config(self) -> None:
-        """Publishes ``run.json`` here.
-
-        Raises:
-            TengenError: As ``RunClient``, or the disk refuses.
-        """
-        self._take_config(self._client.look(self._sha256))
-
     def take(self, totals: tuple[int, int] | None = None) -> int | None:
         """Publishes what is new but models; returns the number of the newest model.
 
@@ -71,8 +64,15 @@ class Downloads:
             TengenError: As ``RunClient``, or the disk refuses.
         """
         asks_status = time.monotonic() - self._status_s >= _STATUS_S
-        found = self._client.look(self._sha256, totals=totals, asks_status=asks_status)
-        self._take_config(found)
+        found = self._client.ask(
+            "look", sha256=self._sha256, totals=totals, asks_status=asks_status
+        )
+        content = found["content"]
+        if content is not None:
+            if not isinstance(content, dict):
+                raise RunError(f"run.json of {self._client.name} is no object")
+            publish_json(self._run.path / "run.json", content)
+            self._sha256 = str(found["sha256"])
         self._take_stop(bool(found["stop"]))
         if asks_status:
             self._status_s = time.monotonic()
@@ -108,15 +108,6 @@ class Downloads:
             self._fetch(newest)
             self._models.retire(_KEPT)
 
-    def _take_config(self, found: Mapping[str, Any]) -> None:
-        content = found["content"]
-        if content is None:
-            return
-        if not isinstance(content, dict):
-            raise RunError(f"run.json of {self._client.name} is no object")
-        publish_json(self._run.path / "run.json", content)
-        self._sha256 = str(found["sha256"])
-
     def _take_stop(self, is_asked: bool) -> None:
         """Asks the role to stop if the run is asked to; keeps a STOP of this host."""
         if is_asked and not self._run.stop_requested():
@@ -130,7 +121,7 @@ class Downloads:
         """Returns whether the files of a model are the same here and in the run."""
         there = {
             word_in(file, "name"): word_in(file, "sha256")
-            for file in self._client.model_files(number)
+            for file in self._files(number)
         }
         try:
             here = {
@@ -141,8 +132,15 @@ class Downloads:
             return False
         return here == there
 
+    def _files(self, number: int) -> list[Mapping[str, Any]]:
+        """Returns the name, size and SHA-256 of each file of a model in the run."""
+        files = self._client.ask("model", number=number)["files"]
+        if not isinstance(files, list) or not 1 <= len(files) <= _MOST_FILES:
+            raise RunError(f"model ({number}) of {self._client.name} has no files")
+        return files
+
     def _fetch(self, number: int) -> None:
-        files = self._client.model_files(number)
+        files = self._files(number)
         part = self._parts / f"{number:06d}"
         try:
             for other in find_files(self._parts, "*"):
@@ -168,7 +166,9 @@ class Downloads:
         with open(path, "ab") as out:
             offset = out.tell()
             while offset < size:
-                data = self._client.model_piece(number, name, offset)
+                data = decoded(
+                    self._client.ask("piece", number=number, name=name, offset=offset)
+                )
                 if not data or offset + len(data) > size:
                     break
                 out.write(data)

@@ -131,11 +131,10 @@ class Mirror:
             self.place = self._waited_for(self._join)
             self._folder.run_id, self._folder.has_place = self.place.run, True
             self._folder.write()
-            if self.run.is_new:
-                downloads = Downloads(self._client, self.run, self._between_pieces)
-                self._waited_for(downloads.take_config)
-            self.run = RunDirectory.create_or_resume(self.run.path)
             self._downloads = Downloads(self._client, self.run, self._between_pieces)
+            if self.run.is_new:
+                self._waited_for(self._downloads.take)
+            RunDirectory.create_or_resume(self.run.path)
             self._make_uploads()
             self._waited_for(self._sync)
         except BaseException:
@@ -236,7 +235,7 @@ class Mirror:
     def _end(self) -> None:
         """Gives the place back, unless a generation is half played."""
         keeps_place = self._games is not None and self._games.has_journals
-        self._client.end(keeps_place=keeps_place)
+        self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
             self._folder.has_place = False
             self._folder.write()
@@ -363,7 +362,8 @@ class Mirror:
         num_had = self._stock.num_free(known) + len(known - games.sent_generations())
         num_more = min(self._stock.num_lacking(known), MOST_AHEAD - num_had)
         if num_more > 0:
-            self._stock.put(self._client.claim(num_had + num_more))
+            answer = self._client.ask("claim", num_wanted=num_had + num_more)
+            self._stock.put(int(number) for number in answer["numbers"])
             if self._stock.num_lacking(known):
                 self._wake.set()
 

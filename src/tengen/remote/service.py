@@ -107,7 +107,7 @@ class RunService:
         except BaseException:
             self._held.release()
             raise
-        questions: dict[str, Callable[[Message], Any]] = {
+        questions: dict[str, Callable[[Message], dict[str, Any]]] = {
             "join": self._join,
             "look": self._look,
             "claim": self._claim,
@@ -208,16 +208,17 @@ class RunService:
         num_episodes = number_in(named, "num_episodes", 1 << 62)
         write_actor_totals(self._run, member.record.index, (num_rows, num_episodes))
 
-    def _claim(self, message: Message) -> list[int]:
+    def _claim(self, message: Message) -> dict[str, list[int]]:
         num_wanted = number_in(message, "num_wanted", MOST_AHEAD)
         with self._working(message) as member:
-            return claim_ahead(
+            numbers = claim_ahead(
                 self._run,
                 self._folder(member),
                 member.record.incarnation,
                 self._task,
                 num_wanted,
             )
+        return {"numbers": numbers}
 
     def _append(self, message: Message) -> dict[str, int]:
         """Appends a piece to a file of a mirror; returns how much of it is here."""
@@ -265,9 +266,9 @@ class RunService:
         place.mkdir(exist_ok=True)
         return self._copies.append(place / f"{generation:06d}.journal", before, data)
 
-    def _model(self, message: Message) -> list[dict[str, Any]]:
+    def _model(self, message: Message) -> dict[str, Any]:
         with self._reading_model(message) as folder:
-            return [
+            files = [
                 {
                     "name": path.name,
                     "size": path.stat().st_size,
@@ -276,15 +277,16 @@ class RunService:
                 for path in sorted(folder.iterdir())
                 if path.is_file()
             ]
+        return {"files": files}
 
-    def _piece(self, message: Message) -> str:
+    def _piece(self, message: Message) -> dict[str, str]:
         offset = number_in(message, "offset", 1 << 40)
         with (
             self._reading_model(message) as folder,
             open(folder / word_in(message, "name"), "rb") as file,
         ):
             file.seek(offset)
-            return encoded(file.read(PIECE_BYTES))
+            return {"data": encoded(file.read(PIECE_BYTES))}
 
     @contextmanager
     def _reading_model(self, message: Message) -> Iterator[Path]:
@@ -295,9 +297,10 @@ class RunService:
         except OSError as error:
             raise RunError(f"model ({folder.name}) is not here any more") from error
 
-    def _end(self, message: Message) -> None:
+    def _end(self, message: Message) -> dict[str, Any]:
         keeps_place = message.get("keeps_place") is not False
         self._members.end(*_asker(message), keeps_place=keeps_place)
+        return {}
 
     def _told(self) -> Any:
         """Returns the run's status, which is read every few seconds at most."""

@@ -15,7 +15,7 @@ from tengen.errors import TengenError
 from tengen.experience.games.files import writer_files
 from tengen.remote.client import RunClient
 from tengen.remote.copies import Prefix, read_prefix
-from tengen.remote.messages import PIECE_BYTES
+from tengen.remote.messages import PIECE_BYTES, encoded, number_in
 from tengen.run import storage_error
 
 __all__ = ["GameUploads", "Upload"]
@@ -58,17 +58,28 @@ class Upload:
         with open(self._path, "rb") as file:
             if self._sent is None:
                 self._measure()
-                held = self._client.append(self._where, Prefix(), b"")
+                held = self._append(Prefix(), b"")
                 # None if this host has lost the end of its file.
                 self._sent = read_prefix(self._path, held)
             while (sent := self._sent) is not None:
                 data = os.pread(file.fileno(), PIECE_BYTES, sent.size)
                 if not data:
                     return True
-                held = self._client.append(self._where, sent, data)
+                held = self._append(sent, data)
                 after = sent.plus(data)
                 self._sent = after if held == after.size else None
         return False
+
+    def _append(self, before: Prefix, data: bytes) -> int:
+        """Sends a piece; returns how many bytes of the file the run's host has."""
+        answer = self._client.ask(
+            "append",
+            offset=before.size,
+            crc=before.crc,
+            data=encoded(data),
+            **self._where,
+        )
+        return number_in(answer, "held", 1 << 41)
 
     def _measure(self) -> None:
         """Adds the size and the checksum of a segment to the fields, once."""

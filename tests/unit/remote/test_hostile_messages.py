@@ -124,7 +124,7 @@ def segment_message(generation: int, data: bytes, **fields: Any) -> dict[str, An
 
 
 def test_what_is_no_segment_is_not_published(host, ask):
-    (generation,) = ask("claim", num_wanted=1)
+    (generation,) = ask("claim", num_wanted=1)["numbers"]
     for data in (b"", b"PK\x03\x04 no archive", os.urandom(2000)):
         with pytest.raises(UsageError, match="that arrived is none"):
             ask("append", **segment_message(generation, data))

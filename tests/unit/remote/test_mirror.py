@@ -237,7 +237,7 @@ def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirr
 def test_a_host_that_is_lost_while_a_mirror_begins_is_waited_for(
     host, mirror_at, tmp_path, monkeypatch, lost
 ):
-    ask = RunClient._ask
+    ask = RunClient.ask
     said: list[str] = []
 
     def once_lost(client, what, **fields):
@@ -249,7 +249,7 @@ def test_a_host_that_is_lost_while_a_mirror_begins_is_waited_for(
                 host.open()
         return ask(client, what, **fields)
 
-    monkeypatch.setattr(RunClient, "_ask", once_lost)
+    monkeypatch.setattr(RunClient, "ask", once_lost)
     mirror = mirror_at(tmp_path / "far", say=said.append)
     assert said[0].startswith("waits for the run's host: run (tcp://127.0.0.1:")
     play(mirror, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import time
@@ -10,6 +9,7 @@ import time
 import pytest
 
 from tengen.errors import RunError
+from tengen.remote.messages import decoded, encoded
 from tengen.run import find_files
 from tests.integration.runs import wait_for
 from tests.unit.remote.playing import fails, games_at, kill, play
@@ -88,9 +88,9 @@ def test_a_damaged_byte_is_found(host, mirror_at, tmp_path):
     is_damaged.set()
 
     def damage(number, answer):
-        data = bytearray(base64.b64decode(answer))
+        data = bytearray(decoded(answer))
         data[-1] ^= is_damaged.is_set()
-        return base64.b64encode(data).decode()
+        return {"data": encoded(data)}
 
     Pieces(host, damage)
     content = publish(host.run, 4)
@@ -156,7 +156,7 @@ def test_who_fetches_is_heard(host, mirror_at, tmp_path, what):
     (member,) = host.service._members._members.values()
     kill(mirror)
     member.heard_s = 0.0
-    mirror._client._ask(what, number=3, name="meta.json", offset=0)
+    mirror._client.ask(what, number=3, name="meta.json", offset=0)
     assert member.heard_s > 0
 
 

@@ -50,7 +50,7 @@ def test_who_is_gone_for_good_leaves_what_it_sent(host, mirror_at, tmp_path):
     # The place is free, and the folder gets another one or the same, with no games.
     mirror._client.deadline_s = None
     with pytest.raises(UsageError, match=NO_PLACE):
-        mirror._client.claim(1)
+        mirror._client.ask("claim", num_wanted=1)
 
 
 def test_a_place_that_the_run_gives_is_taken_over_at_once(host, mirror_at, tmp_path):
@@ -225,7 +225,7 @@ def test_one_that_sends_keeps_nobody_else_waiting(
     monkeypatch.setattr("tengen.remote.service.append_segment", slow)
     generation = play(first, 2)
     assert sends.wait(900)
-    second._client.look("")
-    second._client.claim(30)
+    second._client.ask("look")
+    second._client.ask("claim", num_wanted=30)
     goes_on.set()
     wait_for(lambda: games_at(host.run) == [(generation, 2)])

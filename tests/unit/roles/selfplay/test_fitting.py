@@ -24,10 +24,9 @@ from tengen.roles import (
     with_asked_generations,
     write_config,
 )
-from tengen.roles.selfplay import threads_play
 from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
 from tengen.run import RunDirectory
-from tests.unit.roles.selfplay.test_model_switch import Model
+from tests.unit.roles.selfplay.stub_models import Model, plays_on
 
 ACTOR = SelfplayConfig(games_per_generation=384, num_slots=32)
 
@@ -175,12 +174,7 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
             *args, on_progress=measure, progress_interval_s=0.001, **kwargs
         )
 
-    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: SlowModel(1))
-    monkeypatch.setattr(threads_play, "play_generation", play)
-    monkeypatch.setattr(
-        "tengen.roles.selfplay.role.SelfplayRole._directory",
-        lambda role, number: Path(str(number)),
-    )
+    plays_on(monkeypatch, lambda *_, **__: SlowModel(1), play)
     context = RoleContext(num_threads=1, generation_s=generation_s)
     role = make_role("selfplay", read_config(run), run, context)
     try:
