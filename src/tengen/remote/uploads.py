@@ -8,6 +8,7 @@ publishes a segment once it has arrived whole.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ _KEPT = 4
 
 
 class Upload:
-    """Sends one file. Used by one thread, but for ``unsent_bytes``.
+    """Sends one file. Used by one thread, except for ``num_sent``.
 
     Args:
         client: A client of the run's service.
         path: The file, which may not exist yet.
-        where: The fields that say which file it is: ``kind``, and for games their
-            ``incarnation`` and ``generation``.
+        where: The fields of a message that say which file it is: its ``kind``, for
+            games their ``incarnation`` and ``generation``, for a segment its ``size``
+            and ``whole_crc``.
     """
 
     def __init__(self, client: RunClient, path: Path, where: dict[str, Any]) -> None:
@@ -57,7 +59,6 @@ class Upload:
     def _send(self) -> bool:
         with open(self._path, "rb") as file:
             if self._sent is None:
-                self._measure()
                 held = self._append(Prefix(), b"")
                 # None if this host has lost the end of its file.
                 self._sent = read_prefix(self._path, held)
@@ -81,21 +82,10 @@ class Upload:
         )
         return number_in(answer, "held", 1 << 41)
 
-    def _measure(self) -> None:
-        """Adds the size and the checksum of a segment to the fields, once."""
-        if self._where["kind"] == "segment" and "size" not in self._where:
-            whole = read_prefix(self._path, self._path.stat().st_size) or Prefix()
-            self._where |= {"size": whole.size, "whole_crc": whole.crc}
-
     @property
-    def unsent_bytes(self) -> int:
-        """The bytes that were added and not sent."""
-        try:
-            size = self._path.stat().st_size
-        except FileNotFoundError:
-            return 0
-        sent = self._sent
-        return size if sent is None else max(0, size - sent.size)
+    def num_sent(self) -> int:
+        """How many bytes the run's host has, as far as it is known. Any thread."""
+        return 0 if (sent := self._sent) is None else sent.size
 
 
 class GameUploads:
@@ -149,10 +139,12 @@ class GameUploads:
     def unsent_bytes(self) -> int:
         """Returns the bytes of games that only this host has. Any thread."""
         known = dict(self._uploads)
-        return sum(
-            (known[path] if path in known else self._upload(path)).unsent_bytes
-            for path in self._unsent()
-        )
+        num_bytes = 0
+        for path in self._unsent():
+            num_sent = known[path].num_sent if path in known else 0
+            with suppress(FileNotFoundError):
+                num_bytes += max(0, path.stat().st_size - num_sent)
+        return num_bytes
 
     def _unsent(self) -> list[Path]:
         """Returns the segments that were not sent, and then the journals."""
@@ -161,9 +153,12 @@ class GameUploads:
         return unsent + writer_files(self._folder, "journal")
 
     def _upload(self, path: Path) -> Upload:
-        where = {
-            "kind": "segment" if path.suffix == ".npz" else "journal",
+        where: dict[str, Any] = {
+            "kind": "journal",
             "incarnation": int(path.parent.name),
             "generation": int(path.stem),
         }
+        if path.suffix == ".npz":
+            whole = read_prefix(path, path.stat().st_size) or Prefix()
+            where |= {"kind": "segment", "size": whole.size, "whole_crc": whole.crc}
         return Upload(self._client, path, where)
