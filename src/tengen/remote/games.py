@@ -80,7 +80,8 @@ def append_segment(
                 raise
             part.rename(final)
             sync_directory(final.parent)
-        # In this order: the generation has no file here only before it is claimed.
+            copies.remove(part)
+        # Last, because a generation without a file here counts as not claimed.
         found = find_files(folder, f"*/{generation:06d}.journal")
         for path in found + find_files(folder, f"*/{generation:06d}.*.part"):
             copies.remove(path)

@@ -176,7 +176,7 @@ class Mirror:
             )
             return None
         known = self._begun_generations()
-        number = self._stock.begin(known)
+        number = self._stock.begin(known, time.monotonic())
         if self._stock.num_lacking(known):
             self._wake.set()
         self.waits_for = ""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tengen.remote.messages import MOST_AHEAD
 
@@ -25,13 +24,9 @@ class NumberStock:
 
     The stock has room for an hour of generations, at the pace of the last one or of the
     last few, whichever is faster.
-
-    Args:
-        clock: Returns the time in seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._claimed: list[int] = []
         self._last: int | None = None
@@ -49,11 +44,12 @@ class NumberStock:
         with self._lock:
             self._claimed = [one for one in self._claimed if one not in sealed]
 
-    def begin(self, known: set[int]) -> int | None:
+    def begin(self, known: set[int], now_s: float) -> int | None:
         """Returns the number of the generation to begin now, or None.
 
         Args:
             known: Numbers that were begun here.
+            now_s: The time, by ``time.monotonic``.
         """
         with self._lock:
             free = self._free(known)
@@ -63,7 +59,7 @@ class NumberStock:
                 return None
             if free[0] != self._last:
                 self._last = free[0]
-                self._measure()
+                self._measure(now_s)
             return free[0]
 
     def pause(self) -> None:
@@ -86,9 +82,9 @@ class NumberStock:
     def _free(self, known: set[int]) -> list[int]:
         return [number for number in self._claimed if number not in known]
 
-    def _measure(self) -> None:
+    def _measure(self, now_s: float) -> None:
         begun_s = self._begun_s
-        begun_s.append(self._clock())
+        begun_s.append(now_s)
         if len(begun_s) > 1:
             mean_s = (begun_s[-1] - begun_s[0]) / (len(begun_s) - 1)
             self._pace_s = min(mean_s, begun_s[-1] - begun_s[-2])

@@ -15,7 +15,7 @@ class Player:
 
     def __init__(self):
         self.now_s = 0.0
-        self.stock = NumberStock(lambda: self.now_s)
+        self.stock = NumberStock()
         self.known = set()
         self._numbers = itertools.count(1)
         self._claimed = []
@@ -29,7 +29,7 @@ class Player:
 
     def play(self, seconds):
         """Plays a generation; returns how many numbers are left before the look."""
-        self.known.add(self.stock.begin(self.known))
+        self.known.add(self.stock.begin(self.known, self.now_s))
         self.now_s += seconds
         left = self.stock.num_free(self.known)
         self.look()
@@ -66,8 +66,8 @@ def test_an_outage_is_no_pace():
     player = Player()
     for _ in range(20):
         player.play(60)
-    while player.stock.begin(player.known) is not None:
-        player.known.add(player.stock.begin(player.known))
+    while player.stock.begin(player.known, player.now_s) is not None:
+        player.known.add(player.stock.begin(player.known, player.now_s))
         player.now_s += 60
     player.now_s += 100_000
     for _ in range(10):
