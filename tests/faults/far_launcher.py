@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tengen.launch.local import LocalLauncher
 from tengen.launch.wire import Hub
-from tengen.mirror import MIRROR_ROLES
+from tengen.remote import MIRROR_ROLES
 from tengen.roles import connect_to
 
 FAR = "TENGEN_TEST_FAR"

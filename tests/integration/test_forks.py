@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.experience import ExperienceWriter
-from tengen.roles.selfplay.forks import fork_sources
+from tengen.roles.selfplay.earlier_games import fork_sources
 from tests.integration.runs import SMALL, run_command, sealed, train_command
 from tests.unit.experience.store_games import random_game, write_generation
 

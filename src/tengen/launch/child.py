@@ -9,7 +9,7 @@ The process connects back to its runner by the ticket in its environment
 is imported. I is the index of this process among those with these roles. ``--at-once``
 says that the run's other roles work at the same time. With ``--connect`` the run may be
 on another host: if RUN is not the run of that identity, the process works on a mirror
-of it (``tengen.mirror``), in a folder for temporary files; without ``--identity`` in
+of it (``tengen.remote``), in a folder for temporary files; without ``--identity`` in
 RUN. What roles print goes to RUN/logs/<first role>.log, to <first role>-<I>.log if I is
 not 0, or to the file of ``Mirror.log_name``.
 """
@@ -46,9 +46,9 @@ from tengen.launch.messages import (
 )
 from tengen.launch.messages import Report as TurnReport
 from tengen.launch.wire import Stream, join
-from tengen.mirror import Mirror
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
+from tengen.remote import Mirror
 from tengen.roles import (
     Connect,
     Report,

@@ -4,7 +4,7 @@ An actor starts one role process, which joins the runner as on this machine, and
 for it. So roles have their own process environment and log into the run. A host needs
 tengen, installed or at the same path. A host with the run directory under the same path
 works in it. Another host plays or steps environments on a mirror of the run
-(``tengen.mirror``), which needs ``launch.listen``.
+(``tengen.remote``), which needs ``launch.listen``.
 
 Ray places the processes. Roles that learn, serve and judge ask for one placement group,
 so that either all of them have room or none begins. Acting processes ask one by one:

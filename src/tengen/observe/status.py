@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 HOST_STATUS = "host_status.json"
-"""The file in a mirror's folder (``tengen.mirror``) with the last status from the run's
+"""The file in a mirror's folder (``tengen.remote``) with the last status from the run's
 host."""
 
 _LITTLE_BYTES = 1e9

@@ -36,9 +36,12 @@ from tengen.roles.doors.connecting import mirrored
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
 from tengen.roles.inputs.book import checked_book, keep_book, run_book
-from tengen.roles.inputs.imported import checked_imported
 from tengen.roles.inputs.initial_model import checked_initial_model
-from tengen.roles.inputs.learn_from import checked_source, with_games
+from tengen.roles.inputs.learn_from import (
+    checked_imported,
+    checked_source,
+    with_games,
+)
 from tengen.roles.inputs.target import checked_target
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.spent import RunSpent, learned_steps, read_spent, record_spent

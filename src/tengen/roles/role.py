@@ -24,7 +24,7 @@ from typing import (
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
-from tengen.mirror import Mirror
+from tengen.remote import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
 from tengen.roles.inputs.learn_from import with_games

@@ -4,7 +4,7 @@ Such a role works in a mirror, a folder with ``mirror.json``, by which every com
 recognises it.
 
 Each mirror has a file in ``RUN/mirrors/``, which the run's service writes
-(``tengen.mirror``). Commands that look at the run, and roles that take a writer, read
+(``tengen.remote``). Commands that look at the run, and roles that take a writer, read
 these files.
 """
 

@@ -15,8 +15,7 @@ from tengen.experience import ExperienceWriter
 from tengen.experience.games.files import experience_files
 from tengen.experience.games.segment import recorded_games, seal
 from tengen.experience.rows.derived_rows import sample_positions
-from tengen.roles.selfplay.forks import fork_sources
-from tengen.roles.selfplay.resignation import check_resignation
+from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import random_game, write_generation
 

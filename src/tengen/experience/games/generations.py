@@ -4,7 +4,7 @@ A writer is a folder ``RUN/experience/selfplay-K``, held by one process at a tim
 claims a generation by opening a journal with the next number that no writer has begun,
 and plays all games of the generation. So no two writers play the same (seed,
 generation, index), and a single writer counts 1, 2, 3. For a writer whose process is on
-a host without the run directory (``tengen.mirror``), the run's service claims numbers
+a host without the run directory (``tengen.remote``), the run's service claims numbers
 ahead.
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
-from tengen.mirror import Mirror
+from tengen.remote import Mirror
 from tengen.roles.alone.role_log import RoleLog
 from tengen.roles.config import read_config
 from tengen.roles.doors import Connect

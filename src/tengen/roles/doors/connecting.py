@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.mirror import RUN, Mirror
+from tengen.remote import RUN, Mirror
 from tengen.roles.doors import RUN_SERVICE, TOKEN_VARIABLE, Connect, way_to
 from tengen.run import RunDirectory
 from tengen.transport import Client, NetAddress

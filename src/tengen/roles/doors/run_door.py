@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from tengen.mirror import RUN, RunService
 from tengen.observe.status import read_status
+from tengen.remote import RUN, RunService
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import RUN_SERVICE, Doors
 from tengen.run import RunDirectory

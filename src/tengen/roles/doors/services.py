@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tengen.errors import UsageError
-from tengen.mirror import RUN
+from tengen.remote import RUN
 from tengen.roles.config import RunConfig
 from tengen.roles.config.launch import LaunchConfig
 from tengen.run import (

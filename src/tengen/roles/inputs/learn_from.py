@@ -1,4 +1,4 @@
-"""Runs that learn from the games of another run."""
+"""Runs that learn from the games of another run, or from imported games."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from tengen.games import open_game
 from tengen.roles.config import RunConfig, read_config
 from tengen.run import RunDirectory
 
-__all__ = ["checked_source", "with_games"]
+__all__ = ["checked_imported", "checked_source", "with_games"]
+
+
+def checked_imported(config: RunConfig) -> RunConfig:
+    """Returns the config with ``store.imported`` as the full path of its folder.
+
+    Raises:
+        UsageError: The games are missing, too few, of another board, or in a damaged
+            file.
+    """
+    return dataclasses.replace(config, store=config.store.checked(config.task))
 
 
 def checked_source(config: RunConfig) -> RunConfig:

@@ -28,19 +28,19 @@ _GAMES_A_SLOT = 2
 def fewer_games(
     actor: SelfplayConfig,
     num_threads: int,
-    generation_s: float,
+    generation_s: float | None,
     num_finished: int,
     seconds: float,
     num_recovered: int = 0,
-) -> int | None:
-    """Returns how many games a generation in progress is to have; None: as many as now.
+) -> SelfplayConfig:
+    """Returns how a generation in progress goes on, with fewer games if it is too slow.
 
     Games that have begun are not given up.
 
     Args:
         actor: How games are played.
         num_threads: Threads that play.
-        generation_s: Seconds that a generation may take.
+        generation_s: Seconds that a generation may take; None for no limit.
         num_finished: Games that ended in these seconds.
         seconds: Seconds since it began.
         num_recovered: Games that were finished before.
@@ -49,15 +49,17 @@ def fewer_games(
     num_slots = min(num_games, actor.num_slots * num_threads)
     # All slots begin at once, and nothing is known before most of them have ended a
     # game.
-    if num_finished < num_slots and seconds < generation_s:
-        return None
+    if generation_s is None or (num_finished < num_slots and seconds < generation_s):
+        return actor
     # Games in progress are half done, on the mean.
     done = num_finished + num_slots / 2
     if seconds * num_games / done <= _SLACK * generation_s:
-        return None
+        return actor
     fitting = int(generation_s * done / seconds)
     fewer = max(fitting, num_finished + num_slots)
-    return num_recovered + fewer if fewer < num_games else None
+    if fewer >= num_games:
+        return actor
+    return dataclasses.replace(actor, games_per_generation=num_recovered + fewer)
 
 
 def first_slots(

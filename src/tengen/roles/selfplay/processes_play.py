@@ -8,7 +8,6 @@ import time
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
-    SelfplayConfig,
     SelfplayProcesses,
 )
 from tengen.experience import OpenGeneration
@@ -63,8 +62,13 @@ class PlayingProcesses:
             config = first_slots(
                 wanted.config, self._context.num_threads, limit_s, game_s
             )
-            config = self._fitting(
-                config, played.num_games, played.seconds, num_recovered
+            config = fewer_games(
+                config,
+                self._context.num_threads,
+                limit_s,
+                played.num_games,
+                played.seconds,
+                num_recovered,
             )
             num_games = config.games_per_generation
             kept = opened.recorded().indices
@@ -95,31 +99,20 @@ class PlayingProcesses:
             count(num_games, num_evaluations)
             seconds = before.seconds + time.monotonic() - start_s
             num_finished = before.num_games + num_games
-            fitting = self._fitting(config, num_finished, seconds, num_recovered)
+            fitting = fewer_games(
+                config,
+                context.num_threads,
+                context.generation_s,
+                num_finished,
+                seconds,
+                num_recovered,
+            )
             if fitting != config:
                 config = fitting
                 self._processes.play_fewer(config.games_per_generation)
 
         played = self._processes.play(wanted, opened.append, on_progress)
         return before.plus(played), config.games_per_generation
-
-    def _fitting(
-        self,
-        config: SelfplayConfig,
-        num_finished: int,
-        seconds: float,
-        num_recovered: int,
-    ) -> SelfplayConfig:
-        """Returns how a generation goes on, with fewer games if it is too slow."""
-        limit_s, num_threads = self._context.generation_s, self._context.num_threads
-        if limit_s is None:
-            return config
-        num_games = fewer_games(
-            config, num_threads, limit_s, num_finished, seconds, num_recovered
-        )
-        if num_games is None:
-            return config
-        return dataclasses.replace(config, games_per_generation=num_games)
 
 
 def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:

@@ -31,10 +31,9 @@ from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs.book import run_book
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
+from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.roles.selfplay.fitting import smaller_generations
-from tengen.roles.selfplay.forks import fork_sources
 from tengen.roles.selfplay.processes_play import PlayingProcesses
-from tengen.roles.selfplay.resignation import check_resignation
 from tengen.roles.selfplay.threads_play import PlayingThreads
 from tengen.run import RunDirectory, evict_mirrors
 

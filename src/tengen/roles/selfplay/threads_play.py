@@ -142,7 +142,17 @@ class PlayingThreads:
             count(num_games, num_evaluations)
             seconds = before.seconds + time.monotonic() - start_s
             num_finished = before.num_games + num_games
-            self._fit(part, num_finished, seconds, num_recovered)
+            fitting = fewer_games(
+                part.wanted.config,
+                self._context.num_threads,
+                self._context.generation_s,
+                num_finished,
+                seconds,
+                num_recovered,
+            )
+            if fitting != part.wanted.config and not part.queue.stopped:
+                part.wanted = dataclasses.replace(part.wanted, config=fitting)
+                part.queue.stop()
             if 0 < part.num_games <= num_games:
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
@@ -166,26 +176,6 @@ class PlayingThreads:
             # Finished games wait in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
-
-    def _fit(
-        self, part: _Part, num_finished: int, seconds: float, num_recovered: int
-    ) -> None:
-        """Ends the part if the generation is to have fewer games."""
-        config, limit_s = part.wanted.config, self._context.generation_s
-        if limit_s is None or part.queue.stopped:
-            return
-        num_games = fewer_games(
-            config,
-            self._context.num_threads,
-            limit_s,
-            num_finished,
-            seconds,
-            num_recovered,
-        )
-        if num_games is not None:
-            config = dataclasses.replace(config, games_per_generation=num_games)
-            part.wanted = dataclasses.replace(part.wanted, config=config)
-            part.queue.stop()
 
     def _queue(
         self, wanted: GamesOfGeneration, unfinished: list[bytes]

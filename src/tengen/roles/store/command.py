@@ -16,14 +16,11 @@ from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
 from tengen.overrides import override
 from tengen.roles.stopping import StopListener
-from tengen.roles.store.report import StoreWatch
+from tengen.roles.store.top import LINK, StoreWatch
 from tengen.run import RunDirectory, check_no_mirror, storage_error
 from tengen.store import Store, StoreConfig
 
-__all__ = ["LINK", "ROWS", "add_arguments", "store"]
-
-LINK = "store"
-"""In the run directory: a link to the folder of its store, for `Store.connect`."""
+__all__ = ["ROWS", "add_arguments", "store"]
 
 ROWS = "rows"
 """In the run directory: the steps that memory does not hold."""

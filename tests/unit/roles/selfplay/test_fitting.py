@@ -24,39 +24,39 @@ from tengen.roles import (
     with_asked_generations,
     write_config,
 )
-from tengen.roles.selfplay import threads_play
 from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
 from tengen.run import RunDirectory
-from tests.unit.roles.selfplay.test_model_switch import Model
+from tests.unit.roles.selfplay.stub_models import Model, plays_on
 
 ACTOR = SelfplayConfig(games_per_generation=384, num_slots=32)
 
 
 @pytest.mark.parametrize(
-    ("num_finished", "seconds", "expected"),
+    ("num_finished", "seconds", "num_recovered", "expected"),
     [
-        (0, 30.0, None),  # nothing is known yet
-        (63, 30.0, None),
+        (0, 30.0, 0, 384),  # nothing is known yet
+        (63, 30.0, 0, 384),
         # 96 of 384 games in ten seconds: 40 in all, and 60 are there.
-        (64, 10.0, None),
-        (64, 18.0, None),  # 72 s are only a little more
+        (64, 10.0, 0, 384),
+        (64, 18.0, 0, 384),  # 72 s are only a little more
         # 128 s: as many as end within 60.
-        (64, 32.0, 180),
-        (300, 103.0, 364),  # no game that has begun is given up
-        (320, 180.0, None),  # all have begun
+        (64, 32.0, 0, 180),
+        (300, 103.0, 0, 364),  # no game that has begun is given up
+        (320, 180.0, 0, 384),  # all have begun
         # Not one game in all the time: those that have begun.
-        (0, 60.0, 64),
+        (0, 60.0, 0, 64),
+        # Games of an earlier process are kept and take no time.
+        (64, 32.0, 100, 100 + 180),
+        (64, 32.0, 200, 384),  # 184 games in 61 s
     ],
 )
 def test_a_generation_gets_smaller_once_its_first_games_tell(
-    num_finished: int, seconds: float, expected: int | None
+    num_finished: int, seconds: float, num_recovered: int, expected: int
 ) -> None:
-    assert fewer_games(ACTOR, 2, 60.0, num_finished, seconds) == expected
-
-
-def test_games_of_an_earlier_process_are_kept_and_take_no_time() -> None:
-    assert fewer_games(ACTOR, 2, 60.0, 64, 32.0, 100) == 100 + 180
-    assert fewer_games(ACTOR, 2, 60.0, 64, 32.0, 200) is None  # 184 games in 61 s
+    played = num_finished, seconds, num_recovered
+    fitting = fewer_games(ACTOR, 2, 60.0, *played)
+    assert fitting == dataclasses.replace(ACTOR, games_per_generation=expected)
+    assert fewer_games(ACTOR, 2, None, *played) == ACTOR
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,7 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
             *args, on_progress=measure, progress_interval_s=0.001, **kwargs
         )
 
-    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: SlowModel(1))
-    monkeypatch.setattr(threads_play, "play_generation", play)
-    monkeypatch.setattr(
-        "tengen.roles.selfplay.role.SelfplayRole._directory",
-        lambda role, number: Path(str(number)),
-    )
+    plays_on(monkeypatch, lambda *_, **__: SlowModel(1), play)
     context = RoleContext(num_threads=1, generation_s=generation_s)
     role = make_role("selfplay", read_config(run), run, context)
     try:

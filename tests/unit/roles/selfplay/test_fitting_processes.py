@@ -29,12 +29,12 @@ SETTINGS = (
 )
 
 
-@pytest.mark.parametrize(("generation_s", "most"), [(None, 24), (1e-9, 4), (1e9, 24)])
+@pytest.mark.parametrize(("generation_s", "most"), [(1e-9, 4), (1e9, 24)])
 def test_a_slow_generation_is_sealed_with_fewer_games(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     model: Path,
-    generation_s: float | None,
+    generation_s: float,
     most: int,
 ) -> None:
     """Also where all games would begin at once."""

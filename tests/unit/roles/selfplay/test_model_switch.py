@@ -7,8 +7,6 @@ ply again finds the same only on the same model.
 from __future__ import annotations
 
 import threading
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,14 @@ import numpy as np
 import pytest
 
 from tengen import _core, games
-from tengen.actors import play_generation
 from tengen.experience.games.journal import read_journal
 from tengen.games import core_game
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, read_config, write_config
-from tengen.roles.selfplay import threads_play
 from tengen.roles.selfplay.role import SelfplayRole
 from tengen.run import RunDirectory
-from tests.unit.conftest import HashBackend
+from tests.unit.roles.selfplay.stub_models import Model, play_often, plays_on
 
 LONG_S = 60
 PLAYOUT_CAP = 4  # core/base/rng.h
@@ -39,39 +35,6 @@ SETTINGS = (
     "agent.actor.num_slots=6",
     "agent.actor.cache_mib=0",
 )
-
-
-class Model(HashBackend):
-    """Answers by its number and the planes; calls ``after`` once, past some rows."""
-
-    def __init__(self, number: int, num_rows: int = 0, after: Any = None) -> None:
-        self.number = number
-        self.num_rows = num_rows
-        self.after: Callable[[], None] | None = after
-
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
-        return _Runner(self, inputs["planes"], outputs["policy"], outputs["value"])
-
-    def answer(self, planes: Any, policy: Any, value: Any) -> None:
-        """Fills one row: planes ``[C, H, W]``, policy ``[A]``, value ``[1]``."""
-        rng = np.random.default_rng(zlib.crc32(planes.tobytes(), self.number))
-        policy[:] = rng.standard_normal(len(policy))
-        value[:] = rng.uniform(-1, 1)
-
-
-class _Runner:
-    def __init__(self, model: Model, planes: Any, policy: Any, value: Any) -> None:
-        self.model = model
-        self.arrays = planes, policy, value
-
-    def run(self, num_rows: int) -> None:
-        planes, policy, value = self.arrays
-        for row in range(num_rows):
-            self.model.answer(planes[row], policy[row], value[row : row + 1])
-        self.model.num_rows -= num_rows
-        if self.model.after is not None and self.model.num_rows < 0:
-            after, self.model.after = self.model.after, None
-            after()
 
 
 class Switching:
@@ -95,12 +58,7 @@ class Switching:
         self._waits = waits
         self.in_flight: list[list[bytes]] = []
         self._opened = {number: threading.Event() for number in (1, 2, 3)}
-        monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
-        monkeypatch.setattr(threads_play, "open_backend", self._open)
-        monkeypatch.setattr(threads_play, "play_generation", self._play)
-        monkeypatch.setattr(
-            SelfplayRole, "_directory", lambda role, number: Path(str(number))
-        )
+        plays_on(monkeypatch, self._open, self._play)
 
     def _open(self, directory: Path, *_: Any, **__: Any) -> Model:
         number = int(directory.name)
@@ -115,7 +73,7 @@ class Switching:
         return Model(number, 700, after)
 
     def _play(self, *args: Any, **kwargs: Any) -> Any:
-        report = play_generation(*args, **kwargs, progress_interval_s=0.01)
+        report = play_often(*args, **kwargs)
         (queue,) = (arg for arg in args if isinstance(arg, _core.GameQueue))
         if queue.stopped:
             self.in_flight.append(queue.unfinished())

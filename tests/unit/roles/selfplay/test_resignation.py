@@ -10,7 +10,7 @@ import pytest
 from tengen import _core, games
 from tengen.actors import SelfplayConfig
 from tengen.experience import ExperienceWriter
-from tengen.roles.selfplay.resignation import ResignationCheck, check_resignation
+from tengen.roles.selfplay.earlier_games import ResignationCheck, check_resignation
 from tengen.run import RunDirectory
 
 CONFIG = SelfplayConfig(resign_above=0.9)

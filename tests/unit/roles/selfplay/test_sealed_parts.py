@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tengen.actors import play_generation
 from tengen.experience import GenerationWindow, SegmentReader
 from tengen.experience.games.files import experience_files
 from tengen.overrides import override
 from tengen.recipes.minigo import minigo_small
 from tengen.roles import RoleContext, make_role, read_config, write_config
-from tengen.roles.selfplay import threads_play
 from tengen.run import RunDirectory
-from tests.unit.roles.selfplay.test_model_switch import Model
+from tests.unit.roles.selfplay.stub_models import Model, plays_on
 
 GAMES = 14
 SETTINGS = (
@@ -75,20 +73,8 @@ def turn(
     config = override(minigo_small("go/5", 1), settings)
     write_config(run, config)
     run.models.publish(0 if bootstrap else 1, lambda folder: None)
-    monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
     model = Patient(run)
-    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: model)
-    monkeypatch.setattr(
-        threads_play,
-        "play_generation",
-        lambda *args, **kwargs: play_generation(
-            *args, **kwargs, progress_interval_s=0.01
-        ),
-    )
-    monkeypatch.setattr(
-        "tengen.roles.selfplay.role.SelfplayRole._directory",
-        lambda role, number: Path(str(number)),
-    )
+    plays_on(monkeypatch, lambda *_, **__: model)
     seen: list[int] = []
 
     def look(report: dict[str, Any]) -> None:

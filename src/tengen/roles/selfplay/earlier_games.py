@@ -1,6 +1,7 @@
-"""When games may be resigned: only while games played on show that it is safe.
+"""What a generation takes from earlier ones: games to fork off, proof for resigning.
 
-A share of the games is played on without resigning, and at first all games are. The
+Games may be resigned only while games that were played on show that it is safe. A
+share of the games is played on without resigning, and at first all games are. The
 sealed games of this kind show how often a player who would have resigned did not lose.
 They alone decide whether the next generation may resign, so that a run that is killed
 and resumed plays the same games.
@@ -17,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.experience import SegmentReader
@@ -24,7 +27,7 @@ from tengen.experience.games.files import experience_files
 from tengen.games import Game, core_game
 from tengen.run import RunDirectory
 
-__all__ = ["ResignationCheck", "check_resignation"]
+__all__ = ["ResignationCheck", "check_resignation", "fork_sources"]
 
 _ENOUGH_GAMES = 100
 _MAX_GENERATIONS = 16
@@ -38,6 +41,53 @@ _COLUMNS = (
     "action",
     "root_value",
 )
+
+
+def fork_sources(experience: Path, generation: int) -> list[tuple[str, list[int]]]:
+    """Returns variant and moves of each game of the newest earlier generation.
+
+    With one writer this is the generation before. With several writers it is the newest
+    sealed one, so a generation that another process takes over after a kill may fork
+    off other games than it began with. Empty for the first generation. Used by
+    core/selfplay/openings/fork.h.
+
+    Args:
+        experience: ``RUN/experience``.
+        generation: The generation that is to be played.
+
+    Raises:
+        RunError: A segment is damaged.
+    """
+    found = [
+        (int(path.stem), path)
+        for path in experience_files(experience, "npz")
+        if int(path.stem) < generation
+    ]
+    newest = max((number for number, _ in found), default=0)
+    sources: dict[int, tuple[str, list[int]]] = {}
+    for number, path in found:
+        if number == newest:
+            sources |= _games(path)
+    return [sources[index] for index in sorted(sources)]
+
+
+def _games(path: Path) -> dict[int, tuple[str, list[int]]]:
+    with SegmentReader(path) as reader:
+        columns = reader.game_columns()
+
+    def parts(count: str, name: str) -> list[np.ndarray]:
+        return np.split(columns[name], np.cumsum(columns[count], dtype=np.int64)[:-1])
+
+    variants = parts("num_variant_bytes", "variant")
+    openings = parts("num_opening_plies", "opening")
+    played = parts("num_plies", "action")
+    return {
+        int(index): (
+            variants[i].tobytes().decode(),
+            [*map(int, openings[i]), *map(int, played[i])],
+        )
+        for i, index in enumerate(columns["game_index"])
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,18 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.experience import ExperienceWriter, claim_ahead, writer_directory
 from tengen.experience.games.files import SET_ASIDE, writer_files
-from tengen.mirror.members import Members
+from tengen.remote.members import Members
 from tengen.run import RunDirectory, evict_mirrors, read_mirrors
+from tests.unit.remote.playing import NO_PLACE
 
 NAME, PROCESS = 32 * "a", "7 on far"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory.create_or_resume(tmp_path / "run")
+    made = RunDirectory.create_or_resume(tmp_path / "run")
+    made.write_run({"config": {"task": "tictactoe"}})
+    return made
 
 
 @pytest.fixture
@@ -39,31 +42,22 @@ def is_free(run: RunDirectory) -> bool:
 @pytest.mark.parametrize(
     "come_back",
     [
-        lambda members, events: members.of(NAME, events),
+        lambda members, events: members.hear(NAME, events),
         lambda members, events: members.join(NAME, "selfplay", 0, PROCESS),
+        lambda members, events: members.end(NAME, events, keeps_place=True),
     ],
-    ids=["asks", "joins"],
+    ids=["asks", "joins", "ends"],
 )
 def test_who_was_evicted_while_away_is_told_when_it_comes_back(
     run: RunDirectory, members: Members, come_back: Callable[[Members, int], object]
 ) -> None:
     """Also before the service has looked whom it is to part with."""
     member = members.join(NAME, "selfplay", 0, PROCESS)
-    members.bye(member)
+    members.end(NAME, member.record.events, keeps_place=True)
     assert not is_free(run)
     evict_mirrors(run, "selfplay", 0)
-    with pytest.raises(UsageError, match="has no place in this run any more"):
+    with pytest.raises(UsageError, match=NO_PLACE):
         come_back(members, member.record.events)
-    assert read_mirrors(run) == []
-    assert is_free(run)
-
-
-def test_the_last_word_of_one_that_was_evicted_gives_the_place_back(
-    run: RunDirectory, members: Members
-) -> None:
-    member = members.join(NAME, "selfplay", 0, PROCESS)
-    evict_mirrors(run, "selfplay", 0)
-    members.bye(member)
     assert read_mirrors(run) == []
     assert is_free(run)
 
@@ -80,45 +74,43 @@ def test_who_the_run_has_started_again_has_its_place(
 
 def test_one_that_was_only_away_goes_on(run: RunDirectory, members: Members) -> None:
     member = members.join(NAME, "selfplay", 0, PROCESS)
-    members.bye(member)
+    members.end(NAME, member.record.events, keeps_place=True)
     assert [record.is_away for record in read_mirrors(run)] == [True]
-    assert members.of(NAME, member.record.events) is member
+    assert members.hear(NAME, member.record.events) is member
     assert [record.is_away for record in read_mirrors(run)] == [False]
 
 
 def test_who_was_parted_with_is_parted_with_once(
     run: RunDirectory, members: Members
 ) -> None:
-    member = members.join(NAME, "selfplay", 0, PROCESS)
-    members.part_with(member)
+    events = members.join(NAME, "selfplay", 0, PROCESS).record.events
+    members.end(NAME, events, keeps_place=False)
     again = members.join(32 * "b", "selfplay", 0, PROCESS)
     folder = writer_directory(run, 0)
     begun = claim_ahead(run, folder, again.record.incarnation, "tictactoe", 1)
-    members.part_with(member)
+    no_place = pytest.raises(UsageError, match=NO_PLACE)
+    with no_place:
+        members.end(NAME, events, keeps_place=False)
+    with no_place, members.working(NAME, events):
+        pass
+    members.look(3600.0)
     assert read_mirrors(run) == [again.record]
     # Its successor's generation is not given up.
     assert begun == [1]
     assert writer_files(folder, SET_ASIDE) == []
-    with pytest.raises(UsageError, match="has no place in this run any more"):
-        members.of(NAME, member.record.events)
-    with (
-        pytest.raises(UsageError, match="has no place in this run any more"),
-        members.work_of(member, member.record.events),
-    ):
-        pass
 
 
 def test_a_process_that_another_one_followed_is_refused(members: Members) -> None:
     first = members.join(NAME, "selfplay", 0, PROCESS).record.events
     member = members.join(NAME, "selfplay", 0, "8 on far")
     with pytest.raises(UsageError, match="is worked on by process 8 on far now"):
-        members.of(NAME, first)
+        members.hear(NAME, first)
     with (
         pytest.raises(UsageError, match="is worked on by process 8 on far now"),
-        members.work_of(member, first),
+        members.working(NAME, first),
     ):
         pass
-    assert members.of(NAME, member.record.events) is member
+    assert members.hear(NAME, member.record.events) is member
 
 
 def test_a_question_of_the_services_last_moment_costs_no_place(
@@ -128,10 +120,27 @@ def test_a_question_of_the_services_last_moment_costs_no_place(
     events = member.record.events
     members.close()
     for ask in (
-        lambda: members.of(NAME, events),
-        lambda: members.work_of(member, events).__enter__(),
+        lambda: members.hear(NAME, events),
+        lambda: members.working(NAME, events).__enter__(),
         lambda: members.join(NAME, "selfplay", 0, PROCESS),
     ):
         with pytest.raises(RunError, match=r"ends; ask again"):
             ask()
     assert read_mirrors(run) == [member.record]
+
+
+def test_a_full_run_gives_the_place_that_was_silent_longest(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.remote.members.MAX_WRITERS", 3)
+    members.join(32 * "0", "actor", 0, PROCESS)
+    first, second = (members.join(32 * n, "selfplay", None, PROCESS) for n in "12")
+    with pytest.raises(UsageError, match="has 3 self-play processes, the most"):
+        members.join(NAME, "selfplay", None, PROCESS)
+    first.heard_s -= 61
+    second.heard_s -= 99
+    joined = members.join(NAME, "selfplay", None, PROCESS)
+    assert joined.record.index == second.record.index
+    members.hear(32 * "1", first.record.events)
+    with pytest.raises(UsageError, match=NO_PLACE):
+        members.hear(32 * "2", second.record.events)

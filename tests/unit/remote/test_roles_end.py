@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -14,7 +15,8 @@ from tengen.recipes import make_config
 from tengen.roles import write_config
 from tengen.run import evict_mirrors, read_mirrors, write_actor_totals
 from tests.integration.runs import wait_for
-from tests.unit.mirror.conftest import TOKEN
+from tests.unit.remote.conftest import TOKEN
+from tests.unit.remote.playing import NO_PLACE, fails
 
 LONG_S = 60
 
@@ -60,7 +62,7 @@ def test_self_play_that_is_evicted_ends(host, start, tmp_path):
     evict_mirrors(host.run, "selfplay", MAX_WRITERS - 1)
     _, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 2
-    assert b"has no place in this run any more" in err
+    assert NO_PLACE in err.decode()
 
 
 def child(start, host, folder):
@@ -78,16 +80,16 @@ def test_an_actor_that_is_evicted_ends(host, start, tmp_path, mirror_at):
     told = [json.loads(line) for line in process.stdout.read().splitlines()]
     errors = [message["error"] for message in told if "error" in message]
     assert len(errors) == 1
-    assert "has no place in this run any more" in errors[0]
+    assert NO_PLACE in errors[0]
     write_actor_totals(other.run, 0, (5, 1))
 
 
 def test_a_mirror_that_fails_stops_its_role(host, mirror_at, tmp_path):
-    first = mirror_at(tmp_path / "a", "actor", index=3, is_vouched=True)
+    stop = threading.Event()
+    first = mirror_at(tmp_path / "a", "actor", index=3, is_vouched=True, stop=stop)
     mirror_at(tmp_path / "b", "actor", index=3, is_vouched=True)
-    assert first._stop.wait(LONG_S)
-    with pytest.raises(type(first._error), match="has no place in this run any more"):
-        first.check()
+    assert stop.wait(LONG_S)
+    fails(first, NO_PLACE)
 
 
 def test_a_child_that_waits_for_its_host_hears_a_stop(host, start, tmp_path):

@@ -1,4 +1,4 @@
-"""What a mirror's folder says of itself: ``mirror.json``, and what was given up."""
+"""The folder of a mirror: its record ``mirror.json``, and games that were given up."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ _GIVEN_UP = "given-up"
 
 
 class MirrorFolder:
-    """A folder that is a mirror, or is to become one. Used by one thread.
+    """The folder of a mirror, made when absent. Used by one thread.
+
+    Only this user can read it, because roles trust what is in it.
 
     Args:
-        run: The folder; it need not exist.
-        host: The address of the run's service, for people.
+        run: The folder, as a run directory.
+        host: The address of the run's service, for messages.
 
     Raises:
-        UsageError: The folder is a run of its own, or its record is damaged.
+        UsageError: The folder is a run, its record is damaged, or it belongs to another
+            user.
+        RunError: The disk refuses.
 
     Attributes:
         mirror: The mirror's id.
-        run_id: The run's; None before it is known.
-        has_place: Whether a process of this mirror took a place in the run, and has not
-            given it back.
+        run_id: The run's id; None until it is known.
+        has_place: Whether the mirror has a place in the run that it did not give back.
     """
 
     def __init__(self, run: RunDirectory, host: str) -> None:
@@ -59,25 +62,18 @@ class MirrorFolder:
                 f"run ({run.path}) is a run of its own; name a folder for what this "
                 f"host needs of the other's"
             )
-
-    def make(self) -> None:
-        """Makes the folder, this user's alone: what it holds is played, and trusted.
-
-        Raises:
-            UsageError: It is another user's.
-            RunError: The disk refuses.
-        """
-        path = self._run.path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owner = path.stat().st_uid
+            run.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owner = run.path.stat().st_uid
         except OSError as error:
-            raise storage_error(path, error) from error
+            raise storage_error(run.path, error) from error
         if owner != os.getuid():
-            raise UsageError(f"folder ({path}) is another user's; name one of your own")
+            raise UsageError(
+                f"folder ({run.path}) is another user's; name one of your own"
+            )
 
     def write(self) -> None:
-        """Publishes the attributes. Raises RunError where the disk refuses."""
+        """Publishes the attributes; raises RunError if the disk refuses."""
         content = {
             "schema": MIRROR_SCHEMA,
             "mirror": self.mirror,
@@ -88,19 +84,19 @@ class MirrorFolder:
         publish_json(self._run.path / MIRROR_FILE, content)
 
     def give_up(self) -> str:
-        """Puts the games aside that the run takes no more, and becomes a new mirror.
+        """Moves the games, which the run does not take any more, and renews the id.
 
         Returns:
-            What to tell people.
+            A line for people.
 
         Raises:
-            RunError: The disk refuses; the next call goes on.
+            RunError: The disk refuses; the next call continues.
         """
         aside = self._run.path / _GIVEN_UP / self.mirror
         experience = self._run.experience
         num_generations = 0
         try:
-            # A call that was cut short has moved it.
+            # A call that was killed may have moved them.
             if experience.exists():
                 files = experience_files(experience, "npz")
                 files += experience_files(experience, "journal")

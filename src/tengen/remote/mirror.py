@@ -1,17 +1,17 @@
-"""A mirror: the part of a run directory that a role on another host works on.
+"""A mirror: a folder that stands for the run directory of another host.
 
 ::
 
-    RUN's host                                   this host
-    service (mirror.service)  <-- questions --   mirror: a thread
-                                                   |  run.json, models, STOP
-                                                   v
-                                                 a folder as a run's  <-- the role
+    the run's host                            this host
+    RunService   <-- questions, pieces --   Mirror: a thread
+                                              |  run.json, models, STOP
+                                              v
+                                            a folder like a run's  <-- the role
 
-The role works on the folder as on any run directory. The thread has what the role needs
-come in and what the role makes go out. Where the host does not answer the role goes on:
-self-play with the model that it has, until as many bytes of games wait as there may be,
-or until it has no number of a generation left; numbers for an hour are kept in stock.
+The role works on the folder as on any run directory. The thread downloads what the role
+needs and uploads what the role makes. During an outage self-play goes on with the model
+that it has, until the numbers of generations that it has claimed are used up (it claims
+them for an hour ahead), or too many bytes of games wait.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from typing import TypeVar
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
 from tengen.experience.games.files import writer_files
-from tengen.mirror.folder import MirrorFolder
-from tengen.mirror.inbox import Inbox
-from tengen.mirror.members import log_name
-from tengen.mirror.messages import MOST_AHEAD, Growing
-from tengen.mirror.models import MirroredModels
-from tengen.mirror.outbox import GamesOutbox, GrowingOutbox
-from tengen.mirror.run_client import Place, RunClient
-from tengen.mirror.stock import NumberStock
+from tengen.remote.client import Place, RunClient
+from tengen.remote.downloads import Downloads
+from tengen.remote.folder import MirrorFolder
+from tengen.remote.messages import MOST_AHEAD, log_name
+from tengen.remote.stock import NumberStock
+from tengen.remote.uploads import GameUploads, Upload
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -50,34 +48,36 @@ _LOOK_S = 1.0
 _RETRY_S = 2.0
 _PATIENCE_S = 60.0
 _PATIENCE_OF_RUN_S = 600.0
-"""For the host of a run that started the process itself: it may be restarted."""
+"""For a process that the run itself started: the run's host may be restarting."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
 
-class _Cut(NoAnswer):
-    """A model is fetched no further, as the role ends."""
+class _Interrupted(NoAnswer):
+    """The download of a model was interrupted, because the role ends."""
 
 
 class Mirror:
-    """A folder of this host that stands for a run of another. ``open`` comes first.
+    """The mirror of a run, for one role. Call ``open`` first and ``close`` last.
 
     Args:
-        path: The folder; made when absent, or the mirror that it was before.
-        client: To the run's service.
-        role: What works on it, ``selfplay`` or ``actor``.
-        index: Which actor or writer; None: the writer that this mirror was before, or
-            one that is free.
-        stop: Ends waiting for the host. Set where the mirror fails for good: the role
-            ends, and whoever runs it calls ``check``.
+        path: The folder, made when absent. The folder of an earlier process continues
+            that process's work.
+        client: A client of the run's service.
+        role: The role that works on the mirror, ``selfplay`` or ``actor``.
+        index: Which actor or writer it is; None for the writer that this mirror was
+            before, or a free one.
+        stop: Setting it ends waiting for the run's host. The mirror sets it when it
+            fails for good: then the role ends, and its caller calls ``check``.
         say: Takes a line for people, from any thread.
         is_vouched: Whether the run started this process as the only one of its index.
-        backlog_bytes: Bytes of games that may wait for the host, between generations.
+        backlog_bytes: The most bytes of games that may wait for the run's host when a
+            generation begins.
 
     Attributes:
         run: The folder, as the role's run directory.
-        place: What this process is to the run.
-        waits_for: Why ``next_generation`` had none.
+        place: This process's place in the run.
+        waits_for: Why ``next_generation`` returned None.
     """
 
     def __init__(
@@ -108,36 +108,34 @@ class Mirror:
         self._stock = NumberStock()
         self._exchanged_s = -math.inf
         self._away_since_s: float | None = None
-        self._told: tuple[int, int] | None = None
+        self._totals: tuple[int, int] | None = None
 
     def open(self) -> RunDirectory:
         """Makes the folder and takes a place in the run. Blocks.
 
-        A host that does not answer is waited for, a minute at most, or ten where the
-        run started this process.
+        Waits for a host that does not answer: for a minute, or for ten if the run
+        started this process.
 
         Returns:
             The folder, as a run directory, with the run's ``run.json``.
 
         Raises:
-            UsageError: The folder is something else, the host does not answer, or it
-                refuses this role: by its token, its version, its index.
+            UsageError: The folder is something else, the run's host does not answer, or
+                it refuses the token, the version or the index.
             RunError: The disk refuses.
         """
         self._folder = MirrorFolder(self.run, self._service.name)
-        self._folder.make()
         self._held = self.run.lock("mirror")
         try:
             self._folder.write()
             self.place = self._waited_for(self._join)
             self._folder.run_id, self._folder.has_place = self.place.run, True
             self._folder.write()
-            inbox = self._inbox = Inbox(self._client, self.run)
+            self._downloads = Downloads(self._client, self.run, self._between_pieces)
             if self.run.is_new:
-                self._waited_for(inbox.take_config)
-            self.run = RunDirectory.create_or_resume(self.run.path)
-            self._make_outboxes()
-            self._models = MirroredModels(self._client, self.run, self._between_pieces)
+                self._waited_for(self._downloads.take)
+            RunDirectory.create_or_resume(self.run.path)
+            self._make_uploads()
             self._waited_for(self._sync)
         except BaseException:
             self._held.release()
@@ -148,13 +146,14 @@ class Mirror:
 
     @property
     def log_name(self) -> str:
-        """The file of ``logs`` that a process may print to, which the host gets."""
-        return log_name(self._role, self.place)
+        """The file in ``logs`` that this process may print to; it is uploaded."""
+        return log_name(self._role, self.place.index, self.place.events)
 
     def new_incarnation(self) -> int:
-        """Returns the incarnation of a new writer here: above all of this writer.
+        """Returns an incarnation for a new writer, above all others of this writer.
 
-        A role that is made anew, as where ``run.json`` has changed, is a new one.
+        A role that is made anew, for example because ``run.json`` has changed, is a new
+        writer.
         """
         folder = writer_directory(self.run, self.place.index)
         names = [path.name for path in find_files(folder, "*")]
@@ -162,10 +161,10 @@ class Mirror:
         return max([self.place.incarnation, *(number + 1 for number in used)])
 
     def next_generation(self) -> int | None:
-        """Returns the number of the generation to begin; None: wait, see ``waits_for``.
+        """Returns the number of the generation to begin; None: see ``waits_for``.
 
         Raises:
-            TengenError: What the host refused for good.
+            TengenError: The mirror has failed for good.
         """
         self.check()
         waiting = self._games.unsent_bytes() if self._games else 0
@@ -176,29 +175,29 @@ class Mirror:
                 f"which may be {self._backlog_bytes / 2**20:.0f}"
             )
             return None
-        known = self._local_generations()
-        number = self._stock.begin(known)
-        self.waits_for = ""
+        known = self._begun_generations()
+        number = self._stock.begin(known, time.monotonic())
         if self._stock.num_lacking(known):
             self._wake.set()
+        self.waits_for = ""
         if number is None:
             self.waits_for = f"the next number comes from {self._client.name}"
         return number
 
     def check(self) -> None:
-        """Makes sure that the mirror works; where it has failed the role is to end.
+        """Raises the error that ended the mirror for good, if there is one.
 
         Raises:
-            TengenError: What the host refused for good, or what else failed.
+            TengenError: The run's host refused something, or the mirror failed.
         """
         if self._error is not None:
             raise self._error
 
     def wait_until_sent(self, seconds: float) -> None:
-        """Waits until the host has all games, unless it does not answer.
+        """Waits until the run's host has all games; returns early in an outage.
 
         Args:
-            seconds: At most.
+            seconds: The longest wait.
         """
         until = time.monotonic() + seconds
         while self._games is not None and self._games.unsent_bytes() > 0:
@@ -211,7 +210,7 @@ class Mirror:
     def close(self) -> None:
         """Sends what is left, for some seconds, and ends. A second call does nothing.
 
-        What could not be sent stays in the folder, for the next process on it.
+        What could not be sent stays in the folder, for the next process.
         """
         if self._is_over.is_set():
             return
@@ -222,27 +221,24 @@ class Mirror:
         self._thread.join()
         while self._error is None:
             try:
-                self._send()
+                self._exchange()
                 self._end()
                 break
-            except NoAnswer as error:
-                if time.monotonic() >= until or self._away_since_s is not None:
-                    self._say(f"{error}; what it was not sent stays in {self.run.path}")
+            except TengenError as error:
+                is_late = time.monotonic() >= until or self._away_since_s is not None
+                if is_late or not isinstance(error, NoAnswer):
+                    self._say(f"{error}; what was not sent stays in {self.run.path}")
                     break
                 time.sleep(_RETRY_S)
-            except TengenError as error:
-                self._say(f"{error}; what was not sent stays in {self.run.path}")
-                break
         self._held.release()
 
     def _end(self) -> None:
-        """Says that the process ends: for good where no generation is half played."""
-        if self._games is not None and self._games.has_journals:
-            self._client.bye()
-            return
-        self._client.leave()
-        self._folder.has_place = False
-        self._folder.write()
+        """Gives the place back, unless a generation is half played."""
+        keeps_place = self._games is not None and self._games.has_journals
+        self._client.ask("end", keeps_place=keeps_place)
+        if not keeps_place:
+            self._folder.has_place = False
+            self._folder.write()
 
     def _join(self) -> Place:
         place = self._ask_for_place()
@@ -265,7 +261,7 @@ class Mirror:
         )
 
     def _waited_for(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Asks a host that may begin after this role, or again while it begins."""
+        """Asks until the run's host answers; it may start after this process."""
         patience_s = _PATIENCE_OF_RUN_S if self._is_vouched else _PATIENCE_S
         until = time.monotonic() + patience_s
         is_told = False
@@ -284,19 +280,22 @@ class Mirror:
                     is_told = True
             self._stop.wait(_RETRY_S)
 
-    def _make_outboxes(self) -> None:
+    def _make_uploads(self) -> None:
         place, role = self.place, self._role
-        self._games: GamesOutbox | None = None
+        self._games: GameUploads | None = None
         if role == "selfplay":
             folder = writer_directory(self.run, place.index)
-            self._games = GamesOutbox(self._client, folder)
+            self._games = GameUploads(self._client, folder)
         elif place.totals > read_actor_totals(self.run, place.index):
             self.run.actors.mkdir(exist_ok=True)
             write_actor_totals(self.run, place.index, place.totals)
-        events = self.run.events_path(f"{role}-command", place.events)
-        self._events = GrowingOutbox(self._client, events, {"kind": Growing.EVENTS})
-        log = self.run.logs / self.log_name
-        self._log = GrowingOutbox(self._client, log, {"kind": Growing.LOG})
+        paths = {
+            "events": self.run.events_path(f"{role}-command", place.events),
+            "log": self.run.logs / self.log_name,
+        }
+        self._uploads = [
+            Upload(self._client, path, {"kind": kind}) for kind, path in paths.items()
+        ]
 
     def _work(self) -> None:
         while not self._is_over.is_set():
@@ -307,25 +306,21 @@ class Mirror:
             except UsageError as error:
                 self._fail(error)
                 return
-            except _Cut:
+            except _Interrupted:
                 pass
             except TengenError as error:
                 self._is_away(error)
                 pause_s = _RETRY_S
             except Exception as error:
-                # Of a host that answers what it should not, too: the role ends by it.
-                self._fail(
-                    RunError(
-                        f"mirror ({self.run.path}) failed, {type(error).__name__} "
-                        f"{error}"
-                    )
-                )
+                # Also if the host's answer is not what it should be.
+                kind = type(error).__name__
+                self._fail(RunError(f"mirror ({self.run.path}) failed, {kind} {error}"))
                 return
             self._wake.wait(pause_s)
             self._wake.clear()
 
     def _fail(self, error: TengenError) -> None:
-        """Ends the role: what it makes from now on nobody would hear of."""
+        """Ends the role, as the run would not get anything that it makes."""
         self._error = error
         self._say(str(error))
         self._stop.set()
@@ -333,52 +328,52 @@ class Mirror:
     def _sync(self) -> None:
         newest = self._exchange()
         if self._role == "selfplay" and not self._stop.is_set():
-            self._models.follow(newest)
+            self._downloads.follow(newest)
 
     def _exchange(self) -> int | None:
-        """Sends what is there and takes what is small; returns the newest model."""
-        newest = self._inbox.take()
-        self._send()
+        """Exchanges everything but models; returns the number of the newest model."""
+        totals = None
+        if self._games is None:
+            totals = read_actor_totals(self.run, self.place.index)
+        newest = self._downloads.take(None if totals == self._totals else totals)
+        self._totals = totals
         if self._games is not None:
+            self._games.send()
+            self._stock.drop(self._games.sent_generations())
+        for upload in self._uploads:
+            upload.send()
+        if self._games is not None and not self._is_over.is_set():
             self._claim(self._games)
         self._exchanged_s = time.monotonic()
         return newest
 
     def _between_pieces(self) -> None:
-        """Keeps up with the host while a large model arrives."""
+        """Exchanges the rest while a large model arrives."""
         if self._is_over.is_set() or self._stop.is_set():
-            raise _Cut("the role ends")
+            raise _Interrupted("the role ends")
         if time.monotonic() - self._exchanged_s >= _LOOK_S:
             self._exchange()
 
-    def _claim(self, games: GamesOutbox) -> None:
-        known = self._local_generations()
-        # Those that are begun here count at the host until their segments are there.
+    def _claim(self, games: GameUploads) -> None:
+        """Claims numbers of generations, if the stock lacks some."""
+        known = self._begun_generations()
+        # Generations that are begun here are unsealed at the run's host until their
+        # segments are there.
         num_had = self._stock.num_free(known) + len(known - games.sent_generations())
         num_more = min(self._stock.num_lacking(known), MOST_AHEAD - num_had)
         if num_more > 0:
-            self._stock.put(self._client.claim(num_had + num_more))
+            answer = self._client.ask("claim", num_wanted=num_had + num_more)
+            self._stock.put(int(number) for number in answer["numbers"])
             if self._stock.num_lacking(known):
                 self._wake.set()
 
-    def _local_generations(self) -> set[int]:
+    def _begun_generations(self) -> set[int]:
+        """Returns the generations that were begun here, sent or not."""
         folder = writer_directory(self.run, self.place.index)
-        # In this order: the role seals meanwhile. What was sent goes after a while.
+        # In this order, because the role may seal one meanwhile.
         files = writer_files(folder, "journal") + writer_files(folder, "npz")
         sent = self._games.sent_generations() if self._games else set()
         return {int(path.stem) for path in files} | sent
-
-    def _send(self) -> None:
-        if self._games is not None:
-            self._games.send()
-            self._stock.drop(self._games.sent_generations())
-        else:
-            totals = read_actor_totals(self.run, self.place.index)
-            if totals != self._told:
-                self._client.send_totals(totals)
-                self._told = totals
-        self._events.send()
-        self._log.send()
 
     def _is_away(self, error: TengenError) -> None:
         if self._away_since_s is None:

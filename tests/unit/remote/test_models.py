@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import time
@@ -10,9 +9,10 @@ import time
 import pytest
 
 from tengen.errors import RunError
+from tengen.remote.messages import decoded, encoded
 from tengen.run import find_files
 from tests.integration.runs import wait_for
-from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import fails, games_at, kill, play
 
 LARGE = 3 << 19
 
@@ -82,18 +82,17 @@ def test_a_fetch_that_breaks_goes_on_where_it_was(host, mirror_at, tmp_path):
 
 
 def test_a_damaged_byte_is_found(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
+    said = []
+    mirror = mirror_at(tmp_path / "far", say=said.append)
     is_damaged = threading.Event()
     is_damaged.set()
 
     def damage(number, answer):
-        data = bytearray(base64.b64decode(answer))
+        data = bytearray(decoded(answer))
         data[-1] ^= is_damaged.is_set()
-        return base64.b64encode(data).decode()
+        return {"data": encoded(data)}
 
     Pieces(host, damage)
-    said = []
-    mirror._say = said.append
     content = publish(host.run, 4)
     wait_for(lambda: said)
     assert "arrived damaged" in said[0]
@@ -123,7 +122,6 @@ def test_a_model_that_is_retired_meanwhile_is_passed_over(host, mirror_at, tmp_p
 
 def test_games_go_while_a_model_comes(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
     has_begun = threading.Event()
     seen = []
 
@@ -136,36 +134,30 @@ def test_games_go_while_a_model_comes(host, mirror_at, tmp_path):
     Pieces(host, slow)
     publish(host.run, 4, 8 * LARGE)
     has_begun.wait()
-    with writer_of(mirror) as writer:
-        play(mirror, writer, range(3))
+    play(mirror, 3)
     wait_for_model(mirror, 4)
     assert seen[-1]
 
 
 def test_an_end_does_not_wait_for_a_model(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
     pieces = Pieces(host, lambda number, answer: time.sleep(0.1) or answer)
     publish(host.run, 4, 50 * LARGE)
     wait_for(lambda: pieces.asked)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3))
+    generation = play(mirror, 3)
     mirror.close()
     assert games_at(host.run) == [(generation, 3)]
     assert mirror.run.models.numbers() == [3]
 
 
-@pytest.mark.parametrize("what", ["model", "piece", "status"])
+@pytest.mark.parametrize("what", ["model", "piece", "look"])
 def test_who_fetches_is_heard(host, mirror_at, tmp_path, what):
     mirror = mirror_at(tmp_path / "far")
     (member,) = host.service._members._members.values()
-    mirror._is_over.set()
-    mirror._wake.set()
-    mirror._thread.join()
+    kill(mirror)
     member.heard_s = 0.0
-    mirror._client._ask(what, number=3, name="meta.json", offset=0)
+    mirror._client.ask(what, number=3, name="meta.json", offset=0)
     assert member.heard_s > 0
-    mirror._held.release()
 
 
 def test_models_that_the_run_has_not_are_dropped(host, mirror_at, tmp_path):
@@ -180,11 +172,8 @@ def test_models_that_the_run_has_not_are_dropped(host, mirror_at, tmp_path):
 
 def test_games_by_a_model_that_the_run_has_not_are_refused(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
     host.run.models.remove(3)
     publish(host.run, 2)
-    with writer_of(mirror) as writer:
-        play(mirror, writer, range(3))
-    wait_for(lambda: mirror._error is not None)
-    assert "has games by model 3, which the run has not published" in str(mirror._error)
+    play(mirror, 3)
+    fails(mirror, "has games by model 3, which the run has not published")
     assert find_files(host.run.experience, "*/*/*.npz") == []

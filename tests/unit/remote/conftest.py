@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tengen.mirror import RUN, Mirror, RunService
+from tengen.remote import RUN, Mirror, RunService
 from tengen.run import RunDirectory
 from tengen.transport import Client, NetDoor, Server
 
@@ -50,7 +50,7 @@ class Host:
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     """A host that serves mirrors which ask often."""
     for name in ("_LOOK_S", "_RETRY_S"):
-        monkeypatch.setattr(f"tengen.mirror.mirror.{name}", 0.1)
+        monkeypatch.setattr(f"tengen.remote.mirror.{name}", 0.1)
     made = Host(tmp_path / "run")
     yield made
     made.close()

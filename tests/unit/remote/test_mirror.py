@@ -8,15 +8,10 @@ import pytest
 
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.experience import (
-    MAX_WRITERS,
-    begin_generation,
-    claim_writer,
-    writer_directory,
-)
+from tengen.experience import MAX_WRITERS, writer_directory
 from tengen.experience.games.segment import recorded_games
-from tengen.mirror.run_client import RunClient
 from tengen.observe.status import read_status
+from tengen.remote.client import RunClient
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -24,144 +19,119 @@ from tengen.run import (
     write_actor_totals,
 )
 from tests.integration.runs import wait_for
-from tests.unit.mirror.playing import claimed, games_at, play, writer_of
+from tests.unit.remote.playing import (
+    fails,
+    games_at,
+    journals_of,
+    play,
+    play_near,
+    sent,
+    writer_of,
+)
 
 
 def test_a_segment_of_a_mirror_is_a_segment_of_the_run(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        first = play(mirror, writer, range(5))
-        second = play(mirror, writer, range(3))
-        wait_for(lambda: len(games_at(host.run)) == 2)
-    assert games_at(host.run) == [(first, 5), (second, 3)]
+    first, second = play(mirror, 5), play(mirror, 3)
+    wait_for(lambda: games_at(host.run) == [(first, 5), (second, 3)])
     for path in find_files(mirror.run.experience, "selfplay-*/*/*.npz"):
         there = host.run.experience / path.relative_to(mirror.run.experience)
         assert there.read_bytes() == path.read_bytes()
     # Of what was claimed and is sealed no journal is left.
-    wait_for(
-        lambda: {first, second}.isdisjoint(
-            int(p.stem) for p in find_files(host.run.experience, "*/*/*.journal")
-        )
-    )
+    wait_for(lambda: not journals_of(host.run, first) + journals_of(host.run, second))
 
 
 def test_a_role_that_is_made_anew_sends_from_another_folder(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    writer_of(mirror).release()
-    with writer_of(mirror) as writer:
-        assert int(writer._folder.name) == mirror.place.incarnation + 1
-        # So fast that no part of its journal was sent.
-        host.close()
-        generation = play(mirror, writer, range(3))
-        host.open()
-        wait_for(lambda: games_at(host.run) == [(generation, 3)])
+    with writer_of(mirror):
+        pass
+    assert mirror.new_incarnation() == mirror.place.incarnation + 1
+    # So fast that no part of its journal was sent.
+    host.close()
+    generation = play(mirror, 3)
+    host.open()
+    wait_for(lambda: games_at(host.run) == [(generation, 3)])
 
 
 def test_finished_games_are_there_before_their_generation_is(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(7), seals=False)
-        folder = writer_directory(host.run, mirror.place.index)
-        wait_for(lambda: recorded_games(folder, generation).indices == list(range(7)))
+    generation = play(mirror, 7, seals=False)
+    folder = writer_directory(host.run, mirror.place.index)
+    wait_for(lambda: recorded_games(folder, generation).indices == list(range(7)))
 
 
 def test_no_two_writers_have_a_number(host, mirror_at, tmp_path):
     mirrors = [mirror_at(tmp_path / f"far-{i}") for i in range(2)]
-    for mirror in mirrors:
-        claimed(mirror)
-    near = claim_writer(host.run, host.run.new_incarnation("selfplay"))
-    generation, _, segment = begin_generation(host.run, near, "tictactoe")
-    segment.close()
-    numbers = [set(mirror._stock._claimed) for mirror in mirrors] + [{generation}]
-    assert sum(len(one) for one in numbers) == len(set().union(*numbers))
-    indices = [mirror.place.index for mirror in mirrors]
-    assert near.directory == writer_directory(host.run, 0)
+    played = [play(mirror, 1) for mirror in (*mirrors, *mirrors)]
+    played += [play_near(host.run), play_near(host.run)]
+    assert len(set(played)) == 6
     # The first ones are the run's own, which may be scaled.
+    indices = [mirror.place.index for mirror in mirrors]
     assert sorted(indices) == [MAX_WRITERS - 2, MAX_WRITERS - 1]
-    near.release()
 
 
 def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        played = [play(mirror, writer, range(4))]
-        wait_for(lambda: len(games_at(host.run)) == 1)
-        host.close()
-        # As many as were claimed ahead.
-        while mirror.next_generation() is not None:
-            played.append(play(mirror, writer, range(2)))
-        assert len(played) >= 4
-        assert "the next number comes from" in mirror.waits_for
-        host.open()
-        wait_for(lambda: len(games_at(host.run)) == len(played))
-        assert [generation for generation, _ in games_at(host.run)] == played
-        claimed(mirror)
+    played = [play(mirror, 4)]
+    wait_for(lambda: len(games_at(host.run)) == 1)
+    host.close()
+    # As many as were claimed ahead.
+    while mirror.next_generation() is not None:
+        played.append(play(mirror, 2))
+    assert len(played) >= 4
+    assert "the next number comes from" in mirror.waits_for
+    host.open()
+    wait_for(lambda: len(games_at(host.run)) == len(played))
+    assert [generation for generation, _ in games_at(host.run)] == played
+    assert mirror.next_generation() not in played
 
 
 def test_a_number_that_is_sent_and_gone_is_not_played_again(host, mirror_at, tmp_path):
     """Its file may go before the stock has heard that it was sent."""
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    numbers = list(mirror._stock._claimed)
-    with writer_of(mirror) as writer:
-        host.close()
-        played = [play(mirror, writer, range(2)) for _ in range(8)]
-        host.open()
-        wait_for(lambda: len(games_at(host.run)) == 8)
-        wait_for(lambda: mirror._games.unsent_bytes() == 0)
-        mirror._stock.put(numbers)
-        assert mirror.next_generation() not in played
+    first = play(mirror, 2)
+    numbers = range(first, first + 9)
+    host.close()
+    played = [first, *(play(mirror, 2) for _ in range(7))]
+    host.open()
+    wait_for(lambda: len(games_at(host.run)) == 8)
+    sent(mirror)
+    mirror._stock.put(numbers)
+    assert mirror.next_generation() not in played
 
 
 def test_a_backlog_is_bounded(host, mirror_at, tmp_path):
     mirror = mirror_at(tmp_path / "far", backlog_bytes=2000)
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        play(mirror, writer, range(1))
-        wait_for(lambda: mirror._games.unsent_bytes() == 0)
-        host.close()
-        play(mirror, writer, range(200))
-        assert mirror.next_generation() is None
-        assert "games wait for" in mirror.waits_for
-        host.open()
-        wait_for(lambda: mirror.next_generation() is not None)
+    play(mirror, 1)
+    sent(mirror)
+    host.close()
+    play(mirror, 200)
+    assert mirror.next_generation() is None
+    assert "games wait for" in mirror.waits_for
+    host.open()
+    wait_for(lambda: mirror.next_generation() is not None)
 
 
-def test_a_process_that_was_killed_goes_on_with_its_place(host, mirror_at, tmp_path):
+@pytest.mark.parametrize("num_lost_bytes", [0, 30])
+def test_a_process_that_was_killed_goes_on_with_its_place(
+    host, mirror_at, tmp_path, num_lost_bytes
+):
+    """Also where the power failed, and the run's host has more than this one."""
     mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3), seals=False)
+    generation = play(mirror, 3, seals=False)
+    (path,) = journals_of(mirror.run, generation)
+    size = path.stat().st_size
+    wait_for(
+        lambda: max(p.stat().st_size for p in journals_of(host.run, generation)) == size
+    )
     place = mirror.place
     mirror.close()
+    with open(path, "r+b") as file:
+        file.truncate(size - num_lost_bytes)
     mirror = mirror_at(tmp_path / "far")
     assert mirror.place.index == place.index
-    with writer_of(mirror) as writer:
-        assert play(mirror, writer, range(3, 6)) == generation
-        wait_for(lambda: games_at(host.run) == [(generation, 6)])
-
-
-def test_a_copy_that_is_ahead_of_its_original_is_left_alone(host, mirror_at, tmp_path):
-    mirror = mirror_at(tmp_path / "far")
-    claimed(mirror)
-    with writer_of(mirror) as writer:
-        generation = play(mirror, writer, range(3), seals=False)
-        name = f"{generation:06d}.journal"
-        there = lambda: find_files(host.run.experience, f"*/*/{name}")  # noqa: E731
-        (path,) = find_files(mirror.run.experience, f"*/*/{name}")
-        wait_for(lambda: max(p.stat().st_size for p in there()) == path.stat().st_size)
-    mirror.close()
-    # The power failed: the last frames never reached this host's disk.
-    with open(path, "r+b") as file:
-        file.truncate(path.stat().st_size - 30)
-    mirror = mirror_at(tmp_path / "far")
-    with writer_of(mirror) as writer:
-        play(mirror, writer, range(2, 6))
-        wait_for(lambda: games_at(host.run) == [(generation, 6)])
+    assert play(mirror, range(2 if num_lost_bytes else 3, 6)) == generation
+    wait_for(lambda: games_at(host.run) == [(generation, 6)])
 
 
 def test_what_the_run_says_is_heard(host, mirror_at, tmp_path):
@@ -189,9 +159,7 @@ def test_a_copy_of_a_mirrors_folder_takes_its_place(host, mirror_at, tmp_path):
     first = mirror_at(tmp_path / "far")
     shutil.copytree(tmp_path / "far", tmp_path / "copy")
     mirror_at(tmp_path / "copy")
-    wait_for(lambda: first._error is not None)
-    with pytest.raises(UsageError, match="is worked on by process"):
-        first.next_generation()
+    fails(first, "is worked on by process")
 
 
 def test_events_are_read_at_the_host(host, mirror_at, tmp_path):
@@ -226,39 +194,39 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
     wait_for(lambda: read_actor_totals(host.run, 3) == (100, 7))
     with pytest.raises(UsageError, match="is in use by process"):
         mirror_at(tmp_path / "other", "actor", index=3)
+    # The last counts are sent at the end.
+    write_actor_totals(mirror.run, 3, (150, 9))
     mirror.close()
     # Another host takes its place, in a folder that has nothing.
     again = mirror_at(tmp_path / "third", "actor", index=3)
-    assert read_actor_totals(again.run, 3) == (100, 7)
+    assert read_actor_totals(again.run, 3) == (150, 9)
 
 
-def test_who_may_not_come_in(host, mirror_at, tmp_path, monkeypatch):
-    monkeypatch.setattr("tengen.mirror.run_client.__version__", "9.9")
-    with pytest.raises(UsageError, match=r"tengen \(9.9\) of .* must be"):
+@pytest.mark.parametrize(("name", "value"), [("__version__", "9.9"), ("PYTHON", "3.9")])
+def test_both_sides_need_the_same_versions(
+    host, mirror_at, tmp_path, monkeypatch, name, value
+):
+    monkeypatch.setattr(f"tengen.remote.client.{name}", value)
+    with pytest.raises(UsageError, match=rf"\({value}\) of .* must be"):
         mirror_at(tmp_path / "far")
-    monkeypatch.undo()
-    monkeypatch.setattr("tengen.mirror.run_client.PYTHON", "3.9")
-    with pytest.raises(UsageError, match=r"python \(3.9\) of .* must be 3\."):
-        mirror_at(tmp_path / "far")
-    monkeypatch.undo()
+
+
+def test_other_folders_are_refused(host, mirror_at, tmp_path):
     own = RunDirectory.create_or_resume(tmp_path / "own")
     own.write_run({"config": {"task": "tictactoe"}})
     own.models.publish(0, lambda folder: None)
     with pytest.raises(UsageError, match="is a run of its own"):
         mirror_at(tmp_path / "own")
-    mirror_at(tmp_path / "far").close()
-    shutil.copytree(tmp_path / "far", tmp_path / "far-2")
-    other = RunDirectory.create_or_resume(tmp_path / "run-2")
-    assert other.is_new
-    text = (tmp_path / "far-2" / "mirror.json").read_text()
-    known = mirror_at(tmp_path / "far-3").place.run
-    (tmp_path / "far-2" / "mirror.json").write_text(text.replace(known, "0" * 16))
+    mirror = mirror_at(tmp_path / "far")
+    mirror.close()
+    path = tmp_path / "far" / "mirror.json"
+    path.write_text(path.read_text().replace(mirror.place.run, "0" * 16))
     with pytest.raises(UsageError, match="is not the one that this mirror was made of"):
-        mirror_at(tmp_path / "far-2")
+        mirror_at(tmp_path / "far")
 
 
 def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirror_at):
-    monkeypatch.setattr("tengen.mirror.mirror._PATIENCE_S", 0.0)
+    monkeypatch.setattr("tengen.remote.mirror._PATIENCE_S", 0.0)
     host.close()
     with pytest.raises(UsageError, match=r"does not answer.*, for 0 s"):
         mirror_at(tmp_path / "far")
@@ -269,7 +237,7 @@ def test_a_host_that_never_answers_is_an_error(host, tmp_path, monkeypatch, mirr
 def test_a_host_that_is_lost_while_a_mirror_begins_is_waited_for(
     host, mirror_at, tmp_path, monkeypatch, lost
 ):
-    ask = RunClient._ask
+    ask = RunClient.ask
     said: list[str] = []
 
     def once_lost(client, what, **fields):
@@ -281,7 +249,7 @@ def test_a_host_that_is_lost_while_a_mirror_begins_is_waited_for(
                 host.open()
         return ask(client, what, **fields)
 
-    monkeypatch.setattr(RunClient, "_ask", once_lost)
+    monkeypatch.setattr(RunClient, "ask", once_lost)
     mirror = mirror_at(tmp_path / "far", say=said.append)
     assert said[0].startswith("waits for the run's host: run (tcp://127.0.0.1:")
-    claimed(mirror)
+    play(mirror, 1)

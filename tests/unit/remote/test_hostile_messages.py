@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.mirror.growing_file import CopiedFiles
-from tengen.mirror.messages import PIECE_BYTES, encoded
-from tengen.mirror.run_client import RunClient
+from tengen.remote.client import RunClient
+from tengen.remote.copies import CopiedFiles, Prefix
+from tengen.remote.messages import PIECE_BYTES, encoded
 from tengen.run import find_files
 
 MIRROR = "a" * 32
@@ -83,17 +83,19 @@ def files_of(run) -> set[str]:
             },
         ),
         (
-            "segment",
+            "append",
             {
+                "kind": "segment",
                 "generation": 77,
                 "incarnation": 1,
                 "size": 1,
-                "crc": 0,
+                "whole_crc": 0,
                 "offset": 0,
+                "crc": 0,
                 "data": PIECE,
             },
         ),
-        ("totals", {"num_rows": 3, "num_episodes": 1}),
+        ("look", {"totals": [3, 1]}),
         ("model", {"number": "../../000001"}),
         ("piece", {"number": 0, "name": "../run.json", "offset": 0}),
         ("piece", {"number": 0, "name": "/etc/passwd", "offset": 0}),
@@ -108,27 +110,34 @@ def test_it_is_refused_and_changes_nothing(host, ask, what, fields):
 
 
 def segment_message(generation: int, data: bytes, **fields: Any) -> dict[str, Any]:
-    from tengen import _core
-
     return {
+        "kind": "segment",
         "incarnation": 1,
         "generation": generation,
         "size": len(data),
-        "crc": int(_core.crc32c(data)),
+        "whole_crc": zlib.crc32(data),
         "offset": 0,
+        "crc": 0,
         "data": encoded(data),
         **fields,
     }
 
 
 def test_what_is_no_segment_is_not_published(host, ask):
-    (generation,) = ask("claim", num_wanted=1)
+    (generation,) = ask("claim", num_wanted=1)["numbers"]
     for data in (b"", b"PK\x03\x04 no archive", os.urandom(2000)):
         with pytest.raises(UsageError, match="that arrived is none"):
-            ask("segment", **segment_message(generation, data))
+            ask("append", **segment_message(generation, data))
+    for fields in ({"whole_crc": 7}, {"size": 3}):
+        with pytest.raises(RunError, match="arrived damaged"):
+            ask("append", **segment_message(generation, b"some bytes", **fields))
+    # Damaged on the way: what follows it has another beginning.
+    first = segment_message(generation, b"some", size=9, whole_crc=7)
+    assert ask("append", **first) == {"held": 4}
     with pytest.raises(RunError, match="arrived damaged"):
-        ask("segment", **segment_message(generation, b"some bytes", crc=7))
+        ask("append", **{**first, "offset": 4, "crc": 1})
     assert find_files(host.run.experience, "*/*/*.npz") == []
+    assert find_files(host.run.experience, "*/*/*.part") == []
     assert len(find_files(host.run.experience, "*/*/*.journal")) == 1
 
 
@@ -142,30 +151,31 @@ def test_the_name_of_a_copy_is_durable_before_its_bytes_count(tmp_path, monkeypa
         if len(synced) == 1:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("tengen.mirror.growing_file.sync_directory", sync)
+    monkeypatch.setattr("tengen.remote.copies.sync_directory", sync)
     with pytest.raises(RunError, match="input/output error"):
-        copies.append(path, 0, 0, b"one")
+        copies.append(path, Prefix(), b"one")
     synced[:] = [path]
     # The piece is there, and is sent again.
-    assert copies.append(path, 0, 0, b"one") == 3
+    assert copies.append(path, Prefix(), b"one") == 3
     assert synced[1:] == [path.parent, path.parent.parent]
-    assert copies.append(path, 3, zlib.crc32(b"one"), b"two") == 6
+    assert copies.append(path, Prefix().plus(b"one"), b"two") == 6
     assert len(synced) == 3
 
 
 def test_a_copy_takes_each_byte_once(tmp_path):
     path, copies = tmp_path / "copy", CopiedFiles()
     first, second = b"one, ", b"two"
-    assert copies.append(path, 0, 0, first) == 5
+    assert copies.append(path, Prefix(), first) == 5
     # Again, from too far on, and after a restart: it says where it is.
-    assert copies.append(path, 0, 0, first) == 5
-    assert copies.append(path, 9, 0, second) == 5
+    assert copies.append(path, Prefix(), first) == 5
+    assert copies.append(path, Prefix(9), second) == 5
     copies = CopiedFiles()
-    assert copies.append(path, 0, 0, b"") == 5
+    assert copies.append(path, Prefix(), b"") == 5
     with pytest.raises(UsageError, match="is of another file"):
-        copies.append(path, 5, zlib.crc32(b"ONE, "), second)
-    assert copies.append(path, 5, zlib.crc32(first), second) == 8
+        copies.append(path, Prefix().plus(b"ONE, "), second)
+    whole = Prefix().plus(first + second)
+    assert copies.append(path, Prefix().plus(first), second) == whole.size
     assert path.read_bytes() == first + second
     # Somebody changed it behind the service.
     path.write_bytes(b"one")
-    assert copies.append(path, 8, zlib.crc32(first + second), b"x") == 3
+    assert copies.append(path, whole, b"x") == 3

@@ -1,8 +1,8 @@
-"""What a run's service and its mirrors say to each other, and how it is checked.
+"""The messages between a run's service and its mirrors, and their checks.
 
-A question is one line of JSON; a piece of a file is base64 in it. Whatever comes in is
-data: names are rebuilt from numbers and short words, sizes are bounded, and nothing
-that a peer sends is a path.
+A question is one line of JSON; a piece of a file is base64 in it. Both sides treat
+everything that arrives as data: file names are made from numbers and short words, sizes
+are bounded, and no peer sends a path.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ __all__ = [
     "PIECE_BYTES",
     "PYTHON",
     "RUN",
-    "Growing",
     "decoded",
     "encoded",
+    "log_name",
     "number_in",
     "word_in",
 ]
 
-RUN = Dialect("run", version=1)
+RUN = Dialect("run", version=2)
 """The service of a run directory; its token is TENGEN_RUN_TOKEN."""
 
 MIRROR_ROLES = ("selfplay", "actor")
-"""Roles that work on a mirror."""
+"""The roles that can work on a mirror."""
 
 PIECE_BYTES = 512 << 10
-"""Of a file in one message; a question may have a MiB."""
+"""The most bytes of a file in one message; a question is at most 1 MiB."""
 MAX_FILE_BYTES = 4 << 30
-"""Of a journal, a segment or a model's file."""
+"""The largest journal, segment or file of a model."""
 
 MOST_AHEAD = 1024
-"""Generations that a mirror has the numbers of and that are not at the host."""
+"""The most generation numbers that a mirror has claimed and not yet sealed."""
 
 PYTHON = ".".join(platform.python_version_tuple()[:2])
-"""This process's, without its patch number."""
+"""The Python version of this process, without the patch number."""
 
 _WORDS = {
     "mirror": re.compile("[0-9a-f]{32}"),
     "role": re.compile("|".join(MIRROR_ROLES)),
-    "kind": re.compile("journal|events|log"),
+    "kind": re.compile("journal|segment|events|log"),
     "name": re.compile(r"[a-z0-9_]{1,32}(\.[a-z0-9_]{1,16}){1,2}"),
     "process": re.compile(r"[ -~]{1,200}"),
     "python": re.compile(r"[0-9]{1,4}\.[0-9]{1,4}"),
@@ -60,19 +60,11 @@ _WORDS = {
 }
 
 
-class Growing:
-    """The kinds of files that only grow, which are sent as they do."""
-
-    JOURNAL = "journal"
-    EVENTS = "events"
-    LOG = "log"
-
-
 def word_in(message: Mapping[str, Any], name: str) -> str:
-    """Returns a text of a message.
+    """Returns a string of a message.
 
     Raises:
-        UsageError: It is missing, or not what a text of that name may be.
+        UsageError: It is missing, or does not match the pattern of that name.
     """
     value = message.get(name)
     if not isinstance(value, str) or not _WORDS[name].fullmatch(value):
@@ -86,7 +78,7 @@ def word_in(message: Mapping[str, Any], name: str) -> str:
 def number_in(
     message: Mapping[str, Any], name: str, most: int = 10**9, least: int = 0
 ) -> int:
-    """Returns a whole number of a message.
+    """Returns an integer of a message.
 
     Raises:
         UsageError: It is missing, or out of its range.
@@ -101,23 +93,36 @@ def number_in(
 
 
 def encoded(data: bytes) -> str:
-    """Returns bytes as a text of a message."""
+    """Returns bytes as a string for a message."""
     return base64.b64encode(data).decode()
 
 
-def decoded(message: Mapping[str, Any], name: str = "data") -> bytes:
-    """Returns the bytes of a message.
+def decoded(message: Mapping[str, Any]) -> bytes:
+    """Returns the bytes in the ``data`` of a message.
 
     Raises:
-        UsageError: They are missing, too many, or not base64.
+        UsageError: They are missing, more than a piece, or not base64.
     """
-    text = message.get(name)
+    text = message.get("data")
     try:
         if isinstance(text, str) and len(text) <= 2 * PIECE_BYTES:
-            return base64.b64decode(text, validate=True)
+            data = base64.b64decode(text, validate=True)
+            if len(data) <= PIECE_BYTES:
+                return data
     except binascii.Error:
         pass
     raise UsageError(
-        f"message, its {name} must be at most {PIECE_BYTES} bytes in base64; install "
+        f"message, its data must be at most {PIECE_BYTES} bytes in base64; install "
         f"the same tengen on both sides"
     )
+
+
+def log_name(role: str, index: int, events: int) -> str:
+    """Returns the file in ``logs`` of one process on a mirror.
+
+    Args:
+        role: The role of the process.
+        index: Which actor or self-play writer it is.
+        events: The number of its event file.
+    """
+    return f"{role}-{index}-{events}.log"

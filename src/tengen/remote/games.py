@@ -1,0 +1,231 @@
+"""The games that arrive from a mirror: checked, then published or sealed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from tengen import _core
+from tengen.errors import RunError, UsageError
+from tengen.experience import SegmentReader
+from tengen.experience.games.journal import core_errors
+from tengen.experience.games.files import writer_files
+from tengen.experience.games.generations import give_up_numbers
+from tengen.experience.games.journal import JournalContents, read_journal
+from tengen.experience.games.segment import seal
+from tengen.experience.games.writer import games_meta
+from tengen.remote.copies import CopiedFiles, Prefix
+from tengen.run import RunDirectory, find_files, storage_error, sync_directory
+
+__all__ = ["append_segment", "check_claimed", "check_segment", "close_generations"]
+
+# Magic, schema, size of the metadata, and the checksum of all of these.
+_HEADER = struct.Struct("<8sIII")
+
+
+def append_segment(
+    folder: Path,
+    incarnation: int,
+    generation: int,
+    whole: Prefix,
+    piece: tuple[Prefix, bytes],
+    copies: CopiedFiles,
+    check: Callable[[Path], None],
+) -> int:
+    """Appends a piece to a segment, and publishes the segment once it is whole. Blocks.
+
+    A published segment is not published again, and the journals of its generation are
+    removed. So every game counts once, even if it was sent twice.
+
+    Args:
+        folder: The writer's folder, whose lock the caller holds.
+        incarnation: The folder in it that the segment is for.
+        generation: The segment's generation.
+        whole: The segment's size and CRC-32.
+        piece: The size and CRC-32 of the bytes before the piece, and its bytes.
+        copies: The copies at this host.
+        check: Raises UsageError if a file is not a segment that may be published.
+
+    Returns:
+        How many bytes of the segment are here; its size if it is published.
+
+    Raises:
+        UsageError: The segment is sealed with other games, the generation was not
+            claimed for this writer or was given up, or ``check`` refuses the file.
+        RunError: The disk refuses, or the segment arrived damaged.
+    """
+    final = folder / str(incarnation) / f"{generation:06d}.npz"
+    try:
+        if final.exists():
+            if copies.prefix(final) != whole:
+                raise UsageError(
+                    f"segment ({final.name} of {folder.name}) is sealed already with "
+                    f"other games; remove the mirror's folder and start it again"
+                )
+        else:
+            check_claimed(folder, generation)
+            final.parent.mkdir(exist_ok=True)
+            part = final.with_suffix(f".{whole.crc:08x}.part")
+            held = _append(part, whole, piece, copies)
+            if held < whole.size:
+                return held
+            try:
+                check(part)
+            except UsageError:
+                copies.remove(part)
+                raise
+            part.rename(final)
+            sync_directory(final.parent)
+            copies.remove(part)
+        # Last, because a generation without a file here counts as not claimed.
+        found = find_files(folder, f"*/{generation:06d}.journal")
+        for path in found + find_files(folder, f"*/{generation:06d}.*.part"):
+            copies.remove(path)
+    except OSError as error:
+        raise storage_error(final, error) from error
+    return whole.size
+
+
+def _append(
+    part: Path, whole: Prefix, piece: tuple[Prefix, bytes], copies: CopiedFiles
+) -> int:
+    """Appends a piece to a partial segment, which is removed if it is damaged."""
+    before, data = piece
+    held = copies.prefix(part)
+    if before.size != held.size or before == held:
+        size = copies.append(part, before, data)
+        if size < whole.size or copies.prefix(part) == whole:
+            return size
+    copies.remove(part)
+    raise RunError(f"segment ({part.name}) arrived damaged; it is sent again")
+
+
+def close_generations(
+    run: RunDirectory, folder: Path, task: str, *, were_begun: bool
+) -> int:
+    """Seals the games that a writer sent before it lost its place.
+
+    Args:
+        run: The run.
+        folder: The writer's folder, whose lock the caller holds.
+        task: The run's task.
+        were_begun: Whether the writer may have played generations that it has not sent.
+            Then the numbers of generations without games are not used again.
+
+    Returns:
+        How many files were not journals; they are renamed to ``.refused``.
+
+    Raises:
+        RunError: The disk refuses; another call seals the rest.
+    """
+    places = {int(path.stem): path for path in writer_files(folder, "journal")}
+    num_games = dict.fromkeys(places, 0)
+    num_refused = 0
+    try:
+        for path in writer_files(folder, "journal"):
+            contents = _read_sent(path, task)
+            if contents is None:
+                path.rename(path.with_suffix(".refused"))
+                num_refused += 1
+            else:
+                num_games[int(path.stem)] += len(contents.frames)
+        newest = max(places, default=0)
+        if were_begun and places and num_games[newest] == 0:
+            give_up_numbers(run, newest)
+        for generation in sorted(places):
+            seal(folder, generation)
+        for part in find_files(folder, "*/*.part"):
+            part.unlink()
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    for incarnation in folder.iterdir():
+        with suppress(OSError):  # it is not empty, or is a file
+            incarnation.rmdir()
+    return num_refused
+
+
+def _read_sent(path: Path, task: str) -> JournalContents | None:
+    """Returns a journal that a peer sent; None if it is not a journal of this task.
+
+    Raises:
+        OSError, RunError: The disk refuses, so the journal could not be checked.
+    """
+    generation = int(path.stem)
+    data = path.read_bytes()
+    try:
+        contents = read_journal(path)
+    except UsageError:
+        return None
+    except RunError:
+        if _has_header(data):
+            raise
+        return None
+    if contents.meta != games_meta(task, generation):
+        return None
+    try:
+        with core_errors():
+            _core.merge_games(contents.frames, generation)
+    except (RunError, UsageError):
+        return None
+    return contents
+
+
+def _has_header(data: bytes) -> bool:
+    """Returns whether a journal's header is whole (docs/reference/store_format.md)."""
+    if len(data) < _HEADER.size:
+        return False
+    _, _, meta_size, crc = _HEADER.unpack_from(data)
+    meta = data[_HEADER.size : _HEADER.size + meta_size]
+    return bool(_core.crc32c(data[: _HEADER.size - 4] + meta) == crc)
+
+
+def check_claimed(folder: Path, generation: int) -> None:
+    """Checks that a generation was claimed for a writer and is not sealed.
+
+    Raises:
+        UsageError: It was not claimed, or the writer's place was given up.
+    """
+    if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
+        raise UsageError(
+            f"generation ({generation}) was not claimed for {folder.name}, or was "
+            f"given up; remove the mirror's folder and start the role again"
+        )
+
+
+def check_segment(part: Path, generation: int, task: str, newest: int | None) -> None:
+    """Checks that a file is a segment, before others read it.
+
+    All columns are read, so they are whole and in range. The code that replays the
+    games checks whether their moves are legal.
+
+    Args:
+        part: The file.
+        generation: The generation that it must be of.
+        task: The run's task.
+        newest: The newest model that the run has published.
+
+    Raises:
+        UsageError: It is not a segment of this generation and task, or has games by
+            models that the run does not have.
+    """
+    try:
+        with SegmentReader(part) as reader:
+            found = reader.meta.get("game"), reader.generation
+            if found != (task, generation) or reader.number("num_games") < 1:
+                raise RunError(f"it is of generation {found[1]} of {found[0]}")
+            columns = reader.game_columns()
+        models = np.concatenate([columns["model"], columns["switch_model"]])
+        unknown = models if newest is None else models[models > newest]
+        if unknown.size > 0:
+            raise RunError(
+                f"it has games by model {unknown.max()}, which the run has not "
+                f"published; remove the mirror's folder and start the role again"
+            )
+    except (RunError, UsageError) as error:
+        raise UsageError(
+            f"segment (generation {generation}) that arrived is none: {error}"
+        ) from error

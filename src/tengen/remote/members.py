@@ -1,0 +1,394 @@
+"""The mirrors of a run, as the run's service knows them.
+
+A mirror is a self-play writer or an actor like any other; the service holds the lock of
+that writer or actor for it. A mirror that is cut off keeps its place for as long as the
+service waits for it. A service that starts again takes over the records in
+``RUN/mirrors/`` and waits anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tengen.errors import RunError, TengenError, UsageError
+from tengen.experience import MAX_WRITERS, TRAIN_WRITER, writer_directory
+from tengen.experience.games.files import writer_files
+from tengen.experience.games.generations import num_trained
+from tengen.remote.games import close_generations
+from tengen.run import (
+    MirrorRecord,
+    RunDirectory,
+    WriterLock,
+    change_mirror,
+    forget_mirror,
+    has_mirror,
+    read_mirrors,
+    storage_error,
+    sync_directory,
+    write_mirror,
+)
+
+__all__ = ["Member", "Members"]
+
+_SILENT_S = 5.0
+"""Seconds of silence after which another process may take a place. A mirror asks
+something every second."""
+_AWAY_S = 60.0
+"""Seconds of silence after which a mirror is reported to be away."""
+
+
+@dataclass
+class Member:
+    """One mirror."""
+
+    record: MirrorRecord
+    """Its published record."""
+    lock: WriterLock
+    """The lock of its writer or actor."""
+    heard_s: float = field(default_factory=time.monotonic)
+    """When it last asked something."""
+    is_here: bool = True
+    """Whether its process has not ended."""
+    working: threading.RLock = field(default_factory=threading.RLock)
+    """Held while its files are read or written. It is taken after the lock of the
+    table, or without it, and never before it."""
+
+
+class Members:
+    """The table of mirrors. Thread-safe.
+
+    Args:
+        run: The run, whose service the caller is.
+        task: The run's task.
+        say: Takes a line for people.
+
+    Raises:
+        RunError: A record is damaged, or the disk refuses.
+    """
+
+    def __init__(
+        self, run: RunDirectory, task: str, say: Callable[[str], None]
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._say = say
+        self._lock = threading.RLock()
+        self._members: dict[str, Member] = {}
+        self._is_closed = False
+        for record in read_mirrors(run):
+            try:
+                lock = self._hold(record.role, record.index)
+            except UsageError:
+                # Another process took its place while no service held it.
+                forget_mirror(run, record.mirror)
+                continue
+            self._members[record.mirror] = Member(record, lock)
+
+    def hear(self, mirror: str, events: int) -> Member:
+        """Returns the member that asks, and records that it was heard of.
+
+        Args:
+            mirror: The mirror's id.
+            events: The number of the event file that ``join`` gave to the process.
+
+        Raises:
+            UsageError: The mirror has no place, or another process works on it, as on a
+                copy of its folder.
+            RunError: The service has just ended.
+        """
+        with self._lock:
+            member = self._known(mirror)
+            if member is None:
+                raise _no_place(mirror)
+            _check_process(member.record, events)
+            member.heard_s = time.monotonic()
+            if member.record.is_away and not self._publish(member, is_away=False):
+                self._part_with(member)
+                raise _no_place(mirror)
+            return member
+
+    @contextmanager
+    def working(self, mirror: str, events: int) -> Iterator[Member]:
+        """Holds the files of the member that asks; others are answered meanwhile.
+
+        Args and errors are those of ``hear``.
+        """
+        member = self.hear(mirror, events)
+        with member.working:
+            self._check_open()
+            if self._members.get(mirror) is not member:
+                raise _no_place(mirror)
+            _check_process(member.record, events)
+            yield member
+
+    def end(self, mirror: str, events: int, *, keeps_place: bool) -> None:
+        """Records that a process ends.
+
+        Args:
+            mirror: The mirror's id.
+            events: As for ``hear``.
+            keeps_place: Whether the place is kept for the mirror's next process. If
+                not, the mirror has sent all games of every generation that it began.
+
+        Raises:
+            TengenError: As ``hear``, or the disk refuses.
+        """
+        with self._lock:
+            member = self.hear(mirror, events)
+            if not keeps_place:
+                self._part_with(member, were_begun=False)
+                return
+            member.is_here = False
+            if not self._publish(member, is_away=True):
+                self._part_with(member)
+
+    def num_here(self, within_s: float) -> int:
+        """Returns how many processes were heard of in the last ``within_s`` seconds."""
+        now_s = time.monotonic()
+        with self._lock:
+            return sum(
+                one.is_here and now_s - one.heard_s <= within_s
+                for one in self._members.values()
+            )
+
+    def join(
+        self,
+        mirror: str,
+        role: str,
+        index: int | None,
+        process: str,
+        *,
+        is_vouched: bool = False,
+        had_place: bool = False,
+    ) -> Member | None:
+        """Gives a mirror's new process its place.
+
+        Args:
+            mirror: The mirror's id.
+            role: The role that works on it.
+            index: Which actor or writer it is; None for the writer that the mirror was
+                before, or a free one.
+            process: ``PID on HOST``.
+            is_vouched: Whether the run started the process, as the only one of its
+                index. Such a process takes the place of any mirror; others take only
+                the place of a mirror that has been silent for some seconds.
+            had_place: Whether the mirror has games of an earlier place.
+
+        Returns:
+            The member; None if the mirror had a place and lost it. Then it must put its
+            games aside and join with a new id.
+
+        Raises:
+            UsageError: The place is taken, or no place is free.
+            RunError: The disk refuses, or the service has just ended.
+        """
+        with self._lock:
+            was_evicted = mirror in self._members
+            member = self._known(mirror)
+            was_evicted &= member is None
+            if was_evicted and index is not None and not is_vouched:
+                # It might join before the process that its place is meant for.
+                raise _no_place(mirror)
+            if member is not None and role != member.record.role:
+                raise UsageError(
+                    f"mirror ({mirror}) must be of role {member.record.role}, as it "
+                    f"was; choose another folder"
+                )
+            if member is not None and index not in (None, member.record.index):
+                self._part_with(member)
+                member = None
+            if member is None and had_place:
+                return None
+            if member is None:
+                silent_s = 0.0 if is_vouched else _SILENT_S
+                lock, index = self._place(role, index, silent_s)
+                record = MirrorRecord(
+                    mirror=mirror,
+                    role=role,
+                    index=index,
+                    process=process,
+                    incarnation=0,
+                    events=0,
+                    is_away=False,
+                )
+                member = self._members[mirror] = Member(record, lock)
+                write_mirror(self._run, record)
+            with member.working:
+                self._begin(member, process)
+            return member
+
+    def look(self, away_s: float) -> None:
+        """Publishes which members are away, and parts with those that lost their place.
+
+        These were silent for ``away_s`` seconds, or ``evict_mirrors`` took their place.
+
+        Raises:
+            RunError: The disk refuses, or a record is damaged.
+        """
+        late = []
+        with self._lock:
+            known = {record.mirror for record in read_mirrors(self._run)}
+            for member in self._members.values():
+                if member.record.mirror not in known:
+                    late.append(member)  # a process of this host has its place now
+                    continue
+                silent_s = time.monotonic() - member.heard_s
+                if silent_s >= _AWAY_S and not member.record.is_away:
+                    self._publish(member, is_away=True)
+                if silent_s >= away_s:
+                    late.append(member)
+        for member in late:
+            # A full disk: the next look tries again.
+            with self._lock, suppress(TengenError):
+                self._part_with(member)
+
+    def close(self) -> None:
+        """Frees every lock; the records stay for the next service."""
+        with self._lock:
+            members = [*self._members.values()]
+            # Before the locks are free, so that threads that wait for files see it.
+            self._is_closed = True
+            self._members.clear()
+            for member in members:
+                with member.working:
+                    member.lock.release()
+
+    def _begin(self, member: Member, process: str) -> None:
+        """Gives a process its numbers and its folder."""
+        role = member.record.role
+        member.heard_s = time.monotonic()
+        member.is_here = True
+        incarnation = self._run.new_incarnation(role)
+        self._run.forget_incarnations(role, incarnation)
+        if role == "selfplay":
+            folder = writer_directory(self._run, member.record.index)
+            try:
+                (folder / str(incarnation)).mkdir(parents=True, exist_ok=True)
+                sync_directory(folder)
+                sync_directory(folder.parent)
+            except OSError as error:
+                raise storage_error(folder, error) from error
+        self._publish(
+            member,
+            is_away=False,
+            process=process,
+            incarnation=incarnation,
+            events=self._run.new_incarnation(f"{role}-command"),
+        )
+
+    def _part_with(self, member: Member, *, were_begun: bool = True) -> None:
+        """Seals what a mirror has sent and frees its place; see ``close_generations``.
+
+        If this raises, the mirror keeps its place.
+        """
+        record = member.record
+        with member.working:
+            # Another mirror may have the place by now.
+            if self._members.get(record.mirror) is not member:
+                return
+            text = f"{record.role} of {record.process} has given back its place"
+            if were_begun:
+                text = (
+                    f"{record.role} of {record.process} has lost its place, as it was "
+                    f"away for long or is elsewhere now; what it sent is kept"
+                )
+            if record.role == "selfplay":
+                folder = writer_directory(self._run, record.index)
+                num_refused = close_generations(
+                    self._run, folder, self._task, were_begun=were_begun
+                )
+                if num_refused:
+                    text += (
+                        f", but for {num_refused} files that are no journals (.refused)"
+                    )
+            self._say(text)
+            self._members.pop(record.mirror, None)
+            forget_mirror(self._run, record.mirror)
+            member.lock.release()
+
+    def _known(self, mirror: str) -> Member | None:
+        """Returns a member; None if it has no place, or has just lost it."""
+        self._check_open()
+        member = self._members.get(mirror)
+        if member is not None and not has_mirror(self._run, mirror):
+            # A process of this host takes the place, so its record must not come back.
+            self._part_with(member)
+            return None
+        return member
+
+    def _check_open(self) -> None:
+        """Refuses a question in the last moment, which the next service answers."""
+        if self._is_closed:
+            raise RunError(f"service of run ({self._run.path}) ends; ask again")
+
+    def _publish(self, member: Member, **changes: object) -> bool:
+        """Changes a record and publishes it, unless the member was evicted.
+
+        Returns:
+            Whether the record is still there.
+        """
+        record = dataclasses.replace(member.record, **changes)  # type: ignore[arg-type]
+        is_there = change_mirror(self._run, record)
+        member.record = record
+        return is_there
+
+    def _place(
+        self, role: str, index: int | None, silent_s: float
+    ) -> tuple[WriterLock, int]:
+        """Returns the lock and index of a place; a silent member's, if need be."""
+        now_s = time.monotonic()
+        members = [one for one in self._members.values() if one.record.role == role]
+        if index is not None:
+            for member in members:
+                is_silent = now_s - member.heard_s >= silent_s or not member.is_here
+                if member.record.index == index and is_silent:
+                    self._part_with(member)
+            return self._hold(role, index), index
+        taken = {member.record.index for member in members}
+        # From the end: the run itself has the first ones, and more when it is scaled.
+        first = TRAIN_WRITER + num_trained(self._run)
+        for number in reversed(range(first, MAX_WRITERS)):
+            folder = writer_directory(self._run, number)
+            # Another process goes on with a writer that has unsealed games.
+            if number in taken or writer_files(folder, "journal"):
+                continue
+            with suppress(UsageError):
+                return self._hold(role, number), number
+        # Pods that come and go without their folders leave such places behind.
+        gone = [
+            one for one in members if not one.is_here or now_s - one.heard_s >= _AWAY_S
+        ]
+        if not gone:
+            raise UsageError(
+                f"run ({self._run.path}) has {MAX_WRITERS} self-play processes, the "
+                f"most; stop one"
+            )
+        longest = min(gone, key=lambda member: member.heard_s)
+        self._part_with(longest)
+        return self._hold(role, longest.record.index), longest.record.index
+
+    def _hold(self, role: str, index: int) -> WriterLock:
+        if role == "selfplay":
+            folder = writer_directory(self._run, index)
+            return WriterLock(folder / "lock", folder)
+        return self._run.lock(f"{role}-{index}")
+
+
+def _check_process(record: MirrorRecord, events: int) -> None:
+    if events != record.events:
+        raise UsageError(
+            f"mirror ({record.mirror}) is worked on by process {record.process} now; "
+            f"stop one of them, or use another folder"
+        )
+
+
+def _no_place(mirror: str) -> UsageError:
+    return UsageError(
+        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
+        f"long or another process has its place; start the role again"
+    )

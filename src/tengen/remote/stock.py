@@ -1,0 +1,90 @@
+"""The numbers of generations that a mirror has claimed ahead, for an outage."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from tengen.remote.messages import MOST_AHEAD
+
+__all__ = ["NumberStock"]
+
+_OUTAGE_S = 3600.0
+_LEAST = 16
+_MEASURED = 8
+_AT_ONCE = 64
+"""The most numbers of one question. The host writes a file for each, and meanwhile no
+other writer of the run can claim a number."""
+
+
+class NumberStock:
+    """Numbers that are claimed for this mirror and not begun. Thread-safe.
+
+    The stock has room for an hour of generations, at the pace of the last one or of the
+    last few, whichever is faster.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._claimed: list[int] = []
+        self._last: int | None = None
+        # When the last generations began.
+        self._begun_s: deque[float] = deque(maxlen=_MEASURED)
+        self._pace_s = math.inf
+
+    def put(self, claimed: Iterable[int]) -> None:
+        """Replaces the stock by all numbers that the host has for this mirror."""
+        with self._lock:
+            self._claimed = sorted(claimed)
+
+    def drop(self, sealed: set[int]) -> None:
+        """Removes numbers whose segments are at the host."""
+        with self._lock:
+            self._claimed = [one for one in self._claimed if one not in sealed]
+
+    def begin(self, known: set[int], now_s: float) -> int | None:
+        """Returns the number of the generation to begin now, or None.
+
+        Args:
+            known: Numbers that were begun here.
+            now_s: The time, by ``time.monotonic``.
+        """
+        with self._lock:
+            free = self._free(known)
+            if not free:
+                # The length of an outage is not the length of a generation.
+                self._begun_s.clear()
+                return None
+            if free[0] != self._last:
+                self._last = free[0]
+                self._measure(now_s)
+            return free[0]
+
+    def pause(self) -> None:
+        """Records that the next generation begins late, for another reason."""
+        with self._lock:
+            self._begun_s.clear()
+
+    def num_free(self, known: set[int]) -> int:
+        """Returns how many of the numbers are not begun."""
+        with self._lock:
+            return len(self._free(known))
+
+    def num_lacking(self, known: set[int]) -> int:
+        """Returns how many numbers to claim now, 0 if there are enough."""
+        with self._lock:
+            hour = max(_LEAST, math.ceil(_OUTAGE_S / max(1.0, self._pace_s)) + 1)
+            wanted = min(MOST_AHEAD, hour + hour // 4)
+            return max(0, min(_AT_ONCE, wanted - len(self._free(known))))
+
+    def _free(self, known: set[int]) -> list[int]:
+        return [number for number in self._claimed if number not in known]
+
+    def _measure(self, now_s: float) -> None:
+        begun_s = self._begun_s
+        begun_s.append(now_s)
+        if len(begun_s) > 1:
+            mean_s = (begun_s[-1] - begun_s[0]) / (len(begun_s) - 1)
+            self._pace_s = min(mean_s, begun_s[-1] - begun_s[-2])
