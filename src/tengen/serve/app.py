@@ -6,15 +6,18 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
+from tengen.serve import Limits
 from tengen.serve.catalog import Catalog
 from tengen.serve.games_api import GamesApi
 from tengen.serve.guard import Guard
-from tengen.serve.limits import Limits
 from tengen.serve.pages import Pages
 from tengen.serve.play_api import PlayApi
 from tengen.serve.players import Players
+from tengen.serve.replies import ERROR_HANDLERS
 from tengen.serve.runs_api import RunsApi
 from tengen.serve.searches import Searches
 from tengen.serve.watch import Watches
@@ -57,7 +60,12 @@ class Application:
             *Pages().routes(),
         ]
         self.asgi: ASGIApp = Guard(
-            Starlette(routes=routes, lifespan=self._lifespan),
+            Starlette(
+                routes=routes,
+                middleware=[Middleware(GZipMiddleware, compresslevel=5)],
+                exception_handlers=ERROR_HANDLERS,
+                lifespan=self._lifespan,
+            ),
             names=names,
             any_address=any_address,
             token=token,

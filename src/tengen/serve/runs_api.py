@@ -16,10 +16,9 @@ from starlette.routing import Route
 from tengen.errors import TengenError, UsageError
 from tengen.observe import RunView
 from tengen.run import RunDirectory
-from tengen.serve import shown
+from tengen.serve import Limits, shown
 from tengen.serve.catalog import Catalog
-from tengen.serve.limits import Limits
-from tengen.serve.replies import Busy, answers, shows
+from tengen.serve.replies import UNPACKED, Busy, shows
 from tengen.serve.watch import Watches
 
 __all__ = ["RunsApi"]
@@ -51,10 +50,10 @@ class RunsApi:
         one = "/api/runs/{run}"
         return [
             Route("/api/runs", shows(lambda _: self._summaries())),
-            Route("/api/changes", answers(self._list_changes), methods=["GET"]),
+            Route("/api/changes", self._list_changes, methods=["GET"]),
             Route(one, shows(self._run)),
-            Route(f"{one}/changes", answers(self._changes), methods=["GET"]),
-            Route(f"{one}/films/{{name}}", answers(self._film), methods=["GET"]),
+            Route(f"{one}/changes", self._changes, methods=["GET"]),
+            Route(f"{one}/films/{{name}}", self._film, methods=["GET"]),
             Route("/api/environments", shows(lambda _: self._environments())),
             Route("/api/stores", shows(lambda _: self._each(shown.store_row))),
         ]
@@ -115,7 +114,7 @@ class RunsApi:
         run = self._catalog.find(request.path_params["run"])
         for path in await run_in_threadpool(shown.films, run):
             if path.name == name:
-                headers = {"Cache-Control": "no-cache"}
+                headers = {**UNPACKED, "Cache-Control": "no-cache"}
                 return FileResponse(path, 200, headers, _FILM_TYPES[path.suffix])
         raise UsageError(f"film ({name[:40]!r}) is not of this run; choose another")
 
@@ -202,7 +201,7 @@ class RunsApi:
         return StreamingResponse(
             events(),
             media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            headers={**UNPACKED, "X-Accel-Buffering": "no"},
         )
 
 

@@ -10,7 +10,7 @@ from tengen.observe import Progress, RunView
 from tengen.observe.cpu_time import tree_memory_bytes
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files
-from tengen.serve.links import in_folder
+from tengen.serve.catalog import in_folder
 
 __all__ = [
     "described",

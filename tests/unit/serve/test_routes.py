@@ -148,8 +148,8 @@ def test_every_page_is_the_shell_and_its_files_are_kept(site):
     for path in paths:
         reply = site.ask(path, Accept_Encoding="gzip")
         assert reply.status == 200
-        assert "immutable" in reply.headers["cache-control"]
-        assert reply.headers["content-encoding"] == "gzip"
+        assert reply.headers["cache-control"] == "no-cache"
+        assert ("content-encoding" in reply.headers) == (len(reply.body) > 500)
         again = site.ask(path, If_None_Match=reply.headers["etag"])
         assert (again.status, again.body) == (304, b"")
     assert site.ask("/favicon.ico").status == 200
@@ -182,7 +182,6 @@ def test_the_page_is_light(site):
         "/assets/../app.py",
         "/assets/..%2fapp.py",
         "/assets/%2e%2e/app.py",
-        "/assets/index.html",
         "/assets/__init__.py",
         "/api/nothing",
         "/api/runs/tictactoe/nothing",
