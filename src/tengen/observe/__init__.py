@@ -10,9 +10,8 @@ from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
 from tengen.observe.run_view import RunView, read_progress
 from tengen.observe.verdict import (
-    Shares,
-    StageTimes,
     at_once_verdict,
+    batch_fill,
     environment_verdict,
     lighter_learning,
     room_verdict,
@@ -31,10 +30,9 @@ __all__ = [
     "Progress",
     "RunView",
     "ServerProgress",
-    "Shares",
-    "StageTimes",
     "View",
     "at_once_verdict",
+    "batch_fill",
     "environment_verdict",
     "lighter_learning",
     "make_view",
