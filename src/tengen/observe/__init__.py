@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tengen.observe.busy import BusyTimes
-from tengen.observe.curves.charts import open_charts
-from tengen.observe.curves.config import ObserveConfig
+from tengen.observe.curves.charts import ObserveConfig, open_charts
 from tengen.observe.events import EventWriter, read_events
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
@@ -21,7 +19,6 @@ from tengen.observe.verdict import (
 from tengen.observe.view import View, make_view
 
 __all__ = [
-    "BusyTimes",
     "EventWriter",
     "Hosts",
     "HostsLog",

@@ -18,6 +18,7 @@ __all__ = [
     "ADVICE",
     "AT_ONCE_ADVICE",
     "LIGHTER",
+    "alone_advice",
     "at_once_verdict",
     "batch_fill",
     "environment_verdict",
@@ -157,6 +158,33 @@ LIGHTER = {
 """Advice that gives a learner less to do, by setting; the last one if none of these
 settings is above 1."""
 
+ALONE_ADVICE = {
+    "selfplay": {
+        "learning": (
+            "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
+            "learn more --threads or a GPU by --devices, or stop a self-play process"
+        ),
+        "playing": (
+            "self-play too slow; start another tengen selfplay on this run, lower "
+            "--set agent.actor.full_simulations, or raise --set "
+            "store.limiter.samples_per_row"
+        ),
+        "even": "self-play and learner go together",
+    },
+    "actor": {
+        "learning": (
+            "learner too slow; give tengen learn more --threads or a GPU by --devices, "
+            "raise --set learner.batch_size, or stop an actor"
+        ),
+        "playing": (
+            "actors too slow; make a run with more --actors, or raise --set "
+            "agent.actor.num_envs"
+        ),
+        "even": "actors and learner go together",
+    },
+}
+"""What to do where each role runs by itself, as ``AT_ONCE_ADVICE``."""
+
 _OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
     "learn": "learning",
@@ -247,6 +275,28 @@ def environment_verdict(
     ]
     advice = AT_ONCE_ADVICE["actor"][_stage(played, busy, inference)]
     return f"{', '.join(told)}: {advice.format(lighter=lighter)}"
+
+
+def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
+    """Returns what to do where each role runs by itself.
+
+    Args:
+        busy: The share of time in which the learner works, in [0, 1].
+        suppliers: The roles that the learner waits for, in the order in which rows pass
+            them, each with the share of time in which it works, or None if no process
+            has the role.
+    """
+    advice = ALONE_ADVICE["actor" if "actor" in suppliers else "selfplay"]
+    if busy >= _BEHIND:
+        return advice["learning"]
+    if busy >= _WAITS:
+        return advice["even"]
+    for role, share in suppliers.items():
+        if share is None:
+            return f"nothing comes without {role}; start tengen {role} on this run"
+    if (suppliers.get("shuffle") or 0.0) >= _BEHIND:
+        return "shuffle too slow; give tengen shuffle more --threads or other cores"
+    return advice["playing"]
 
 
 def lighter_learning(config: Mapping[str, Any]) -> str:

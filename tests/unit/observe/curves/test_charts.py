@@ -9,9 +9,8 @@ import pytest
 
 from tengen.errors import TengenWarning, UsageError
 from tengen.observe import EventWriter, ObserveConfig, open_charts
-from tengen.observe.curves.charts import Charts, is_of_others
+from tengen.observe.curves.charts import Charts, check_wandb, is_of_others
 from tengen.observe.curves.points import PointMaker
-from tengen.observe.curves.wandb_run import check_wandb
 from tengen.observe.events import EventFiles
 from tengen.roles.alone.role_log import RoleLog
 from tests.unit.observe.curves.curve_events import acted, learned, make_run
@@ -70,7 +69,7 @@ def no_packages(monkeypatch):
     """A machine that has neither package, whatever this one has."""
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
-    monkeypatch.setattr("tengen.observe.curves.wandb_run.find_spec", lambda name: None)
+    monkeypatch.setattr("tengen.observe.curves.charts.find_spec", lambda name: None)
 
 
 def charts_of(drawers, tail=None):

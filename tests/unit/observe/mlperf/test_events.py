@@ -10,7 +10,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.observe.mlperf import read_benchmark
-from tengen.observe.mlperf.events import Event, make_events
+from tengen.observe.mlperf.log import Event, make_events
 from tengen.run import RunDirectory
 from tests.unit.observe.mlperf.run_files import (
     CONFIG,

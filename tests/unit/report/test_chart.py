@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tengen.drawing import Chart, chart_svg, shown_number
+from tengen.report.curves import Chart, chart_svg, shown_number
 
 SVG = "{http://www.w3.org/2000/svg}"
 
