@@ -50,11 +50,10 @@ class Application:
         token: str = "",
         tasks: Sequence[str] = (),
     ) -> None:
-        self._runs = RunsApi(catalog, Watches(limits.look_s), limits)
         self._players = Players(limits.max_players, tasks)
         play = PlayApi(catalog, self._players, Searches(limits), limits)
         routes = [
-            *self._runs.routes(),
+            *RunsApi(catalog, Watches(limits.look_s)).routes(),
             *GamesApi(catalog, list(tasks)).routes(),
             *play.routes(),
             *Pages().routes(),
@@ -71,10 +70,6 @@ class Application:
             token=token,
             max_body_bytes=limits.max_body_bytes,
         )
-
-    def close(self) -> None:
-        """Ends the streams to pages, so that the server can end."""
-        self._runs.close()
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -18,6 +18,7 @@ __all__ = [
     "UNPACKED",
     "Busy",
     "Endpoint",
+    "encoded",
     "json_reply",
     "message_of",
     "read_json",
@@ -40,8 +41,13 @@ class Busy(HTTPException):
 
 def json_reply(content: Any, status: int = 200) -> Response:
     """Returns JSON that no browser keeps."""
-    body = json.dumps(content, separators=(",", ":")).encode()
-    return Response(body, status, {"Cache-Control": "no-store"}, "application/json")
+    headers = {"Cache-Control": "no-store"}
+    return Response(encoded(content), status, headers, "application/json")
+
+
+def encoded(content: Any) -> bytes:
+    """Returns a value as JSON without spaces."""
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def message_of(error: Exception) -> str | None:

@@ -48,8 +48,6 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
         "run": described(named, status),
         "in_environments": view.in_environments,
         "config": view.run.read_run()["config"],
-        "epoch": view.epoch,
-        "num_points": view.num_points,
         **view.shown_curves(),
     }
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tengen.serve import Limits
+from tests.integration.runs import wait_for
 from tests.unit.serve.made_runs import learned, write_events
 from tests.unit.serve.served import serving
 
@@ -50,26 +50,23 @@ def test_answers_are_compressed_for_who_takes_it(site):
     assert told["curves"] == plain.json["curves"]
 
 
-def test_changes_come_as_they_happen(site, shelf, publish_run, tmp_path):
+def test_a_page_is_sent_what_it_has_not(site, publish_run, tmp_path):
     run = publish_run(tmp_path / "live", "tictactoe", exports=False)
     run.write_run({"config": {"task": "tictactoe"}})
     writer = write_events(run, range(1, 3))
     with serving([run.path]) as live:
-        told = live.ask("/api/runs/" + live.ask("/api/runs").json[0]["id"]).json
-        name = told["run"]["id"]
-        place = f"epoch={told['epoch']}&num_points={told['num_points']}"
-        with live.told(f"/api/runs/{name}/changes?{place}") as events:
-            assert next(events)[0] == "run"
-            writer.write("turn", **learned(9, 0.25))
-            kind, points = next(events)
-            assert kind == "points"
-            assert points[0]["step"] == 9
-            assert points[0]["values"]["losses/loss"] == 0.25
-        with live.told(f"/api/runs/{name}/changes?epoch=7") as events:
-            assert "again" in {next(events)[0], next(events)[0]}
-        with live.told("/api/changes") as events:
-            kind, runs = next(events)
-            assert (kind, len(runs)) == ("runs", 1)
+        path = "/api/runs/" + live.ask("/api/runs").json[0]["id"]
+        tag = live.ask(path).headers["etag"]
+
+        def again():
+            return live.ask(path, If_None_Match=tag)
+
+        assert (again().status, again().body) == (304, b"")
+        writer.write("turn", **learned(9, 0.25))
+        wait_for(lambda: again().status == 200)
+        told = again().json
+    loss = told["curves"]["losses/loss"]
+    assert (told["axes"][loss["axis"]]["step"][-1], loss["value"][-1]) == (9, 0.25)
     writer.close()
 
 
@@ -82,18 +79,6 @@ def test_a_run_that_trains_tells_of_its_process(site, publish_run, tmp_path):
     assert one["state"] == told["state"] == "running"
     assert told["status"]["running"].startswith(f"{os.getpid()} on ")
     assert told["memory"][told["status"]["running"]] > 1e6
-
-
-def test_no_more_pages_are_told_than_the_limit(shelf, site):
-    limits = Limits(max_streams=1, look_s=0.1)
-    with (
-        serving([], limits, folder=shelf.folder) as small,
-        small.told("/api/changes") as events,
-    ):
-        next(events)
-        reply = small.ask(f"{RUN}/changes")
-        assert reply.status == 503
-        assert "retry-after" in reply.headers
 
 
 def test_a_damaged_run_is_told_of_and_hides_no_other(shelf, site, tmp_path):
@@ -212,10 +197,7 @@ WORDS = st.one_of(
     head=st.sampled_from(["/", "/api/", "/api/runs/", "/api/runs/tictactoe/games/"]),
 )
 def test_no_address_breaks_it_or_leaves_the_runs(site, shelf, words, head):
-    path = head + "/".join(words)
-    if path.rstrip("/").endswith("changes"):
-        return
-    reply = site.ask(path)
+    reply = site.ask(head + "/".join(words))
     assert reply.status < 500
     assert b'"schema"' not in reply.body
     assert str(shelf.folder).encode() not in reply.body
