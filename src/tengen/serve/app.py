@@ -20,7 +20,6 @@ from tengen.serve.players import Players
 from tengen.serve.replies import ERROR_HANDLERS
 from tengen.serve.runs_api import RunsApi
 from tengen.serve.searches import Searches
-from tengen.serve.watch import Watches
 
 __all__ = ["Application"]
 
@@ -53,7 +52,7 @@ class Application:
         self._players = Players(limits.max_players, tasks)
         play = PlayApi(catalog, self._players, Searches(limits), limits)
         routes = [
-            *RunsApi(catalog, Watches(limits.look_s)).routes(),
+            *RunsApi(catalog, limits.look_s).routes(),
             *GamesApi(catalog, list(tasks)).routes(),
             *play.routes(),
             *Pages().routes(),

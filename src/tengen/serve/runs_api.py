@@ -20,7 +20,7 @@ from tengen.run import RunDirectory
 from tengen.serve import shown
 from tengen.serve.catalog import Catalog
 from tengen.serve.replies import UNPACKED, encoded, shows
-from tengen.serve.watch import Watches
+from tengen.serve.watch import Watch
 
 __all__ = ["RunsApi"]
 
@@ -34,12 +34,14 @@ class RunsApi:
 
     Args:
         catalog: The runs.
-        watches: What is known of them.
+        look_s: Seconds between two looks at a run's files, at least.
     """
 
-    def __init__(self, catalog: Catalog, watches: Watches) -> None:
+    def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
-        self._watches = watches
+        self._look_s = look_s
+        # What is known of each run, by its path.
+        self._watches: dict[str, Watch] = {}
         # The last page of each run, by id: its ETag, and the page as JSON.
         self._pages: dict[str, tuple[str, bytes]] = {}
 
@@ -53,6 +55,10 @@ class RunsApi:
             Route("/api/environments", shows(lambda _: self._environments())),
             Route("/api/stores", shows(lambda _: self._each(shown.store_row))),
         ]
+
+    def _watch(self, run: RunDirectory) -> Watch:
+        # Of two threads at once one keeps its own.
+        return self._watches.setdefault(str(run.path), Watch(run, self._look_s))
 
     def _summaries(self) -> list[dict[str, Any]]:
         return self._each(shown.summary, lambda error: {"error": str(error)})
@@ -71,7 +77,7 @@ class RunsApi:
         found = []
         for run_id, run in self._catalog.runs().items():
             try:
-                with self._watches.of(run).look() as (status, view):
+                with self._watch(run).look() as (status, view):
                     told = tell(status, view)
             except TengenError as error:
                 told = fail(error)
@@ -107,7 +113,7 @@ class RunsApi:
     def _page(self, run_id: str) -> tuple[str, bytes]:
         run = self._catalog.find(run_id)
         named = self._named(run_id, run)
-        with self._watches.of(run).look() as (status, view):
+        with self._watch(run).look() as (status, view):
             news = encoded(_news(shown.described(named, status)))
             tag = f'"{view.version}-{hashlib.sha256(news).hexdigest()[:16]}"'
             kept = self._pages.get(run_id)
