@@ -77,8 +77,7 @@ export interface RunData {
   run: RunState;
   in_environments: boolean;
   config: unknown;
-  axes: { step: number[]; time_s: number[] }[];
-  curves: Record<string, { axis: number; value: number[] }>;
+  curves: Record<string, CurveData>;
 }
 
 export interface Game {

@@ -151,24 +151,9 @@ class RunView:
             self._add(point)
         return point
 
-    def shown_curves(self) -> dict[str, Any]:
-        """Returns the curves as JSON values; those with the same steps share them.
-
-        Keys: ``axes``, a list of ``step`` and ``time_s``, and ``curves``, by tag
-        ``axis`` and ``value``.
-        """
-        axes: list[dict[str, list[float]]] = []
-        places: dict[tuple[float, ...], int] = {}
-        found: dict[str, Any] = {}
-        for tag, curve in sorted(self.curves.items()):
-            shown = curve.shown()
-            value = shown.pop("value")
-            key = (*shown["step"], *shown["time_s"])
-            if key not in places:
-                places[key] = len(axes)
-                axes.append(shown)
-            found[tag] = {"axis": places[key], "value": value}
-        return {"axes": axes, "curves": found}
+    def shown_curves(self) -> dict[str, dict[str, list[float]]]:
+        """Returns each curve by tag as ``Curve.shown`` has it."""
+        return {tag: curve.shown() for tag, curve in sorted(self.curves.items())}
 
     def _take_hosts(self, event: Mapping[str, Any], file: str) -> None:
         if event["kind"] == "placed":

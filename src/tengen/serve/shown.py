@@ -48,7 +48,7 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
         "run": described(named, status),
         "in_environments": view.in_environments,
         "config": view.run.read_run()["config"],
-        **view.shown_curves(),
+        "curves": view.shown_curves(),
     }
 
 

@@ -55,15 +55,3 @@ def test_a_long_curve_is_thinned_and_keeps_its_end():
     shown = curve.shown(100)
     assert len(shown["step"]) <= 100
     assert shown["value"][-1] == 19_999
-
-
-def test_curves_with_the_same_steps_share_them(run):
-    writer = write_events(run, range(1, 4))
-    writer.write("turn", **learned(9, 0.5))
-    shown = RunView(run).read().shown_curves()
-    loss, part, rating = (
-        shown["curves"][tag]
-        for tag in ("losses/loss", "losses/policy_loss", "charts/rating")
-    )
-    assert loss["axis"] == part["axis"] != rating["axis"]
-    assert rating["value"] == [101.0, 102.0, 103.0]

@@ -3,11 +3,8 @@
 import gzip
 import json
 import os
-from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.integration.runs import wait_for
 from tests.unit.serve.made_runs import learned, write_events
@@ -36,7 +33,7 @@ def test_a_run_tells_what_status_does_and_its_curves(site):
     assert ["rating", "105 +- 50"] in told["run"]["facts"]
     assert told["run"]["status"]["num_models"] == 2
     curve = told["curves"]["losses/loss"]
-    assert told["axes"][curve["axis"]]["step"] == [1, 2, 3, 4, 5]
+    assert curve["step"] == [1, 2, 3, 4, 5]
     assert curve["value"][0] == 2.0
     assert told["config"] == {"task": "tictactoe", "seed": 1}
 
@@ -66,7 +63,7 @@ def test_a_page_is_sent_what_it_has_not(site, publish_run, tmp_path):
         wait_for(lambda: again().status == 200)
         told = again().json
     loss = told["curves"]["losses/loss"]
-    assert (told["axes"][loss["axis"]]["step"][-1], loss["value"][-1]) == (9, 0.25)
+    assert (loss["step"][-1], loss["value"][-1]) == (9, 0.25)
     writer.close()
 
 
@@ -176,62 +173,3 @@ def test_there_is_no_other_file(site, path):
     reply = site.ask(path)
     assert reply.status == 404
     assert b"import" not in reply.body
-
-
-WORDS = st.one_of(
-    st.sampled_from(
-        ["tictactoe", "go~5", "..", "%2e%2e", "run.json", "games", "play", "films"]
-    ),
-    st.sampled_from(["selfplay-0.1.000001", "final-1", "gate-000004", "-1", "0"]),
-    st.text(max_size=12).map(lambda text: quote(text, safe="")),
-)
-
-
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    words=st.lists(WORDS, max_size=5),
-    head=st.sampled_from(["/", "/api/", "/api/runs/", "/api/runs/tictactoe/games/"]),
-)
-def test_no_address_breaks_it_or_leaves_the_runs(site, shelf, words, head):
-    reply = site.ask(head + "/".join(words))
-    assert reply.status < 500
-    assert b'"schema"' not in reply.body
-    assert str(shelf.folder).encode() not in reply.body
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=9)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=4)
-    ),
-    max_leaves=10,
-)
-MOVES = st.lists(st.integers(-2, 10), max_size=10)
-
-
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    what=st.sampled_from(["position", "search", "record"]),
-    body=st.fixed_dictionaries(
-        {},
-        optional={
-            "moves": MOVES | JSON,
-            "model": st.sampled_from([None, 0, 3, 9]) | JSON,
-            "simulations": st.sampled_from([1, 2, 0, -1, 10**9]) | JSON,
-            "plays": st.booleans() | JSON,
-            "person": JSON,
-        },
-    ),
-)
-def test_no_body_breaks_it(site, what, body):
-    reply = site.ask(f"{RUN}/play/{what}", body)
-    assert reply.status in (200, 422)

@@ -76,8 +76,7 @@ export function RunPage({ id }: { id: string }) {
   useEffect(() => {
     if (run) document.title = `${run.name} - tengen`;
   }, [run?.name]);
-  const curves = useMemo(() => (data ? unpacked(data) : {}), [data]);
-  const charts = useMemo(() => chartsOf(curves, by, inEnvironments), [curves, by, inEnvironments]);
+  const charts = useMemo(() => chartsOf(data?.curves ?? {}, by, inEnvironments), [data, by]);
   if (!run && error) {
     return (
       <section>
@@ -208,14 +207,6 @@ function Where({ run }: { run: RunState }) {
       ))}
     </section>
   );
-}
-
-function unpacked(data: RunData): Curves {
-  const found: Curves = {};
-  for (const [tag, { axis, value }] of Object.entries(data.curves)) {
-    found[tag] = { ...data.axes[axis], value };
-  }
-  return found;
 }
 
 function chartsOf(curves: Curves, by: "steps" | "hours", inEnvironments: boolean) {
