@@ -307,14 +307,15 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
     with ProgressLine("reading the run"):
         path = write_mllog(run, None if args.out is None else Path(args.out))
     found = read_benchmark(run)
-    reasons, result = open_because(found), found.result
+    reasons, passed = open_because(found), found.passed
+    after_s = found.passed_after_s
     division = "open" if reasons else "closed"
     status, words = "unfinished", "models are to be evaluated"
-    if result is not None and result.passed_after_s is None:
-        status, words = "aborted", "no model passed"
-    elif result is not None:
+    if passed is not None:
         status = "success"
-        words = f"model {result.passed} passed after {result.passed_after_s:,.1f} s"
+        words = f"model {passed.model} passed after {after_s:,.1f} s"
+    elif found.result is not None:
+        status, words = "aborted", "no model passed"
     if not args.json:
         print(f"{path}: {division} division, {words}")
     return {
@@ -323,6 +324,6 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
         "division": division,
         "open_because": list(reasons),
         "status": status,
-        "passed": None if result is None else result.passed,
-        "passed_after_s": None if result is None else result.passed_after_s,
+        "passed": None if passed is None else passed.model,
+        "passed_after_s": after_s,
     }
