@@ -24,6 +24,8 @@ from tengen.serve.watch import Watch
 
 __all__ = ["RunsApi"]
 
+# Pages that are kept until they change.
+_MAX_PAGES = 16
 # What changes by itself or through others, and is no news.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
@@ -42,7 +44,7 @@ class RunsApi:
         self._look_s = look_s
         # What is known of each run, by its path.
         self._watches: dict[str, Watch] = {}
-        # The last page of each run, by id: its ETag, and the page as JSON.
+        # The last page of some runs, by id: its ETag, and the page as JSON.
         self._pages: dict[str, tuple[str, bytes]] = {}
 
     def routes(self) -> list[Route]:
@@ -57,7 +59,7 @@ class RunsApi:
         ]
 
     def _watch(self, run: RunDirectory) -> Watch:
-        # Of two threads at once one keeps its own.
+        # Two threads at once get the same one.
         return self._watches.setdefault(str(run.path), Watch(run, self._look_s))
 
     def _summaries(self) -> list[dict[str, Any]]:
@@ -105,7 +107,7 @@ class RunsApi:
         """Tells of one run; a page that has all of it already is told so."""
         run_id = request.path_params["run"]
         tag, page = await run_in_threadpool(self._page, run_id)
-        headers = {"Cache-Control": "no-cache", "ETag": tag}
+        headers = {"Cache-Control": "private, no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(page, 200, headers, "application/json")
@@ -119,6 +121,8 @@ class RunsApi:
             kept = self._pages.get(run_id)
             if kept is None or kept[0] != tag:
                 kept = tag, encoded(shown.run_page(named, status, view))
+                if len(self._pages) >= _MAX_PAGES:
+                    self._pages.clear()
                 self._pages[run_id] = kept
             return kept
 
