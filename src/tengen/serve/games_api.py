@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tengen.errors import UsageError
-from tengen.games import Game, allow, open_game
+from tengen.games import Game, open_game
 from tengen.run import RunDirectory
 from tengen.serve.boards import game_record
 from tengen.serve.catalog import Catalog
@@ -33,14 +33,11 @@ class GamesApi:
     """Routes of the page of games.
 
     Args:
-        catalog: The runs.
-        tasks: Games in Python that the user typed.
+        catalog: The runs; their games in Python were allowed before.
     """
 
-    def __init__(self, catalog: Catalog, tasks: list[str]) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        for task in tasks:
-            allow(task)
 
     def routes(self) -> list[Route]:
         """Returns the routes."""

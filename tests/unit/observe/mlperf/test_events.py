@@ -186,8 +186,9 @@ def test_damaged_files_are_named(tmp_path, damage, words):
 def test_a_file_of_later_code_is_refused(tmp_path):
     run = make_run(tmp_path)
     change("result.json", "schema", 2)(run)
-    with pytest.raises(UsageError, match="newer than this tengen reads"):
+    with pytest.raises(UsageError) as error:
         told(run)
+    assert str(run.eval / "target" / "result.json") in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -212,15 +213,17 @@ def test_a_config_of_another_run_is_refused(tmp_path, key, value, words):
     if value is not None:
         place[last] = value
     run.write_run({"config": config})
-    with pytest.raises(UsageError, match=f"{words}.*--recipe mlperf_minigo"):
+    with pytest.raises(UsageError) as error:
         told(run)
+    assert words in str(error.value)
+    assert str(error.value).endswith("--recipe mlperf_minigo")
 
 
 def test_a_run_without_a_clock_is_refused(tmp_path):
     run = make_run(tmp_path)
     change("clock.json", "clock_at", None)(run)
-    with pytest.raises(UsageError, match="has no clock"):
-        told(run)
-    (run.eval / "target" / "clock.json").unlink()
-    with pytest.raises(UsageError, match=r"has no eval/target/clock\.json"):
-        told(run)
+    for _ in range(2):
+        with pytest.raises(UsageError) as error:
+            told(run)
+        assert str(error.value).startswith(f"run ({run.path})")
+        (run.eval / "target" / "clock.json").unlink(missing_ok=True)
