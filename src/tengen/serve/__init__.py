@@ -28,8 +28,6 @@ class Limits:
     """Most searches that wait; a further request is told to try again."""
     max_players: int = 3
     """Most models in memory; the least recently used one is dropped."""
-    max_body_bytes: int = 64 * 1024
-    """Most bytes of one request."""
     look_s: float = 2.0
     """Seconds between two looks at a run's files, at least."""
 

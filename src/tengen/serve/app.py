@@ -73,7 +73,6 @@ class Application:
             names=names,
             any_address=any_address,
             token=token,
-            max_body_bytes=limits.max_body_bytes,
         )
 
     @asynccontextmanager

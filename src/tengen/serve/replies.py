@@ -8,13 +8,15 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tengen.errors import TengenError, UsageError, refusal
 
 __all__ = [
     "ERROR_HANDLERS",
+    "MAX_BODY_BYTES",
+    "TOO_LONG",
     "UNPACKED",
     "Busy",
     "Endpoint",
@@ -27,6 +29,10 @@ __all__ = [
 ]
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+MAX_BODY_BYTES = 64 * 1024
+"""Most bytes of a request's body."""
+TOO_LONG = "request (its body) is too long; send less"
 
 UNPACKED = {"Cache-Control": "no-store", "Content-Encoding": "identity"}
 """Headers of a stream, which the server sends at once and does not compress."""
@@ -98,11 +104,16 @@ async def read_json(request: Request) -> dict[str, Any]:
 
     Raises:
         UsageError: It is none.
+        HTTPException: It is too long.
     """
-    body = await request.body()
+    body = bytearray()
     try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise HTTPException(413, TOO_LONG)
         content = json.loads(body)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ClientDisconnect):
         content = None
     if not isinstance(content, dict):
         raise UsageError("body (of the request) must be a JSON object; send one")
