@@ -34,11 +34,11 @@ from tengen import cli
 from tengen.observe import view
 from tengen.recipes import run
 said = threading.Event()
-starting = view._PlainView.starting
+starting = view.View.starting
 def tell(self, what):
     starting(self, f"{what}; imported: {[*{'torch', 'openvino'} & {*sys.modules}]}")
     said.set()
-view._PlainView.starting = tell
+view.View.starting = tell
 run._PATIENCE_S = 0.0
 run.check_writable = lambda path: said.wait(900)
 sys.exit(cli.main(["train", "connect4", "--set", "foo=1"]))

@@ -73,20 +73,11 @@ export interface RunState {
   status: Status;
 }
 
-export interface Point {
-  step: number;
-  time_s: number;
-  values: Record<string, number>;
-}
-
 export interface RunData {
   run: RunState;
   in_environments: boolean;
   config: unknown;
-  epoch: number;
-  num_points: number;
-  axes: { step: number[]; time_s: number[] }[];
-  curves: Record<string, { axis: number; value: number[] }>;
+  curves: Record<string, CurveData>;
 }
 
 export interface Game {
@@ -220,6 +211,9 @@ export async function send(
     headers: body === undefined ? {} : { "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body),
     signal,
+  }).catch((error: Error) => {
+    if (signal?.aborted) throw error;
+    throw new Error("the server does not answer");
   });
   if (reply.ok) return reply;
   const text = await reply.text();

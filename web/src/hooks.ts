@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask, report } from "./api";
 
 export interface Asked<T> {
@@ -6,80 +6,35 @@ export interface Asked<T> {
   error: string | null;
 }
 
-// Asks for JSON once, whenever the path changes, and now and then while it is seen.
+// Asks for JSON once, whenever the path changes, and again and again while it is seen. If
+// a later answer is an error, the last data stay beside it.
 export function useAsked<T>(path: string | null, every_ms = 0): Asked<T> {
-  const [state, set] = useState<{ path: string; data?: T; error?: string } | null>(null);
-  const [count, setCount] = useState(0);
+  const [state, set] = useState<(Asked<T> & { path: string }) | null>(null);
   useEffect(() => {
     if (path === null) return;
     let isWanted = true;
-    ask<T>(path).then(
-      (data) => isWanted && set({ path, data }),
-      (error: Error) => isWanted && set({ path, error: error.message }),
-    );
+    let timer = 0;
+    const wait = () => {
+      if (isWanted && every_ms > 0 && !report) timer = window.setTimeout(again, every_ms);
+    };
+    const again = () => (document.hidden ? wait() : look());
+    const look = () => {
+      ask<T>(path)
+        .then(
+          (data) => isWanted && set({ path, data, error: null }),
+          ({ message: error }: Error) =>
+            isWanted && set((old) => ({ path, data: old?.path === path ? old.data : null, error })),
+        )
+        .finally(wait);
+    };
+    look();
     return () => {
       isWanted = false;
-    };
-  }, [path, count]);
-  useEffect(() => {
-    if (every_ms === 0) return;
-    const timer = setInterval(() => !document.hidden && setCount((c) => c + 1), every_ms);
-    return () => clearInterval(timer);
-  }, [every_ms]);
-  const current = state !== null && state.path === path ? state : null;
-  return {
-    data: current?.data ?? null,
-    error: current?.error ?? null,
-  };
-}
-
-export type Handlers = Record<string, (content: never) => void>;
-
-// Hears what the server tells, while the page is seen: a hidden one costs nothing.
-// ``path`` is asked again at each connection, for what the page has then.
-export function useTold(
-  path: (() => string) | null,
-  key: string,
-  handlers: Handlers,
-): boolean {
-  const [isHeard, setHeard] = useState(true);
-  const latest = useRef({ path, handlers });
-  latest.current = { path, handlers };
-  useEffect(() => {
-    if (path === null || report) return;
-    let source: EventSource | null = null;
-    let timer = 0;
-    const open = () => {
-      close();
-      if (document.hidden) return;
-      source = new EventSource(latest.current.path!());
-      source.onopen = () => setHeard(true);
-      source.onerror = () => {
-        // Opened anew, as the address says what the page has.
-        setHeard(false);
-        close();
-        timer = window.setTimeout(open, 3000);
-      };
-      for (const name of Object.keys(latest.current.handlers)) {
-        source.addEventListener(name, (event) => {
-          const handler = latest.current.handlers[name] as (content: unknown) => void;
-          handler(JSON.parse((event as MessageEvent<string>).data));
-        });
-      }
-    };
-    const close = () => {
       window.clearTimeout(timer);
-      source?.close();
-      source = null;
     };
-    open();
-    document.addEventListener("visibilitychange", open);
-    return () => {
-      document.removeEventListener("visibilitychange", open);
-      close();
-    };
-  }, [path === null, key]);
-  return isHeard;
+  }, [path, every_ms]);
+  const current = state !== null && state.path === path ? state : null;
+  return { data: current?.data ?? null, error: current?.error ?? null };
 }
 
 // A value that outlives the page, in this browser.

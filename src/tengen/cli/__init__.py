@@ -101,12 +101,12 @@ COMMANDS = (
         "show a run's progress and its bottleneck",
     ),
     Command(
-        "curves", "tengen.observe.curves.command:curves", "write a run's curve as CSV"
+        "curves", "tengen.observe.curves.table:curves", "write a run's curve as CSV"
     ),
-    Command("report", "tengen.report.command:report", "write a run as one HTML page"),
+    Command("report", "tengen.report.write:report", "write a run as one HTML page"),
     Command(
         "mllog",
-        "tengen.observe.mlperf.command:mllog",
+        "tengen.observe.mlperf.log:mllog",
         "write a benchmark run's log in MLPerf's form",
     ),
     Command(

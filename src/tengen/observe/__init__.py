@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from tengen.observe.busy import BusyTimes
-from tengen.observe.curves.charts import open_charts
-from tengen.observe.curves.config import ObserveConfig
+from tengen.observe.curves.charts import ObserveConfig, open_charts
 from tengen.observe.events import EventWriter, read_events
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
 from tengen.observe.run_view import RunView, read_progress
 from tengen.observe.verdict import (
-    Shares,
-    StageTimes,
     at_once_verdict,
+    batch_fill,
     environment_verdict,
     lighter_learning,
     room_verdict,
@@ -22,7 +19,6 @@ from tengen.observe.verdict import (
 from tengen.observe.view import View, make_view
 
 __all__ = [
-    "BusyTimes",
     "EventWriter",
     "Hosts",
     "HostsLog",
@@ -31,10 +27,9 @@ __all__ = [
     "Progress",
     "RunView",
     "ServerProgress",
-    "Shares",
-    "StageTimes",
     "View",
     "at_once_verdict",
+    "batch_fill",
     "environment_verdict",
     "lighter_learning",
     "make_view",

@@ -1,27 +1,59 @@
-"""Which roles of a run are processes of their own now, and what each does."""
+"""Which roles of a run are processes of their own now, and whether they keep pace."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from tengen.observe.busy import Spans
+from tengen.observe.verdict import alone_advice
 from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
 
 __all__ = [
     "RoleProcess",
     "RoleProcesses",
+    "Spans",
     "has_actors",
     "is_number",
     "needed_roles",
     "of_agent",
+    "ratio",
+    "read_ratio",
     "read_roles",
 ]
 
 _SERVING = "inference"
 _FILE = re.compile(r"(.+)-command-([0-9]+)\.jsonl")
+
+_WINDOW_S = 600.0
+
+
+class Spans:
+    """When a role worked, for the last ten minutes."""
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[float, float]] = deque()
+
+    def add(self, begun_s: float, ended_s: float) -> None:
+        """Adds a span that ended no sooner than those before."""
+        self._spans.append((begun_s, ended_s))
+        while self._spans[0][1] < ended_s - _WINDOW_S:
+            self._spans.popleft()
+
+    def share(self, first_s: float, now_s: float, open_s: float | None = None) -> float:
+        """Returns the share of the time in which it worked, in [0, 1].
+
+        Args:
+            first_s: From when on; no more than ten minutes ago counts.
+            now_s: The time.
+            open_s: When the work in progress began; None without any.
+        """
+        first_s = max(first_s, now_s - _WINDOW_S)
+        spans = [*self._spans, *([] if open_s is None else [(open_s, now_s)])]
+        busy_s = sum(max(0.0, end - max(first_s, begun)) for begun, end in spans)
+        return min(1.0, busy_s / max(1e-9, now_s - first_s))
 
 
 class RoleProcess:
@@ -146,6 +178,50 @@ def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, An
                 if _server_name(index) not in holders.values()
             ]
     return found
+
+
+def read_ratio(run: RunDirectory, processes: RoleProcesses) -> str | None:
+    """Returns the verdict on self-play and learner; None if it cannot be told."""
+    content = run.read_run()
+    roles, now_s = needed_roles(content), time.time()
+
+    def newest(role: str) -> RoleProcess | None:
+        """Returns the process that has the role now."""
+        alive = processes.alive(role, role_holders(run, role))
+        return alive[-1] if alive else None
+
+    learner = None if of_agent(content["config"], "learn_from") else newest("learn")
+    if learner is None or "learn" not in roles:
+        return None
+    suppliers = {
+        role: None if (one := newest(role)) is None else one.busy_share(now_s)
+        for role in roles[: roles.index("learn")]
+    }
+    return ratio(learner, content["config"], now_s, suppliers)
+
+
+def ratio(
+    learner: RoleProcess,
+    config: Mapping[str, Any],
+    now_s: float,
+    suppliers: Mapping[str, float | None],
+) -> str | None:
+    """Returns the verdict in one line; None before the learner's first steps.
+
+    Args:
+        learner: The learner's process.
+        config: The run's, as in ``run.json``.
+        now_s: The time, unix seconds.
+        suppliers: The roles that the learner waits for, in the order in which rows pass
+            them, each with the share of time in which it is busy, or None if no process
+            has the role.
+    """
+    if learner.learned_s is None:
+        return None
+    # From the first turn with steps on: before it there was nothing to learn from.
+    busy = learner.busy_share(now_s, learner.learned_s)
+    uses, advice = _uses(learner.learned, config), alone_advice(busy, suppliers)
+    return f"the learner is busy {busy:.0%} of the time{uses}: {advice}"
 
 
 def role_holders(run: RunDirectory, role: str) -> dict[str, str | None]:
@@ -278,3 +354,13 @@ _DID = (
     ("checkpoint", "wrote checkpoint"),
     ("candidate", "of candidate"),
 )
+
+
+def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
+    """Returns how often rows were used, of how often they may be."""
+    num_rows = turn.get("table", {}).get("num_rows")
+    wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
+    if not num_rows or wanted is None:
+        return ""
+    num_samples = turn["total_steps"] * config["learner"]["batch_size"]
+    return f", each row was used {num_samples / num_rows:.1f} times of {wanted:g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any
@@ -22,7 +21,6 @@ _MAX_POINTS = 4096
 # An agent of one's own may report a metric of another name in each turn.
 _MAX_CURVES = 1000
 _SHOWN_POINTS = 400
-_KEPT_NEW = 512
 _DIGITS = 6
 _WRITERS_OF_LEARNING = ("train", "learn-command")
 _GATE = ("candidate", "accepted", "summary")
@@ -83,8 +81,7 @@ class RunView:
         hosts: The hosts of the newest call that has several; None without such a call.
         processes: The processes that have been roles by themselves.
         curves: The curves by tag, as in TensorBoard.
-        epoch: A number that changes whenever points were removed.
-        num_points: Points that were added in this epoch.
+        version: A number that grows whenever points are added or removed.
         told_s: When the newest event was told, unix seconds; None before that.
         learned: The last turn of learning; empty before that.
         store: What a store that is a process of its own last told; None without one.
@@ -102,8 +99,7 @@ class RunView:
         self.hosts: Hosts | None = None
         self.processes = RoleProcesses()
         self.curves: dict[str, Curve] = {}
-        self.epoch = 0
-        self.num_points = 0
+        self.version = 0
         self.told_s: float | None = None
         self.learned: Mapping[str, Any] = {}
         self.store: Mapping[str, Any] | None = None
@@ -111,7 +107,6 @@ class RunView:
         self._hosts_file = ""
         self._call = ""
         self._maker = PointMaker(in_environments=self.in_environments)
-        self._new: deque[Point] = deque(maxlen=_KEPT_NEW)
 
     def read(self) -> RunView:
         """Takes what was appended to the run's files since the last call."""
@@ -156,38 +151,9 @@ class RunView:
             self._add(point)
         return point
 
-    def since(self, num_points: int) -> list[dict[str, Any]] | None:
-        """Returns the points after the first ``num_points``; None if too many."""
-        num_left = self.num_points - num_points
-        if num_left > len(self._new):
-            return None
-        return [
-            {
-                "step": point.step,
-                "time_s": point.time_s,
-                "values": {tag: _rounded(y) for tag, y in _finite(point).items()},
-            }
-            for point in list(self._new)[len(self._new) - max(0, num_left) :]
-        ]
-
-    def shown_curves(self) -> dict[str, Any]:
-        """Returns the curves as JSON values; those with the same steps share them.
-
-        Keys: ``axes``, a list of ``step`` and ``time_s``, and ``curves``, by tag
-        ``axis`` and ``value``.
-        """
-        axes: list[dict[str, list[float]]] = []
-        places: dict[tuple[float, ...], int] = {}
-        found: dict[str, Any] = {}
-        for tag, curve in sorted(self.curves.items()):
-            shown = curve.shown()
-            value = shown.pop("value")
-            key = (*shown["step"], *shown["time_s"])
-            if key not in places:
-                places[key] = len(axes)
-                axes.append(shown)
-            found[tag] = {"axis": places[key], "value": value}
-        return {"axes": axes, "curves": found}
+    def shown_curves(self) -> dict[str, dict[str, list[float]]]:
+        """Returns each curve by tag as ``Curve.shown`` has it."""
+        return {tag: curve.shown() for tag, curve in sorted(self.curves.items())}
 
     def _take_hosts(self, event: Mapping[str, Any], file: str) -> None:
         if event["kind"] == "placed":
@@ -202,17 +168,11 @@ class RunView:
         ):
             for curve in curves:
                 curve.cut(point.step)
-            self.epoch += 1
-            self.num_points = 0
-            self._new.clear()
-        if not point.values:
-            return
         for tag, value in _finite(point).items():
             if tag in self.curves or len(self.curves) < _MAX_CURVES:
                 curve = self.curves.setdefault(tag, Curve())
                 curve.add(point.step, point.time_s, value)
-        self.num_points += 1
-        self._new.append(point)
+        self.version += 1
 
 
 def read_progress(run: RunDirectory) -> Progress | None:

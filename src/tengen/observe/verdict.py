@@ -1,4 +1,4 @@
-"""The bottleneck of a run in one line, and what to set: pure functions of shares.
+"""The bottleneck of a run in one line, and what to set: pure functions of reports.
 
 Where roles take turns, the division of the time shows the bottleneck. Where all roles
 of a game work at once, the learner's share of time at work shows it: the learner may
@@ -12,16 +12,15 @@ that the others wait for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
     "ADVICE",
     "AT_ONCE_ADVICE",
     "LIGHTER",
-    "Shares",
-    "StageTimes",
+    "alone_advice",
     "at_once_verdict",
+    "batch_fill",
     "environment_verdict",
     "lighter_learning",
     "room_verdict",
@@ -159,6 +158,33 @@ LIGHTER = {
 """Advice that gives a learner less to do, by setting; the last one if none of these
 settings is above 1."""
 
+ALONE_ADVICE = {
+    "selfplay": {
+        "learning": (
+            "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
+            "learn more --threads or a GPU by --devices, or stop a self-play process"
+        ),
+        "playing": (
+            "self-play too slow; start another tengen selfplay on this run, lower "
+            "--set agent.actor.full_simulations, or raise --set "
+            "store.limiter.samples_per_row"
+        ),
+        "even": "self-play and learner go together",
+    },
+    "actor": {
+        "learning": (
+            "learner too slow; give tengen learn more --threads or a GPU by --devices, "
+            "raise --set learner.batch_size, or stop an actor"
+        ),
+        "playing": (
+            "actors too slow; make a run with more --actors, or raise --set "
+            "agent.actor.num_envs"
+        ),
+        "even": "actors and learner go together",
+    },
+}
+"""What to do where each role runs by itself, as ``AT_ONCE_ADVICE``."""
+
 _OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
     "learn": "learning",
@@ -169,80 +195,41 @@ _BUSY_WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shares:
-    """Shares of time over one generation, each in [0, 1]."""
-
-    playing: float
-    """Share of the whole time for self-play, or for acting in environments."""
-    learning: float
-    """Share of the whole time for the learner; time in no field is publishing."""
-    inference_busy: float
-    """Share of the threads' time while playing for the net."""
-    tree_busy: float
-    """Share of the threads' time while playing for games, trees and environments."""
-    batch_fill: float = 1.0
-    """Rows in an inference batch over its capacity."""
-    gate: float = 0.0
-    """Share of the whole time for the gate's matches."""
-    rating: float = 0.0
-    """Share of the whole time for matches that rate models."""
-
-    @property
-    def others(self) -> dict[str, float]:
-        """Shares of the time, by name, of what is neither playing nor learning."""
-        named = self.playing + self.learning + self.gate + self.rating
-        return {
-            "gate": self.gate,
-            "rating": self.rating,
-            "publishing": max(0.0, 1.0 - named),
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageTimes:
-    """Shares of each stage's own time, each in [0, 1]."""
-
-    simulation: float
-    """Share of the actors' time for the environments' steps."""
-    answers: float
-    """Share of the actors' time spent waiting for answers."""
-    room: float
-    """Share of the actors' time spent waiting for room in the table."""
-    inference: float | None
-    """Share of inference's time spent evaluating; None if it has not reported."""
-    learning: float
-    """Share of the learner's time spent learning."""
-
-
-def verdict(role: str, shares: Shares, lighter: str = "") -> str:
+def verdict(
+    role: str, played: Mapping[str, Any], shares: Mapping[str, float], lighter: str = ""
+) -> str:
     """Returns the shares and the advice, ``<stage> <share>; ...: <what to do>``.
 
     Args:
         role: The role that acts, ``selfplay`` or ``actor``.
-        shares: Of the last generation.
+        played: The report of its last turn.
+        shares: The share of the last generation's time by role, in [0, 1]; what is left
+            is publishing.
         lighter: The advice of ``lighter_learning``, in environments.
     """
-    stages = [_playing(role, shares), f"learning {shares.learning:.0%}"]
-    stages += [
-        f"{name} {part:.0%}" for name, part in shares.others.items() if part >= _SHOWN
-    ]
-    advice = ADVICE[role][_limit(ADVICE[role], shares)].format(lighter=lighter)
-    return f"{'; '.join(stages)}: {advice}"
+    playing = shares.get(role, 0.0)
+    learning = shares.get("shuffle", 0.0) + shares.get("learn", 0.0)
+    others = {"gate": shares.get("gate", 0.0), "rating": shares.get("rate", 0.0)}
+    others["publishing"] = max(0.0, 1.0 - playing - learning - sum(others.values()))
+    stages = [_playing(role, played, playing), f"learning {learning:.0%}"]
+    stages += [f"{name} {part:.0%}" for name, part in others.items() if part >= _SHOWN]
+    advice = ADVICE[role]
+    limit = _limit(advice, played, learning, others)
+    return f"{'; '.join(stages)}: {advice[limit].format(lighter=lighter)}"
 
 
-def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str:
+def at_once_verdict(
+    role: str, played: Mapping[str, Any], busy: Mapping[str, float]
+) -> str:
     """Returns the verdict where roles work at once, ``at once, <role> <share>; ...``.
 
-    Each share is the share of time in which a role works; they sum to more than 1.
-
     Args:
-        role: That acts.
-        shares: Of the last generation, of which ``playing`` and what is told of a
-            player's own threads count.
-        busy: Of each other role, by its name, each in [0, 1].
+        role: The role that acts.
+        played: The report of its last turn.
+        busy: The share of time in which each role works, in [0, 1]; they sum to more
+            than 1.
     """
-    told = [f"at once, {_playing(role, shares)}"]
+    told = [f"at once, {_playing(role, played, busy.get(role, 0.0))}"]
     told += [
         f"{word} {busy[name]:.0%}"
         for name, word in _BUSY_WORDS.items()
@@ -259,30 +246,57 @@ def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str
 
 
 def environment_verdict(
-    times: StageTimes, busy: Mapping[str, float], lighter: str
+    played: Mapping[str, Any],
+    busy: Mapping[str, float],
+    inference: float | None,
+    lighter: str,
 ) -> str:
     """Returns what the stages do and the advice, ``<stage> <share>, ...: <advice>``.
 
     Args:
-        times: The recent shares.
-        busy: For each other role, by name, the share of time in which it works.
+        played: The actors' last report.
+        busy: As for ``at_once_verdict``.
+        inference: The share of inference's time spent evaluating; None if it has not
+            reported.
         lighter: The advice of ``lighter_learning``.
     """
-    told = [f"learner {times.learning:.0%} busy"]
-    if times.inference is not None:
-        told.append(f"inference {times.inference:.0%} busy")
-    told.append(f"actors simulate {times.simulation:.0%}")
-    waits = times.answers + times.room
-    told.append(
-        f"wait {waits:.0%} (answers {times.answers:.0%}, room {times.room:.0%})"
-    )
+    told = [f"learner {busy['learn']:.0%} busy"]
+    if inference is not None:
+        told.append(f"inference {inference:.0%} busy")
+    answers, room = played["answer_wait"], played["room_wait"]
+    told += [
+        f"actors simulate {played['simulation_busy']:.0%}",
+        f"wait {answers + room:.0%} (answers {answers:.0%}, room {room:.0%})",
+    ]
     told += [
         f"{word} {busy[name]:.0%}"
         for name, word in _OF_STAGES.items()
         if busy.get(name, 0.0) >= _SHOWN
     ]
-    advice = AT_ONCE_ADVICE["actor"][_stage(times, busy)].format(lighter=lighter)
-    return f"{', '.join(told)}: {advice}"
+    advice = AT_ONCE_ADVICE["actor"][_stage(played, busy, inference)]
+    return f"{', '.join(told)}: {advice.format(lighter=lighter)}"
+
+
+def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
+    """Returns what to do where each role runs by itself.
+
+    Args:
+        busy: The share of time in which the learner works, in [0, 1].
+        suppliers: The roles that the learner waits for, in the order in which rows pass
+            them, each with the share of time in which it works, or None if no process
+            has the role.
+    """
+    advice = ALONE_ADVICE["actor" if "actor" in suppliers else "selfplay"]
+    if busy >= _BEHIND:
+        return advice["learning"]
+    if busy >= _WAITS:
+        return advice["even"]
+    for role, share in suppliers.items():
+        if share is None:
+            return f"nothing comes without {role}; start tengen {role} on this run"
+    if (suppliers.get("shuffle") or 0.0) >= _BEHIND:
+        return "shuffle too slow; give tengen shuffle more --threads or other cores"
+    return advice["playing"]
 
 
 def lighter_learning(config: Mapping[str, Any]) -> str:
@@ -332,36 +346,48 @@ def waiting_verdict(learning: float, waiting: float) -> str:
     return f"waiting for games {waiting:.0%}; learning {learning:.0%}: {advice}"
 
 
-def _playing(role: str, shares: Shares) -> str:
+def batch_fill(report: Mapping[str, Any]) -> float:
+    """Returns the rows of a report's inference batches over their capacity."""
+    return float(report["batch_rows"] / max(1, report["batch_capacity"]))
+
+
+def _playing(role: str, played: Mapping[str, Any], share: float) -> str:
     acting, stepping = _WORDS[role]
     return (
-        f"{acting} {shares.playing:.0%} (net {shares.inference_busy:.0%}, "
-        f"{stepping} {shares.tree_busy:.0%}, batches {shares.batch_fill:.0%} full)"
+        f"{acting} {share:.0%} (net {played['inference_busy']:.0%}, {stepping} "
+        f"{played['tree_busy']:.0%}, batches {batch_fill(played):.0%} full)"
     )
 
 
-def _limit(advice: Mapping[str, str], shares: Shares) -> str:
-    """Returns what limits the run most, among what there is advice for."""
-    if shares.learning > _MUCH:
+def _limit(
+    advice: Mapping[str, str],
+    played: Mapping[str, Any],
+    learning: float,
+    others: Mapping[str, float],
+) -> str:
+    """Returns the bottleneck, among what there is advice for."""
+    if learning > _MUCH:
         return "learning"
-    others = shares.others
     if sum(others.values()) > _SOME:
         longest = max(others, key=others.__getitem__)
         return longest if longest in advice else "publishing"
-    if "tail" in advice and shares.inference_busy + shares.tree_busy < _FULL:
+    net, tree = played["inference_busy"], played["tree_busy"]
+    if "tail" in advice and net + tree < _FULL:
         return "tail"
-    if "batches" in advice and shares.batch_fill < _HALF_EMPTY:
+    if "batches" in advice and batch_fill(played) < _HALF_EMPTY:
         return "batches"
-    return "tree" if shares.tree_busy > shares.inference_busy else "inference"
+    return "tree" if tree > net else "inference"
 
 
-def _stage(times: StageTimes, busy: Mapping[str, float]) -> str:
+def _stage(
+    played: Mapping[str, Any], busy: Mapping[str, float], inference: float | None
+) -> str:
     if busy.get("gate", 0.0) >= _BEHIND:
         return "gate"
-    if times.learning >= _BEHIND or times.room >= _MUCH:
+    if busy["learn"] >= _BEHIND or played["room_wait"] >= _MUCH:
         return "learning"
-    if times.learning >= _WAITS:
+    if busy["learn"] >= _WAITS:
         return "even"
-    if times.inference is not None and times.inference >= _FULL:
+    if inference is not None and inference >= _FULL:
         return "inference"
-    return "simulation" if times.simulation >= _MUCH else "playing"
+    return "simulation" if played["simulation_busy"] >= _MUCH else "playing"

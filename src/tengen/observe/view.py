@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 from tengen.observe.progress import Progress
 from tengen.observe.progress_line import ProgressLine
@@ -19,39 +19,42 @@ _NUM_RATINGS = 10
 _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 
 
-class View(Protocol):
-    """Shows what the runner reports; every call returns soon. Not thread-safe.
+class View:
+    """Shows what the runner reports, here as plain lines. Not thread-safe.
 
+    A line for each step of the start and each generation; every call returns soon.
     ``with make_view(...) as view:`` opens and closes it.
     """
 
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
     def __enter__(self) -> View:
         """Opens the view."""
-        ...
+        return self
 
     def __exit__(self, *details: object) -> None:
         """Closes the view."""
-        ...
+        self.close()
 
     def close(self) -> None:
         """Leaves the last state on the screen. A second call does nothing."""
-        ...
+        self._stream.flush()
 
     def starting(self, what: str) -> None:
         """Shows what the start does now, such as "compiling the network"."""
-        ...
+        print(f"starting: {what}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
-        """Shows the run's progress; may be called often."""
-        ...
+        """Shows the run's progress; may be called often. A log has none of it."""
 
     def generation(self, progress: Progress) -> None:
         """Shows a finished generation."""
-        ...
+        print(plain_line(progress), file=self._stream, flush=True)
 
     def message(self, text: str) -> None:
         """Prints a line that stays; also once the view is closed, below it."""
-        ...
+        print(text, file=self._stream, flush=True)
 
 
 def make_view(title: str, stream: IO[str] | None = None) -> View:
@@ -64,7 +67,7 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
     stream = stream or sys.stdout
     # mpirun gives each rank a terminal, wherever mpirun's own output goes.
     is_live = stream.isatty() and _OF_MPIRUN not in os.environ
-    return _LiveView(title, stream) if is_live else _PlainView(stream)
+    return _LiveView(title, stream) if is_live else View(stream)
 
 
 def describe(progress: Progress) -> list[tuple[str, str]]:
@@ -110,54 +113,23 @@ def plain_line(progress: Progress) -> str:
     return " | ".join([*fields, *([progress.verdict] if progress.verdict else [])])
 
 
-class _PlainView:
-    """Prints one line for each step of the start and each generation, for pipes."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def __enter__(self) -> _PlainView:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._stream.flush()
-
-    def starting(self, what: str) -> None:
-        print(f"starting: {what}", file=self._stream, flush=True)
-
-    def update(self, progress: Progress) -> None:
-        """Shows nothing: a log keeps finished generations only."""
-
-    def generation(self, progress: Progress) -> None:
-        print(plain_line(progress), file=self._stream, flush=True)
-
-    def message(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
-
-
-class _LiveView:
+class _LiveView(View):
     """A panel that is drawn in place, with the last ratings.
 
     Before the first progress it is one line, below which others may print.
     """
 
     def __init__(self, title: str, stream: IO[str]) -> None:
+        super().__init__(stream)
         self._title = title
-        self._stream = stream
         self._line = ProgressLine("starting", stream)
         self._ratings: list[float] = []
         self._progress: Progress | None = None
         self._live: Live | None = None
 
-    def __enter__(self) -> _LiveView:
+    def __enter__(self) -> View:
         self._line.__enter__()
         return self
-
-    def __exit__(self, *details: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._line.__exit__()

@@ -11,7 +11,7 @@ from tengen.evaluation.targets.opponent import check_typed_opponent
 from tengen.evaluation.targets.records import TargetFiles
 from tengen.evaluation.targets.result import current_result
 from tengen.games import check_typed
-from tengen.observe.mlperf.progress import read_target, target_line
+from tengen.observe.mlperf.files import read_target, target_line
 from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import of_agent
 from tengen.roles import RoleContext, StopListener, read_config

@@ -25,7 +25,7 @@ from tengen.evaluation import (
 from tengen.games import task_words
 from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
-from tengen.observe.mlperf.progress import read_target, target_line
+from tengen.observe.mlperf.files import read_target, target_line
 from tengen.roles import RunConfig, run_book
 from tengen.run import RunDirectory, publish_file
 

@@ -31,7 +31,7 @@ from tengen.observe import (
     open_charts,
     read_progress,
 )
-from tengen.observe.curves.wandb_run import check_wandb
+from tengen.observe.curves.charts import check_wandb
 from tengen.observe.roles import needed_roles
 from tengen.own_process import is_own_process
 from tengen.recipes.finale import (

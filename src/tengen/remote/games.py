@@ -12,10 +12,9 @@ import numpy as np
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience import SegmentReader
-from tengen.experience.games.journal import core_errors
 from tengen.experience.games.files import writer_files
 from tengen.experience.games.generations import give_up_numbers
-from tengen.experience.games.journal import JournalContents, read_journal
+from tengen.experience.games.journal import JournalContents, core_errors, read_journal
 from tengen.experience.games.segment import seal
 from tengen.experience.games.writer import games_meta
 from tengen.remote.copies import CopiedFiles, Prefix

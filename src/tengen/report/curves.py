@@ -1,27 +1,24 @@
-"""The curves of a run, which draw themselves in a notebook."""
+"""The curves of a run, which draw themselves in a notebook, as SVG.
+
+Colours follow the colour scheme of the reader, light or dark, and the drawing has a
+ground of its own: it can be read on any page.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 from tengen.config import check
-from tengen.drawing import (
-    FRAGMENT_STYLE,
-    Chart,
-    Markup,
-    chart_svg,
-    element,
-    shown_number,
-    table,
-)
+from tengen.drawing import FRAGMENT_STYLE, Markup, element, text
 from tengen.observe.curves.table import COLUMNS, Row, read_curve
 from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory
 
-__all__ = ["Curves", "curves"]
+__all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -61,12 +58,6 @@ class Curves:
         found = (self._chart(x, name) for name in names)
         return [chart for chart in found if chart is not None]
 
-    def table(self) -> Markup:
-        """Returns some of the rows, evenly, and what they know."""
-        names, rows = self._shown_rows()
-        caption = f"{len(rows)} of {len(self.rows)} turns of learning"
-        return table(caption, [name.replace("_", " ") for name in names], rows)
-
     def __str__(self) -> str:
         names, rows = self._shown_rows()
         lines = [tuple(names), *rows]
@@ -83,7 +74,8 @@ class Curves:
             element("div", chart_svg(chart), style="flex:1 1 20rem;max-width:40rem")
             for chart in self.charts()
         ]
-        return element("div", *drawn, style=FRAGMENT_STYLE) if drawn else self.table()
+        shown = drawn or [element("pre", text(self))]
+        return element("div", *shown, style=FRAGMENT_STYLE)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
@@ -142,3 +134,180 @@ def _is_finite(value: float | None) -> TypeGuard[float]:
 
 def _shown(value: float | None) -> str:
     return "" if value is None else shown_number(value)
+
+
+_WIDTH, _HEIGHT = 480.0, 280.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
+_MOST_POINTS = 240
+_MOST_DOTS = 40
+_NUM_TICKS = 5
+# Values beyond count as infinite: their differences may be.
+_GREATEST = 1e300
+_STYLE = (
+    ".tengen-chart{width:100%;max-width:640px;height:auto;"
+    "font-family:system-ui,sans-serif}"
+    "@media (prefers-color-scheme:dark){.tengen-chart{--tengen-ground:#161b22;"
+    "--tengen-ink:#e6edf3;--tengen-faint:#3d444d;--tengen-line:#79c0ff}}"
+)
+# The light scheme, also where a page takes styles out.
+_GROUND = "var(--tengen-ground,#ffffff)"
+_INK = "var(--tengen-ink,#1f2328)"
+_FAINT = "var(--tengen-faint,#d0d7de)"
+_LINE = "var(--tengen-line,#0550ae)"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A curve and its axes."""
+
+    title: str
+    """What is drawn, a phrase."""
+    x_label: str
+    """What is counted along x."""
+    y_label: str
+    """What the values are, with their unit."""
+    xs: tuple[float, ...]
+    """Places, never decreasing; at least one."""
+    ys: tuple[float, ...]
+    """Values, as many."""
+    errors: tuple[float, ...] = ()
+    """Half the length of each bar, as many; empty for none."""
+
+
+def chart_svg(chart: Chart) -> Markup:
+    """Returns a chart; points that are not finite, or beyond 1e300, are left out.
+
+    Raises:
+        ValueError: No point is finite.
+    """
+    points = _points(chart)
+    if not points:
+        raise ValueError(f"chart ({chart.title}) has no finite point")
+    x_axis = _Axis([x for x, _, _ in points], _LEFT, _WIDTH - _RIGHT)
+    ends = [end for _, y, error in points for end in (y - error, y + error)]
+    y_axis = _Axis(ends, _HEIGHT - _BOTTOM, _TOP)
+    drawn = [(x_axis.at(x), y_axis.at(y)) for x, y, _ in points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in drawn)
+    parts = [
+        element("polyline", points=line, fill="none", stroke=_LINE, stroke_width=2)
+    ]
+    if chart.errors:
+        bars = "".join(
+            f"M{x_axis.at(x):.1f} {y_axis.at(y - error):.1f}V{y_axis.at(y + error):.1f}"
+            for x, y, error in points
+        )
+        parts.append(
+            element("path", d=bars, stroke=_LINE, stroke_opacity=0.45, fill="none")
+        )
+    if len(drawn) <= _MOST_DOTS:
+        parts += [element("circle", cx=x, cy=y, r=3, fill=_LINE) for x, y in drawn]
+    return element(
+        "svg",
+        element("title", text(chart.title)),
+        element("desc", text(_words(chart, points))),
+        element("style", Markup(_STYLE)),
+        element("rect", width=_WIDTH, height=_HEIGHT, rx=6, fill=_GROUND),
+        *_ticks(x_axis, y_axis),
+        *parts,
+        _text(_LEFT, _TOP - 12, chart.y_label, "start"),
+        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, chart.x_label, "middle"),
+        class_="tengen-chart",
+        role="img",
+        aria_label=chart.title,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def shown_number(value: float) -> str:
+    """Returns a number in at most seven characters or so: 12.5k, 3M, 0.25."""
+    if not math.isfinite(value):
+        return str(value)
+    for limit, unit, word in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / unit:.4g}{word}"
+    return f"{value:.4g}"
+
+
+class _Axis:
+    """Places of values between two ends, widened to round numbers."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        least, greatest = min(values), max(values)
+        if greatest - least <= 1e-12 * max(1.0, abs(least), abs(greatest)):
+            half = max(1.0, abs(least)) * 0.5
+            least, greatest = least - half, greatest + half
+        self._step = _round_step((greatest - least) / _NUM_TICKS)
+        self._first = math.floor(least / self._step + 1e-9)
+        self._last = math.ceil(greatest / self._step - 1e-9)
+        self._begin, self._end = begin, end
+
+    def at(self, value: float) -> float:
+        """Returns where a value is drawn."""
+        share = (value / self._step - self._first) / max(1, self._last - self._first)
+        return self._begin + share * (self._end - self._begin)
+
+    def ticks(self) -> list[float]:
+        """Returns the round numbers."""
+        return [i * self._step for i in range(self._first, self._last + 1)]
+
+
+def _points(chart: Chart) -> list[tuple[float, float, float]]:
+    """Returns x, y and error of finite points; of many the extremes of equal parts."""
+    errors = chart.errors or (0.0,) * len(chart.xs)
+    points = [
+        (float(x), float(y), float(error) if abs(error) < _GREATEST else 0.0)
+        for x, y, error in zip(chart.xs, chart.ys, errors, strict=True)
+        if abs(x) < _GREATEST and abs(y) < _GREATEST
+    ]
+    if len(points) <= _MOST_POINTS:
+        return points
+    size = -(-2 * len(points) // _MOST_POINTS)
+    parts = (points[i : i + size] for i in range(0, len(points), size))
+    return [
+        point
+        for part in parts
+        for point in sorted({min(part, key=_height), max(part, key=_height)})
+    ]
+
+
+def _height(point: tuple[float, float, float]) -> float:
+    return point[1]
+
+
+def _round_step(step: float) -> float:
+    """Returns 1, 2 or 5 times a power of ten, no less than ``step``."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(f * power for f in (1, 2, 5, 10) if f * power >= step * (1 - 1e-9))
+
+
+def _ticks(x_axis: _Axis, y_axis: _Axis) -> list[Markup]:
+    bottom = _HEIGHT - _BOTTOM
+    parts = []
+    for value in y_axis.ticks():
+        y = y_axis.at(value)
+        parts.append(
+            element("line", x1=_LEFT, y1=y, x2=_WIDTH - _RIGHT, y2=y, stroke=_FAINT)
+        )
+        parts.append(_text(_LEFT - 6, y + 4, shown_number(value), "end"))
+    for value in x_axis.ticks():
+        place = x_axis.at(value)
+        parts.append(_text(place, bottom + 19, shown_number(value), "middle"))
+    return parts
+
+
+def _text(x: float, y: float, label: str, anchor: str) -> Markup:
+    return element(
+        "text", text(label), x=x, y=y, fill=_INK, font_size=13, text_anchor=anchor
+    )
+
+
+def _words(chart: Chart, points: Sequence[tuple[float, float, float]]) -> str:
+    (x0, y0, _), (x1, y1, _) = points[0], points[-1]
+    best = max(points, key=_height)
+    return (
+        f"{chart.y_label} by {chart.x_label}: {len(points)} points, from "
+        f"{shown_number(y0)} at {shown_number(x0)} to {shown_number(y1)} at "
+        f"{shown_number(x1)}; the greatest is {shown_number(best[1])} at "
+        f"{shown_number(best[0])}"
+    )

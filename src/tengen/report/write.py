@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import hashlib
 import html
 import json
+import shlex
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
@@ -15,10 +18,11 @@ from typing import Any
 
 from tengen import __version__
 from tengen.config import check, from_dict
-from tengen.errors import RunError, TengenError, UsageError, os_reason
+from tengen.errors import RunError, TengenError, TengenWarning, UsageError, os_reason
 from tengen.evaluation import LadderConfig, run_ratings
-from tengen.games import check_typed, is_program, open_game
+from tengen.games import add_task_argument, check_typed, is_program, open_game
 from tengen.observe import RunView
+from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import has_actors, of_agent
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory, check_no_mirror, publish_file
@@ -33,7 +37,7 @@ from tengen.serve.kept import (
 )
 from tengen.serve.shown import run_page
 
-__all__ = ["REPORT_FILE", "WrittenReport", "write_report"]
+__all__ = ["REPORT_FILE", "WrittenReport", "add_arguments", "report", "write_report"]
 
 REPORT_FILE = "report.html"
 """In RUN, where no other file is named."""
@@ -301,3 +305,41 @@ def _page(title: str, content: dict[str, Any]) -> bytes:
 def _digest(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
     return f"'sha256-{digest.decode()}'"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen report``."""
+    parser.add_argument("run", metavar="RUN", help="the run directory")
+    parser.add_argument(
+        "--out", metavar="FILE", help=f"the page to write, RUN/{REPORT_FILE} by default"
+    )
+    add_task_argument(parser)
+
+
+def report(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes the page; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
+
+    ``missing`` has a line for each part whose files are damaged, which the page has
+    too; the exit code is then 1.
+
+    Raises:
+        UsageError: There is no run, or the file has no folder.
+        RunError: The disk refuses.
+    """
+    words = ["tengen", "report", args.run]
+    words += ["--out", args.out] if args.out is not None else []
+    words += ["--task", args.task] if args.task is not None else []
+    made_by = shlex.join(words)
+    with ProgressLine("reading the run"):
+        made = write_report(args.run, args.out, task=args.task, made_by=made_by)
+    if not args.json:
+        print(f"{made.path}: {made.num_bytes / 1000:,.0f} kB")
+    for line in made.missing:
+        warnings.warn(f"report lacks {line}", TengenWarning, stacklevel=2)
+    return {
+        "exit_code": RunError.exit_code if made.missing else 0,
+        "run": args.run,
+        "html": str(made.path),
+        "num_bytes": made.num_bytes,
+        "missing": list(made.missing),
+    }

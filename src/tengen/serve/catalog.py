@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tengen.errors import UsageError
 from tengen.run import RunDirectory
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "in_folder"]
 
 _MAX_DEPTH = 4
 _MAX_RUNS = 500
@@ -80,6 +80,26 @@ class Catalog:
                     (found if is_run else deeper).append(path)
             level = deeper
         return sorted(found)[:_MAX_RUNS]
+
+
+def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
+    """Returns those of some paths that lie in a folder once all links are followed.
+
+    A link in a run may point to a file that its readers must not see.
+
+    Args:
+        paths: Of files or folders, whether they are there or not.
+        folder: May itself be reached by links.
+    """
+    root = folder.resolve()
+    found = []
+    for path in paths:
+        try:
+            if path.resolve().is_relative_to(root):
+                found.append(path)
+        except (OSError, RuntimeError):
+            continue  # links that lead to each other
+    return found
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -16,8 +16,8 @@ from tengen.distribution import pip_install_extra
 from tengen.errors import UsageError
 from tengen.games import allow
 from tengen.run import usable_threads
+from tengen.serve import Limits
 from tengen.serve.catalog import Catalog
-from tengen.serve.limits import Limits
 
 __all__ = ["add_arguments", "serve"]
 

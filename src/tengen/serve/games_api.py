@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tengen.errors import UsageError
-from tengen.games import Game, allow, open_game
+from tengen.games import Game, open_game
 from tengen.run import RunDirectory
+from tengen.serve.boards import game_record
 from tengen.serve.catalog import Catalog
 from tengen.serve.kept import (
     KeptGame,
@@ -23,8 +24,7 @@ from tengen.serve.kept import (
     source_row,
     sources,
 )
-from tengen.serve.records import game_record
-from tengen.serve.replies import answers, saved, shows
+from tengen.serve.replies import saved, shows
 
 __all__ = ["GamesApi"]
 
@@ -33,14 +33,11 @@ class GamesApi:
     """Routes of the page of games.
 
     Args:
-        catalog: The runs.
-        tasks: Games in Python that the user typed.
+        catalog: The runs; their games in Python were allowed before.
     """
 
-    def __init__(self, catalog: Catalog, tasks: list[str]) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        for task in tasks:
-            allow(task)
 
     def routes(self) -> list[Route]:
         """Returns the routes."""
@@ -50,7 +47,7 @@ class GamesApi:
             Route(base, shows(self._sources)),
             Route(f"{base}/{{source}}", shows(lambda r: source_page(self._source(r)))),
             Route(one, shows(self._game)),
-            Route(f"{one}/record", answers(self._record), methods=["GET"]),
+            Route(f"{one}/record", self._record, methods=["GET"]),
         ]
 
     def _sources(self, request: Request) -> list[dict[str, str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tengen.serve.replies import MAX_BODY_BYTES, TOO_LONG
 
 __all__ = ["Guard"]
 
@@ -29,7 +31,6 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _METHODS = ("GET", "HEAD", "POST")
-_MAX_FIELDS = 64
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -45,7 +46,6 @@ class Guard:
         names: Names of the server, without a port.
         any_address: Whether every numeric address counts as a name too.
         token: The token that clients must send; empty: none is needed.
-        max_body_bytes: Most bytes of a request's body.
     """
 
     def __init__(
@@ -55,13 +55,11 @@ class Guard:
         names: Collection[str],
         any_address: bool,
         token: str,
-        max_body_bytes: int,
     ) -> None:
         self._app = app
         self._names = {name.lower() for name in names}
         self._any_address = any_address
         self._token = token
-        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -82,12 +80,7 @@ class Guard:
         if reply is not None:
             await reply(scope, receive, send_guarded)
             return
-        body = await self._body(receive) if scope["method"] == "POST" else b""
-        if body is None:
-            refused = _refused(413, "request (its body) is too long; send less")
-            await refused(scope, receive, send_guarded)
-            return
-        await self._app(scope, _told(body, receive), send_guarded)
+        await self._app(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -112,23 +105,22 @@ class Guard:
         if not is_read and kind != "application/json":
             return _refused(415, f"content-type ({kind[:40]!a}) must be JSON's")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length[:18]) > self._max_body_bytes:
-            return _refused(413, "request (its body) is too long; send less")
+        if not length.isdecimal() or int(length[:18]) > MAX_BODY_BYTES:
+            return _refused(413, TOO_LONG)
         return None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
         """Returns the answer to a client without the token, or with it in the query."""
         if not self._token:
             return None
-        try:
-            text = scope["query_string"].decode("latin-1")
-            query = parse_qsl(text, max_num_fields=_MAX_FIELDS)
-        except ValueError:
-            query = []  # it has more fields than any page sends
-        given = dict(query).get("token", "")
+        request = Request(scope)
+        query = request.query_params
+        given = query.get("token", "")
         name = f"tengen-{scope['server'][1] if scope.get('server') else 0}"
         if given and scope["method"] == "GET" and self._is_token(given):
-            left = urlencode([pair for pair in query if pair[0] != "token"])
+            left = urlencode(
+                [pair for pair in query.multi_items() if pair[0] != "token"]
+            )
             # Only the path, beginning with one slash, so that nobody is sent to another
             # site.
             path = "/" + scope["path"].lstrip("/\\")
@@ -137,13 +129,8 @@ class Guard:
                 name, given, _YEAR_S, httponly=True, samesite="strict", path="/"
             )
             return reply
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(name)
-        except CookieError:
-            cookie = None
-        bearer = headers.get("authorization", "")
-        known = bearer.removeprefix("Bearer ") if bearer else ""
-        known = known or (cookie.value if cookie else "")
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        known = bearer or request.cookies.get(name, "")
         if known and self._is_token(known):
             return None
         return _refused(
@@ -165,35 +152,6 @@ class Guard:
         except ValueError:
             return False
         return True
-
-    async def _body(self, receive: Receive) -> bytes | None:
-        """Returns the whole body; None where it is too long."""
-        parts: list[bytes] = []
-        length, more = 0, True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return b""
-            parts.append(message.get("body", b""))
-            length += len(parts[-1])
-            if length > self._max_body_bytes:
-                return None
-            more = message.get("more_body", False)
-        return b"".join(parts)
-
-
-def _told(body: bytes, receive: Receive) -> Receive:
-    """Returns a receiver that gives the body first, and then later messages."""
-    is_given = False
-
-    async def again() -> Message:
-        nonlocal is_given
-        if is_given:
-            return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _without_port(host: str) -> str:

@@ -20,8 +20,8 @@ from tengen.experience.games.segment import SegmentReader
 from tengen.games import Game
 from tengen.games.sgf import read_sgf, replay
 from tengen.run import RunDirectory, find_files
-from tengen.serve.links import in_folder
-from tengen.serve.positions import apply_move, describe_game, position
+from tengen.serve.boards import apply_move, describe_game, position
+from tengen.serve.catalog import in_folder
 
 __all__ = [
     "KeptGame",
@@ -234,11 +234,7 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
             match = read_record(source.record)
             players = match.a, match.b
         return _lines(path, players)
-    if path.suffix == ".npz":
-        return _segment(path)
-    with core_errors():
-        games = [_core.decode_game(frame) for frame in read_journal(path).frames]
-    return tuple(_recorded(game) for game in sorted(games, key=lambda g: g.game_index))
+    return _recorded(path)
 
 
 def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
@@ -276,66 +272,57 @@ def _sgf_folder(folder: Path) -> tuple[KeptGame, ...]:
     return tuple(games)
 
 
-def _recorded(game: Any) -> KeptGame:
-    opening = list(game.opening)
-    plies = [
-        KeptPly(
-            ply.root_value,
-            ply.num_simulations,
-            _shares(ply.policy),
-            _lead(ply.lead),
-        )
-        for ply in game.plies
-    ]
-    return KeptGame(
-        index=game.game_index,
-        title=f"model {game.model}",
-        moves=(*opening, *(ply.action for ply in game.plies)),
-        num_opening_plies=len(opening),
-        result=_OUTCOMES.get(game.outcome),
-        plies=(*(None for _ in opening), *plies),
-        variant=game.variant,
-    )
-
-
-def _segment(path: Path) -> tuple[KeptGame, ...]:
-    with SegmentReader(path) as reader:
-        columns = {name: c.tolist() for name, c in reader.game_columns().items()}
+def _recorded(path: Path) -> tuple[KeptGame, ...]:
+    """Returns the games of a sealed segment, or of a journal."""
+    if path.suffix == ".npz":
+        with SegmentReader(path) as reader:
+            arrays = reader.game_columns()
+    else:
+        frames = read_journal(path).frames
+        with core_errors():
+            arrays = _core.merge_games(frames, int(path.stem))
+    columns = {name: array.tolist() for name, array in arrays.items()}
     names = bytes(columns["variant"])
-    openings = itertools.accumulate(columns["num_opening_plies"], initial=0)
-    plies = itertools.accumulate(columns["num_plies"], initial=0)
-    variants = itertools.accumulate(columns["num_variant_bytes"], initial=0)
-    entries = list(itertools.accumulate(columns["num_policy_entries"], initial=0))
     targets = list(zip(columns["policy_action"], columns["policy_mass"], strict=True))
+    entries = _bounds(columns["num_policy_entries"])
+    plies = [
+        KeptPly(value, count, _shares(targets[first:end]), _lead(lead))
+        for value, count, (first, end), lead in zip(
+            columns["root_value"],
+            columns["num_simulations"],
+            entries,
+            columns["lead"],
+            strict=True,
+        )
+    ]
     games = []
-    for place, index in enumerate(columns["game_index"]):
-        at_opening, at_ply = next(openings), next(plies)
-        at_name = next(variants)
-        end_of_opening = at_opening + columns["num_opening_plies"][place]
-        end = at_ply + columns["num_plies"][place]
-        end_of_name = at_name + columns["num_variant_bytes"][place]
-        opening = columns["opening"][at_opening:end_of_opening]
-        searched = [
-            KeptPly(
-                columns["root_value"][ply],
-                columns["num_simulations"][ply],
-                _shares(targets[entries[ply] : entries[ply + 1]]),
-                _lead(columns["lead"][ply]),
-            )
-            for ply in range(at_ply, end)
-        ]
+    for index, model, outcome, name, opening, searched in zip(
+        columns["game_index"],
+        columns["model"],
+        columns["outcome"],
+        _bounds(columns["num_variant_bytes"]),
+        _bounds(columns["num_opening_plies"]),
+        _bounds(columns["num_plies"]),
+        strict=True,
+    ):
+        opened = columns["opening"][slice(*opening)]
         games.append(
             KeptGame(
                 index=index,
-                title=f"model {columns['model'][place]}",
-                moves=(*opening, *columns["action"][at_ply:end]),
-                num_opening_plies=len(opening),
-                result=_OUTCOMES.get(columns["outcome"][place]),
-                plies=(*(None for _ in opening), *searched),
-                variant=names[at_name:end_of_name].decode(errors="replace"),
+                title=f"model {model}",
+                moves=(*opened, *columns["action"][slice(*searched)]),
+                num_opening_plies=len(opened),
+                result=_OUTCOMES.get(outcome),
+                plies=(*(None for _ in opened), *plies[slice(*searched)]),
+                variant=names[slice(*name)].decode(errors="replace"),
             )
         )
     return tuple(games)
+
+
+def _bounds(counts: list[int]) -> list[tuple[int, int]]:
+    """Returns where each of some lists begins and ends that lie one after the other."""
+    return list(itertools.pairwise(itertools.accumulate(counts, initial=0)))
 
 
 def _shares(entries: Any) -> tuple[tuple[int, float], ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -20,21 +20,24 @@ from tengen.config import check
 from tengen.errors import UsageError
 from tengen.play import Player
 from tengen.run import RunDirectory
-from tengen.serve.bundled import bundled_of, describe_bundled, describe_levels
-from tengen.serve.catalog import Catalog
-from tengen.serve.limits import Limits
-from tengen.serve.players import Players
-from tengen.serve.positions import (
+from tengen.serve import Limits
+from tengen.serve.boards import (
     describe_game,
+    game_record,
     play_moves,
     position,
     read_moves,
 )
-from tengen.serve.records import game_record
+from tengen.serve.catalog import Catalog
+from tengen.serve.players import (
+    Players,
+    describe_bundled,
+    describe_levels,
+)
 from tengen.serve.replies import (
-    answers,
-    error_reply,
+    UNPACKED,
     json_reply,
+    message_of,
     read_json,
     saved,
     shows,
@@ -72,9 +75,9 @@ class PlayApi:
         for base in ("/api/runs/{run}/play", "/api/players/{player}/play"):
             routes += [
                 Route(base, shows(self._models)),
-                Route(f"{base}/position", answers(self._position), methods=["POST"]),
-                Route(f"{base}/search", answers(self._search), methods=["POST"]),
-                Route(f"{base}/record", answers(self._record), methods=["POST"]),
+                Route(f"{base}/position", self._position, methods=["POST"]),
+                Route(f"{base}/search", self._search, methods=["POST"]),
+                Route(f"{base}/record", self._record, methods=["POST"]),
             ]
         return routes
 
@@ -82,7 +85,7 @@ class PlayApi:
         """Tells which models there are, and what they play."""
         most = self._limits.max_simulations
         found: dict[str, Any] = {"max_simulations": most}
-        if (name := bundled_of(request)) is not None:
+        if (name := _bundled_of(request)) is not None:
             player = self._players.get_bundled(name, None)
             levels = describe_levels(read_manifest(name), most)
             found |= {"models": [], "newest": None, "levels": levels}
@@ -103,7 +106,7 @@ class PlayApi:
             state = play_moves(player.game, moves)
             return {"model": number, **position(player.game, state)}
 
-        return json_reply(request, await run_in_threadpool(find))
+        return json_reply(await run_in_threadpool(find))
 
     async def _search(self, request: Request) -> Response:
         """Searches the position after moves, and tells of it line by line.
@@ -160,9 +163,9 @@ class PlayApi:
             yield {"kind": "answer", "action": action, **after}
 
         return StreamingResponse(
-            _encoded(request, lines()),
+            _encoded(lines()),
             media_type="application/x-ndjson",
-            headers={"Cache-Control": "no-store"},
+            headers=UNPACKED,
         )
 
     async def _record(self, request: Request) -> Response:
@@ -192,7 +195,7 @@ class PlayApi:
         self, request: Request, asked: dict[str, Any]
     ) -> tuple[int | None, Player]:
         """Returns the number of the model, None of a bundled one, and who plays."""
-        if (name := bundled_of(request)) is not None:
+        if (name := _bundled_of(request)) is not None:
             level = asked.get("level")
             if level is not None and (type(level) is not int or level < 1):
                 raise UsageError("level (of the page) must be 1 or more; choose one")
@@ -203,20 +206,27 @@ class PlayApi:
         return self._players.get(self._run(request), number)
 
 
+def _bundled_of(request: Request) -> str | None:
+    """Returns the name of the bundled player that a request is about, or None."""
+    player = request.path_params.get("player")
+    return None if player is None else str(player).replace("~", "/")[:80]
+
+
 def _bundled(request: Request) -> list[dict[str, Any]]:
     """Tells which players are part of tengen, whatever runs there are."""
     return [describe_bundled(name) for name in bundled_names()]
 
 
-async def _encoded(
-    request: Request, lines: AsyncIterator[dict[str, Any]]
-) -> AsyncIterator[bytes]:
-    encode: Callable[[Any], bytes] = lambda line: json.dumps(line).encode() + b"\n"  # noqa: E731
+async def _encoded(lines: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
     try:
         async for line in lines:
-            yield encode(line)
+            yield _line(line)
     except Exception as error:
-        reply = error_reply(request, error)
-        if reply is None:
+        message = message_of(error)
+        if message is None:
             raise
-        yield encode({"kind": "error", **json.loads(bytes(reply.body))})
+        yield _line({"kind": "error", "error": message})
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"

@@ -5,13 +5,21 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from tengen.bundled import bundled_folder, find_level, known_name, read_manifest
+from tengen.bundled import (
+    Manifest,
+    bundled_folder,
+    find_level,
+    known_name,
+    read_manifest,
+)
 from tengen.errors import UsageError
 from tengen.play import AgentPlayer, Player, load
 from tengen.run import RunDirectory
 
-__all__ = ["Players"]
+__all__ = ["Players", "describe_bundled", "describe_levels"]
+
 
 Load = Callable[..., Player | AgentPlayer]
 
@@ -118,3 +126,48 @@ class Players:
                 f"play against"
             )
         return player
+
+
+def describe_bundled(name: str) -> dict[str, Any]:
+    """Returns one entry of the list of players, as JSON values.
+
+    Keys: ``id``, as paths have it, ``name``, ``net``, ``games`` and ``strength``, a
+    list of ``what``, ``value``, ``low`` and ``high``. Of one whose manifest is damaged,
+    which hides no other: ``id``, ``name`` and ``trouble``, a line.
+
+    Args:
+        name: Of the player.
+    """
+    named = {"id": name.replace("/", "~"), "name": name}
+    try:
+        manifest = read_manifest(name)
+    except UsageError as error:
+        return {**named, "trouble": str(error)}
+    return {
+        **named,
+        "net": manifest.net,
+        "games": manifest.games,
+        "strength": [
+            {
+                "what": row.what,
+                "value": row.value,
+                "low": row.low,
+                "high": row.high,
+            }
+            for row in manifest.strength
+        ],
+    }
+
+
+def describe_levels(manifest: Manifest, most_simulations: int) -> list[dict[str, Any]]:
+    """Returns the levels of a player that a server allows, as JSON values.
+
+    Args:
+        manifest: The player's.
+        most_simulations: Of one search.
+    """
+    return [
+        {"level": number, "name": level.name, "rating": level.rating}
+        for number, level in enumerate(manifest.levels, 1)
+        if level.simulations <= most_simulations
+    ]

@@ -1,81 +1,82 @@
-"""Answers: JSON, small over a slow link, and errors in the one form."""
+"""Replies of the server: JSON, files to save, and errors in the one form."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Awaitable, Callable
-from functools import wraps
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tengen.errors import UsageError, refusal
+from tengen.errors import TengenError, UsageError, refusal
 
 __all__ = [
+    "ERROR_HANDLERS",
+    "MAX_BODY_BYTES",
+    "TOO_LONG",
+    "UNPACKED",
     "Busy",
     "Endpoint",
-    "answers",
-    "error_reply",
+    "encoded",
     "json_reply",
+    "message_of",
     "read_json",
     "saved",
     "shows",
-    "takes_gzip",
 ]
 
-_SMALL_BYTES = 1024
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+MAX_BODY_BYTES = 64 * 1024
+"""Most bytes of a request's body."""
+TOO_LONG = "request (its body) is too long; send less"
 
-class Busy(Exception):
+UNPACKED = {"Cache-Control": "no-store", "Content-Encoding": "identity"}
+"""Headers of a stream, which the server sends at once and does not compress."""
+
+
+class Busy(HTTPException):
     """The server has enough to do; the message says what to do."""
 
-
-def json_reply(request: Request, content: Any, status: int = 200) -> Response:
-    """Returns JSON, compressed where that helps and the browser takes it."""
-    body = json.dumps(content, separators=(",", ":")).encode()
-    headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
-    if len(body) > _SMALL_BYTES and takes_gzip(request):
-        body = gzip.compress(body, 5)
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, status, headers, "application/json")
+    def __init__(self, message: str) -> None:
+        super().__init__(503, message, {"Retry-After": "5"})
 
 
-def takes_gzip(request: Request) -> bool:
-    """Returns whether a browser takes compressed answers."""
-    return "gzip" in request.headers.get("accept-encoding", "")
+def json_reply(content: Any, status: int = 200) -> Response:
+    """Returns JSON that no browser keeps."""
+    headers = {"Cache-Control": "no-store"}
+    return Response(encoded(content), status, headers, "application/json")
 
 
-def error_reply(request: Request, error: Exception) -> Response | None:
-    """Returns the answer to a request that was refused; None for a bug."""
+def encoded(content: Any) -> bytes:
+    """Returns a value as JSON without spaces."""
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def message_of(error: Exception) -> str | None:
+    """Returns the one line of an error that a page is told; None for a bug."""
     if isinstance(error, Busy):
-        reply = json_reply(request, {"error": str(error)}, 503)
-        reply.headers["Retry-After"] = "5"
-        return reply
+        return error.detail
+    refused = refusal(error)
+    return None if refused is None else str(refused)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
     refused = refusal(error)
     if refused is None:
-        return None
+        raise error
     status = 422 if isinstance(refused, UsageError) else 409
-    return json_reply(request, {"error": str(refused)}, status)
+    return json_reply({"error": str(refused)}, status)
 
 
-def answers(endpoint: Endpoint) -> Endpoint:
-    """Makes errors of an endpoint its answers."""
-
-    @wraps(endpoint)
-    async def guarded(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Exception as error:
-            reply = error_reply(request, error)
-            if reply is None:
-                raise
-            return reply
-
-    return guarded
+# ValueError and RuntimeError are those of the core and of torch.
+ERROR_HANDLERS: dict[Any, Any] = dict.fromkeys(
+    (TengenError, OSError, MemoryError, ValueError, RuntimeError), _refuse
+)
+"""The handlers of an application for errors that are no bugs."""
 
 
 def shows(find: Callable[[Request], Any]) -> Endpoint:
@@ -86,9 +87,9 @@ def shows(find: Callable[[Request], Any]) -> Endpoint:
     """
 
     async def shown(request: Request) -> Response:
-        return json_reply(request, await run_in_threadpool(find, request))
+        return json_reply(await run_in_threadpool(find, request))
 
-    return answers(shown)
+    return shown
 
 
 def saved(name: str, suffix: str, data: bytes) -> Response:
@@ -103,11 +104,16 @@ async def read_json(request: Request) -> dict[str, Any]:
 
     Raises:
         UsageError: It is none.
+        HTTPException: It is too long.
     """
-    body = await request.body()
+    body = bytearray()
     try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise HTTPException(413, TOO_LONG)
         content = json.loads(body)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ClientDisconnect):
         content = None
     if not isinstance(content, dict):
         raise UsageError("body (of the request) must be a JSON object; send one")

@@ -57,7 +57,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Serves one application; ends by itself what it tells pages, which has no end.
+    """Serves one application.
 
     Args:
         application: What answers.
@@ -78,7 +78,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=_END_S,
             )
         )
-        self._application = application
         self._listener = listener
         self._on_start: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -128,5 +127,4 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def _end(self) -> None:
-        self._application.close()
         self.should_exit = True

@@ -1,16 +1,17 @@
-"""The pages that watch runs: all of them, one, by environment, and their stores."""
+"""The pages that watch runs: all of them, one, by environment, and their stores.
+
+A page asks again every two seconds, and is sent what has changed since.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
-from collections.abc import AsyncIterator, Callable
+import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from tengen.errors import TengenError, UsageError
@@ -18,13 +19,13 @@ from tengen.observe import RunView
 from tengen.run import RunDirectory
 from tengen.serve import shown
 from tengen.serve.catalog import Catalog
-from tengen.serve.limits import Limits
-from tengen.serve.replies import Busy, answers, shows
-from tengen.serve.watch import Watches
+from tengen.serve.replies import UNPACKED, encoded, shows
+from tengen.serve.watch import Watch
 
 __all__ = ["RunsApi"]
 
-_PING_S = 15.0
+# Pages that are kept until they change.
+_MAX_PAGES = 16
 # What changes by itself or through others, and is no news.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
@@ -35,33 +36,31 @@ class RunsApi:
 
     Args:
         catalog: The runs.
-        watches: What is known of them.
-        limits: How many pages are told of changes, and how often.
+        look_s: Seconds between two looks at a run's files, at least.
     """
 
-    def __init__(self, catalog: Catalog, watches: Watches, limits: Limits) -> None:
+    def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
-        self._watches = watches
-        self._limits = limits
-        self._num_streams = 0
-        self._is_closing = asyncio.Event()
+        self._look_s = look_s
+        # What is known of each run, by its path.
+        self._watches: dict[str, Watch] = {}
+        # The last page of some runs, by id: its ETag, and the page as JSON.
+        self._pages: dict[str, tuple[str, bytes]] = {}
 
     def routes(self) -> list[Route]:
         """Returns the routes."""
         one = "/api/runs/{run}"
         return [
             Route("/api/runs", shows(lambda _: self._summaries())),
-            Route("/api/changes", answers(self._list_changes), methods=["GET"]),
-            Route(one, shows(self._run)),
-            Route(f"{one}/changes", answers(self._changes), methods=["GET"]),
-            Route(f"{one}/films/{{name}}", answers(self._film), methods=["GET"]),
+            Route(one, self._run, methods=["GET"]),
+            Route(f"{one}/films/{{name}}", self._film, methods=["GET"]),
             Route("/api/environments", shows(lambda _: self._environments())),
             Route("/api/stores", shows(lambda _: self._each(shown.store_row))),
         ]
 
-    def close(self) -> None:
-        """Ends what pages are told."""
-        self._is_closing.set()
+    def _watch(self, run: RunDirectory) -> Watch:
+        # Two threads at once get the same one.
+        return self._watches.setdefault(str(run.path), Watch(run, self._look_s))
 
     def _summaries(self) -> list[dict[str, Any]]:
         return self._each(shown.summary, lambda error: {"error": str(error)})
@@ -80,7 +79,7 @@ class RunsApi:
         found = []
         for run_id, run in self._catalog.runs().items():
             try:
-                with self._watches.of(run).look() as (status, view):
+                with self._watch(run).look() as (status, view):
                     told = tell(status, view)
             except TengenError as error:
                 told = fail(error)
@@ -104,106 +103,37 @@ class RunsApi:
     def _named(self, run_id: str, run: RunDirectory) -> dict[str, str]:
         return {"id": run_id, "name": self._catalog.name(run)}
 
-    def _run(self, request: Request) -> Any:
+    async def _run(self, request: Request) -> Response:
+        """Tells of one run; a page that has all of it already is told so."""
         run_id = request.path_params["run"]
+        tag, page = await run_in_threadpool(self._page, run_id)
+        headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(page, 200, headers, "application/json")
+
+    def _page(self, run_id: str) -> tuple[str, bytes]:
         run = self._catalog.find(run_id)
-        with self._watches.of(run).look() as (status, view):
-            return shown.run_page(self._named(run_id, run), status, view)
+        named = self._named(run_id, run)
+        with self._watch(run).look() as (status, view):
+            news = encoded(_news(shown.described(named, status)))
+            tag = f'"{view.version}-{hashlib.sha256(news).hexdigest()[:16]}"'
+            kept = self._pages.get(run_id)
+            if kept is None or kept[0] != tag:
+                kept = tag, encoded(shown.run_page(named, status, view))
+                if len(self._pages) >= _MAX_PAGES:
+                    self._pages.clear()
+                self._pages[run_id] = kept
+            return kept
 
     async def _film(self, request: Request) -> Response:
         name = request.path_params["name"]
         run = self._catalog.find(request.path_params["run"])
         for path in await run_in_threadpool(shown.films, run):
             if path.name == name:
-                headers = {"Cache-Control": "no-cache"}
+                headers = {**UNPACKED, "Cache-Control": "no-cache"}
                 return FileResponse(path, 200, headers, _FILM_TYPES[path.suffix])
         raise UsageError(f"film ({name[:40]!r}) is not of this run; choose another")
-
-    async def _list_changes(self, request: Request) -> Response:
-        """Tells of the list whenever it is another one."""
-        last: Any = None
-
-        def look() -> list[tuple[str, Any]]:
-            nonlocal last
-            now = self._summaries()
-            if now == last:
-                return []
-            last = now
-            return [("runs", now)]
-
-        return self._stream(look)
-
-    async def _changes(self, request: Request) -> Response:
-        """Tells of one run: its state when that changes, and the points that came.
-
-        The page says which points it has, ``epoch`` and ``num_points``. It is told
-        ``again`` where it must ask for all of them.
-        """
-        run_id = request.path_params["run"]
-        run = self._catalog.find(run_id)
-        place = {"epoch": 0, "num_points": 0}
-        for name in place:
-            text = request.query_params.get(name, "0")
-            place[name] = int(text) if text.isdecimal() and len(text) < 10 else 0
-        last: Any = None
-
-        def look() -> list[tuple[str, Any]]:
-            nonlocal last
-            found: list[tuple[str, Any]] = []
-            try:
-                with self._watches.of(run).look() as (status, view):
-                    described = shown.described(self._named(run_id, run), status)
-                    points = view.since(place["num_points"])
-                    is_other = view.epoch != place["epoch"]
-                    now = {"epoch": view.epoch, "num_points": view.num_points}
-            except TengenError as error:
-                return [("failure", {"error": str(error)})]
-            if _news(described) != last:
-                last = _news(described)
-                found.append(("run", described))
-            if is_other or points is None:
-                found.append(("again", {}))
-            elif points:
-                found.append(("points", points))
-            place.update(now)
-            return found
-
-        return self._stream(look)
-
-    def _stream(self, look: Callable[[], list[tuple[str, Any]]]) -> Response:
-        if self._num_streams >= self._limits.max_streams:
-            raise Busy(
-                f"pages ({self._num_streams}) are told of changes already; close some"
-            )
-
-        async def events() -> AsyncIterator[str]:
-            self._num_streams += 1
-            try:
-                # A page that lost its server asks again, soon and not at once.
-                yield "retry: 3000\n\n"
-                told_s = time.monotonic()
-                while not self._is_closing.is_set():
-                    for name, content in await run_in_threadpool(look):
-                        text = json.dumps(content, separators=(",", ":"))
-                        yield f"event: {name}\ndata: {text}\n\n"
-                        told_s = time.monotonic()
-                    if time.monotonic() - told_s >= _PING_S:
-                        yield ": still here\n\n"
-                        told_s = time.monotonic()
-                    try:
-                        await asyncio.wait_for(
-                            self._is_closing.wait(), self._limits.look_s
-                        )
-                    except TimeoutError:
-                        continue
-            finally:
-                self._num_streams -= 1
-
-        return StreamingResponse(
-            events(),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
 
 
 def _news(value: Any) -> Any:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from tengen.play import Analysis, Player
 from tengen.play.forecast import Forecast
-from tengen.serve.limits import Limits
+from tengen.serve import Limits
 from tengen.serve.replies import Busy
 
 __all__ = ["Searches", "analysis_json", "forecast_json"]

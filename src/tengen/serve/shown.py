@@ -10,7 +10,7 @@ from tengen.observe import Progress, RunView
 from tengen.observe.cpu_time import tree_memory_bytes
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files
-from tengen.serve.links import in_folder
+from tengen.serve.catalog import in_folder
 
 __all__ = [
     "described",
@@ -48,9 +48,7 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
         "run": described(named, status),
         "in_environments": view.in_environments,
         "config": view.run.read_run()["config"],
-        "epoch": view.epoch,
-        "num_points": view.num_points,
-        **view.shown_curves(),
+        "curves": view.shown_curves(),
     }
 
 

@@ -14,7 +14,7 @@ from tengen.observe.status import read_status
 from tengen.run import RunDirectory
 from tengen.serve.shown import memory_of
 
-__all__ = ["Watch", "Watches"]
+__all__ = ["Watch"]
 
 # Looks take at most this share of one core, however large a run is.
 _SHARE = 0.05
@@ -81,24 +81,3 @@ class Watch:
         except OSError as error:
             # Of a disk that went away, or a folder that was removed meanwhile.
             self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
-
-
-class Watches:
-    """The watches of all runs that were looked at. Thread-safe.
-
-    Args:
-        look_s: As for ``Watch``.
-    """
-
-    def __init__(self, look_s: float) -> None:
-        self._look_s = look_s
-        self._lock = threading.Lock()
-        self._found: dict[str, Watch] = {}
-
-    def of(self, run: RunDirectory) -> Watch:
-        """Returns the watch of a run."""
-        with self._lock:
-            key = str(run.path)
-            if key not in self._found:
-                self._found[key] = Watch(run, self._look_s)
-            return self._found[key]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.observe.ratio import ratio
-from tengen.observe.roles import RoleProcess
+from tengen.observe.roles import RoleProcess, ratio
 
 CONFIG = {
     "store": {"limiter": {"samples_per_row": 4.0}},

@@ -1,46 +1,46 @@
 """The bottleneck of a run in one line, whoever acts and whether roles take turns."""
 
-from dataclasses import replace
-
 import pytest
 
-from tengen.observe import (
-    Shares,
-    StageTimes,
-    at_once_verdict,
-    environment_verdict,
-    verdict,
-)
+from tengen.observe import at_once_verdict, environment_verdict, verdict
 from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE
 
-TURNS = Shares(playing=0.7, learning=0.27, inference_busy=0.7, tree_busy=0.25)
-PLAYING = Shares(playing=0.99, learning=0.7, inference_busy=0.7, tree_busy=0.25)
+PLAYED = {"inference_busy": 0.7, "tree_busy": 0.25, "batch_rows": 100}
+PLAYED |= {"batch_capacity": 100}
+ACTED = {"simulation_busy": 0.3, "answer_wait": 0.4, "room_wait": 0.2}
 BUSY = {"selfplay": 0.99, "learn": 0.7, "export": 0.12, "gate": 0.01, "rate": 0.1}
-STAGES = StageTimes(simulation=0.3, answers=0.4, room=0.2, inference=0.6, learning=0.7)
+
+
+def told(played, shares, changed):
+    """Returns the report and the shares with what a case changes of either."""
+    shown = {name: changed.pop(name, value) for name, value in played.items()}
+    return shown, shares | changed
 
 
 def in_turn(role, **changed):
-    return verdict(role, replace(TURNS, **changed), "use less")
+    shares = {role: changed.pop("playing", 0.7), "learn": 0.27}
+    return verdict(role, *told(PLAYED, shares, changed), "use less")
 
 
 def at_once(role, **changed):
     if role == "selfplay":
-        return at_once_verdict(role, PLAYING, BUSY | changed)
-    busy = {"gate": changed.pop("gate", 0.01), "export": 0.12}
-    return environment_verdict(replace(STAGES, **changed), busy, "use less")
+        return at_once_verdict(role, *told(PLAYED, BUSY, changed))
+    inference = changed.pop("inference", 0.6)
+    busy = {"learn": 0.7, "gate": 0.01, "export": 0.12}
+    return environment_verdict(*told(ACTED, busy, changed), inference, "use less")
 
 
 CASES = [
     (in_turn, "selfplay", "inference", {}),
-    (in_turn, "selfplay", "learning", {"learning": 0.6, "playing": 0.4}),
+    (in_turn, "selfplay", "learning", {"learn": 0.6, "playing": 0.4}),
     (in_turn, "selfplay", "publishing", {"playing": 0.4}),
     (in_turn, "selfplay", "gate", {"playing": 0.4, "gate": 0.2}),
-    (in_turn, "selfplay", "rating", {"playing": 0.3, "gate": 0.2, "rating": 0.21}),
+    (in_turn, "selfplay", "rating", {"playing": 0.3, "gate": 0.2, "rate": 0.21}),
     (in_turn, "selfplay", "tail", {"inference_busy": 0.5}),
-    (in_turn, "selfplay", "batches", {"batch_fill": 0.4}),
+    (in_turn, "selfplay", "batches", {"batch_rows": 40}),
     (in_turn, "selfplay", "tree", {"inference_busy": 0.3, "tree_busy": 0.65}),
     (in_turn, "actor", "inference", {}),
-    (in_turn, "actor", "learning", {"learning": 0.6, "playing": 0.2}),
+    (in_turn, "actor", "learning", {"learn": 0.6, "playing": 0.2}),
     (in_turn, "actor", "publishing", {"playing": 0.3}),
     (in_turn, "actor", "tree", {"tree_busy": 0.8}),
     (at_once, "selfplay", "even", {}),
@@ -49,18 +49,23 @@ CASES = [
     (at_once, "selfplay", "gate", {"gate": 0.95}),
     (at_once, "selfplay", "gate", {"gate": 0.95, "learn": 0.95}),
     (at_once, "actor", "even", {}),
-    (at_once, "actor", "learning", {"learning": 0.95}),
-    (at_once, "actor", "learning", {"learning": 0.84, "room": 0.8, "answers": 0.1}),
-    (at_once, "actor", "gate", {"learning": 0.95, "gate": 0.95}),
-    (at_once, "actor", "learning", {"learning": 0.95, "simulation": 0.9}),
-    (at_once, "actor", "playing", {"learning": 0.3}),
-    (at_once, "actor", "inference", {"learning": 0.3, "inference": 0.9}),
-    (at_once, "actor", "simulation", {"learning": 0.3, "simulation": 0.6}),
+    (at_once, "actor", "learning", {"learn": 0.95}),
+    (
+        at_once,
+        "actor",
+        "learning",
+        {"learn": 0.84, "room_wait": 0.8, "answer_wait": 0.1},
+    ),
+    (at_once, "actor", "gate", {"learn": 0.95, "gate": 0.95}),
+    (at_once, "actor", "learning", {"learn": 0.95, "simulation_busy": 0.9}),
+    (at_once, "actor", "playing", {"learn": 0.3}),
+    (at_once, "actor", "inference", {"learn": 0.3, "inference": 0.9}),
+    (at_once, "actor", "simulation", {"learn": 0.3, "simulation_busy": 0.6}),
     (
         *(at_once, "actor", "inference"),
-        {"learning": 0.3, "simulation": 0.6, "inference": 0.9},
+        {"learn": 0.3, "simulation_busy": 0.6, "inference": 0.9},
     ),
-    (at_once, "actor", "playing", {"learning": 0.3, "inference": None}),
+    (at_once, "actor", "playing", {"learn": 0.3, "inference": None}),
 ]
 
 
@@ -83,7 +88,7 @@ def test_every_advice_is_for_something_that_limits(tell, table):
     ("line", "begins"),
     [
         (
-            in_turn("selfplay", playing=0.5, batch_fill=0.93, rating=0.06, gate=0.04),
+            in_turn("selfplay", playing=0.5, batch_rows=93, rate=0.06, gate=0.04),
             "self-play 50% (net 70%, trees 25%, batches 93% full); learning 27%; "
             "rating 6%; publishing 13%: the net takes most; lower --set ",
         ),

@@ -10,7 +10,7 @@ import pytest
 from tengen import cli, envs
 from tengen.distribution import pip_install
 from tengen.envs.suites.gymnasium_ids import SUITE
-from tengen.observe.view import _PlainView
+from tengen.observe.view import View
 
 
 @pytest.fixture
@@ -203,13 +203,13 @@ def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkey
     monkeypatch.setattr(
         "tengen.recipes.run.check_writable", lambda path: said.wait(900) or None
     )
-    starting = _PlainView.starting
+    starting = View.starting
 
     def tell(view, what):
         starting(view, what)
         said.set()
 
-    monkeypatch.setattr(_PlainView, "starting", tell)
+    monkeypatch.setattr(View, "starting", tell)
     words = ["CartPole-v1", "--set", "foo=1", "--out", str(tmp_path / "run")]
     assert cli.main(["train", *words]) == 2
     assert capsys.readouterr().out == "starting: making the environment\n"

@@ -59,7 +59,7 @@ def test_numbers_that_are_none_are_not_drawn(tmp_path: Path) -> None:
 
 def test_a_run_that_learned_nothing_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
-    with pytest.raises(UsageError, match="has learned nothing yet"):
-        curves(run.path)
-    with pytest.raises(UsageError, match="is not a run directory"):
-        curves(tmp_path)
+    for path in (run.path, tmp_path):
+        with pytest.raises(UsageError) as error:
+            curves(path)
+        assert str(error.value).startswith(f"run ({path})")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tengen.cli import main
-from tengen.errors import RunError
+from tengen.errors import DiskFullError
 from tengen.evaluation.played_game import PlayedGame, write_games
 from tengen.report import write_report
 from tengen.run import RunDirectory, publish_directory
@@ -244,7 +244,7 @@ def test_a_full_disk_leaves_the_old_page(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(RunError, match="the disk is full"):
+    with pytest.raises(DiskFullError):
         write_report(game_run.path, made_by="somebody else")
     assert path.read_bytes() == old
     assert set(os.listdir(game_run.path)) == before

@@ -69,6 +69,7 @@ def page(browser: Chromium) -> Iterator[Page]:
     """Returns a page that must end without an error and without asking anyone else."""
     page = browser.page()
     yield page
+    page.leave()  # or it would ask its server for news during other tests
     assert page.errors == []
     own = ("http://127.0.0.1:", "blob:", "data:", "about:")
     assert [url for url in page.requests if not url.startswith(own)] == []

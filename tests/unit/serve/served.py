@@ -66,29 +66,6 @@ class Site:
         finally:
             connection.close()
 
-    @contextmanager
-    def told(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
-        """Gives (event, content) as the server tells them."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=900)
-        connection.request("GET", path)
-        reply = connection.getresponse()
-        assert reply.status == 200, reply.read()
-
-        def events() -> Iterator[tuple[str, Any]]:
-            name = ""
-            while line := reply.readline():
-                field, _, value = line.decode().rstrip("\n").partition(": ")
-                if field == "event":
-                    name = value
-                elif field == "data":
-                    yield name, json.loads(value)
-
-        try:
-            yield events()
-        finally:
-            reply.close()
-            connection.close()
-
 
 @contextmanager
 def serving(

@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
 
-from tengen.serve import connections  # noqa: E402
+from tengen.serve import Limits, connections  # noqa: E402
 from tests.integration.runs import wait_for  # noqa: E402
 from tests.unit.serve.served import serving  # noqa: E402
 
@@ -113,18 +113,17 @@ def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
             wait_for(lambda: descriptor.fileno() == -1)
 
 
-def test_what_is_being_answered_is_not_ended_for_others(door):
+def test_what_is_being_answered_is_not_ended_for_others(monkeypatch):
+    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
+    body = b'{"moves": [], "simulations": 16777216}'
+    request = (
+        f"POST /api/players/go~7/play/search HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
     with (
-        contextlib.closing(
-            socket.create_connection(("127.0.0.1", door.port), timeout=900)
-        ) as page,
-        connected(door, 0),
+        serving([], Limits(max_simulations=2**24)) as door,
+        connected(door, 1, request) as (page,),
     ):
-        page.sendall(
-            b"GET /api/changes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-            + TOKEN.encode()
-            + b"\r\n\r\n"
-        )
         assert b" 200 " in page.recv(65536)
         with connected(door, 20):
             page.setblocking(False)

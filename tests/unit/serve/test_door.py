@@ -82,7 +82,7 @@ def locked(shelf, site):
 
 
 def test_nothing_is_shown_without_the_token(locked):
-    for path in ("/", "/api/runs", "/assets/app.js", "/api/runs/tictactoe/changes"):
+    for path in ("/", "/api/runs", "/assets/app.js", "/api/runs/tictactoe"):
         assert locked.ask(path).status == 401
         assert locked.ask(f"{path}?token=wrong").status == 401
         assert locked.ask(path, Authorization="Bearer wrong").status == 401

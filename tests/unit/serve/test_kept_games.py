@@ -2,6 +2,7 @@
 
 import pytest
 
+from tengen.errors import RunError
 from tengen.games.sgf import read_sgf
 from tengen.run import RunDirectory
 from tengen.serve.kept import read_source, sources
@@ -102,5 +103,6 @@ def test_a_damaged_segment_is_one_line(site, shelf, tmp_path):
     folder.mkdir(parents=True)
     (folder / "000001.npz").write_bytes(b"no zip")
     (source,) = sources(run)
-    with pytest.raises(Exception, match="is damaged"):
+    with pytest.raises(RunError) as error:
         read_source(source)
+    assert str(source.path) in str(error.value)

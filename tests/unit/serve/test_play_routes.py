@@ -194,6 +194,8 @@ class TestPlayers:
                 closed.append(self)
 
         players = Players(1, loads=lambda path, task=None: Agent())
-        with pytest.raises(UsageError, match="nothing to play against"):
-            players.get(shelf.runs["tictactoe"], None)
+        run = shelf.runs["tictactoe"]
+        with pytest.raises(UsageError) as error:
+            players.get(run, None)
+        assert str(error.value).startswith(f"run ({run.path})")
         assert len(closed) == 1

@@ -24,8 +24,7 @@ export function EnvironmentsPage() {
   useEffect(() => {
     document.title = "Environments - tengen";
   }, []);
-  if (error) return <Trouble>{error}</Trouble>;
-  if (!data) return <Waiting what="the environments" />;
+  if (!data) return error ? <Trouble>{error}</Trouble> : <Waiting what="the environments" />;
   return (
     <section>
       <h1>Environments</h1>

@@ -1,17 +1,12 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, type Point, report, type RunData, type RunState } from "../api";
+import { useEffect, useMemo } from "preact/hooks";
+import { type CurveData, report, type RunData, type RunState } from "../api";
 import { Chart, type Line } from "../chart";
 import { bytes, shown } from "../format";
-import { useKept, useTold } from "../hooks";
+import { useAsked, useKept } from "../hooks";
 import { Link } from "../link";
 import { nameOf, RunHeader, State, Trouble, Waiting } from "../parts";
 
-interface Curve {
-  step: number[];
-  time_s: number[];
-  value: number[];
-}
-type Curves = Record<string, Curve>;
+type Curves = Record<string, CurveData>;
 
 // What a chart shows, of what there is: title, and its curves with their names.
 const CHARTS: { title: string; tags: [string, string][]; isShare?: boolean }[] = [
@@ -74,48 +69,14 @@ const COUNTS = ["charts/games", "charts/episodes", "charts/rows", "charts/learne
 
 export function RunPage({ id }: { id: string }) {
   const path = `/api/runs/${encodeURIComponent(id)}`;
-  const [run, setRun] = useState<RunState | null>(null);
-  const [curves, setCurves] = useState<Curves>({});
-  const [inEnvironments, setInEnvironments] = useState(false);
-  const [config, setConfig] = useState<unknown>(null);
-  const [error, setError] = useState<string | null>(null);
+  const { data, error } = useAsked<RunData>(path, 2000);
   const [by, setBy] = useKept<"steps" | "hours">("tengen-by", "steps");
-  const place = useRef<{ epoch: number; num_points: number } | null>(null);
-  const [isRead, setRead] = useState(0);
-
-  function read() {
-    ask<RunData>(path).then(
-      (data) => {
-        place.current = data;
-        setRun(data.run);
-        setInEnvironments(data.in_environments);
-        setConfig(data.config);
-        setCurves(unpacked(data));
-        setError(null);
-        setRead((n) => n + 1);
-      },
-      (e: Error) => setError(e.message),
-    );
-  }
-  useEffect(read, [path]);
+  const run = data?.run;
+  const inEnvironments = data?.in_environments ?? false;
   useEffect(() => {
     if (run) document.title = `${run.name} - tengen`;
   }, [run?.name]);
-  const isHeard = useTold(
-    isRead ? () => `${path}/changes?epoch=${place.current!.epoch}&num_points=${place.current!.num_points}` : null,
-    `${path} ${isRead}`,
-    {
-      run: setRun,
-      again: read,
-      failure: ({ error }: { error: string }) => setError(error),
-      points: (points: Point[]) => {
-        place.current!.num_points += points.length;
-        setCurves((old) => points.reduce(added, old));
-      },
-    },
-  );
-
-  const charts = useMemo(() => chartsOf(curves, by, inEnvironments), [curves, by, inEnvironments]);
+  const charts = useMemo(() => chartsOf(data?.curves ?? {}, by, inEnvironments), [data, by]);
   if (!run && error) {
     return (
       <section>
@@ -134,7 +95,6 @@ export function RunPage({ id }: { id: string }) {
       <div class="run-now">
         <p class="run-state" aria-live="polite">
           <State state={run.state} /> <span class="soft">{status.task}</span>
-          {!isHeard && <span class="soft"> (the server does not answer)</span>}
         </p>
         {status.progress?.verdict && <p class="verdict">{shown(status.progress.verdict)}</p>}
         <dl class="facts">
@@ -193,7 +153,7 @@ export function RunPage({ id }: { id: string }) {
       <Where run={run} />
       <details class="more">
         <summary>Config</summary>
-        <pre class="config">{JSON.stringify(config, null, 2)}</pre>
+        <pre class="config">{JSON.stringify(data?.config, null, 2)}</pre>
       </details>
     </article>
   );
@@ -247,27 +207,6 @@ function Where({ run }: { run: RunState }) {
       ))}
     </section>
   );
-}
-
-function unpacked(data: RunData): Curves {
-  const found: Curves = {};
-  for (const [tag, { axis, value }] of Object.entries(data.curves)) {
-    found[tag] = { ...data.axes[axis], value };
-  }
-  return found;
-}
-
-function added(old: Curves, point: Point): Curves {
-  const next = { ...old };
-  for (const [tag, value] of Object.entries(point.values)) {
-    const curve = next[tag] ?? { step: [], time_s: [], value: [] };
-    next[tag] = {
-      step: [...curve.step, point.step],
-      time_s: [...curve.time_s, point.time_s],
-      value: [...curve.value, value],
-    };
-  }
-  return next;
 }
 
 function chartsOf(curves: Curves, by: "steps" | "hours", inEnvironments: boolean) {

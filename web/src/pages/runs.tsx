@@ -1,21 +1,17 @@
-import { useEffect, useState } from "preact/hooks";
-import { type BundledPlayer, type RunSummary, ask } from "../api";
+import { useEffect } from "preact/hooks";
+import type { BundledPlayer, RunSummary } from "../api";
 import { Spark } from "../chart";
 import { ago, clock, number, percent, shown } from "../format";
-import { useAsked, useTold } from "../hooks";
+import { useAsked } from "../hooks";
 import { Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
 
 export function RunsPage() {
-  const [runs, set] = useState<RunSummary[] | null>(null);
-  const [error, setError] = useState<string | null>(null);
+  const { data: runs, error } = useAsked<RunSummary[]>("/api/runs", 2000);
   useEffect(() => {
     document.title = "tengen";
-    ask<RunSummary[]>("/api/runs").then(set, (e: Error) => setError(e.message));
   }, []);
-  const isHeard = useTold(() => "/api/changes", "runs", { runs: set });
-  if (error) return <Trouble>{error}</Trouble>;
-  if (!runs) return <Waiting what="the runs" />;
+  if (!runs) return error ? <Trouble>{error}</Trouble> : <Waiting what="the runs" />;
   const live = runs.filter((run) => run.state && run.state !== "not running").length;
   return (
     <section>
@@ -23,7 +19,7 @@ export function RunsPage() {
         <h1>Runs</h1>
         <p class="soft" aria-live="polite">
           {runs.length === 0 ? "" : `${live} of ${runs.length} running`}
-          {!isHeard && ", the server does not answer"}
+          {error && `, ${error}`}
         </p>
       </header>
       {runs.length === 0 && <Players />}

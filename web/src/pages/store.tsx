@@ -31,8 +31,7 @@ export function StorePage() {
   useEffect(() => {
     document.title = "Store - tengen";
   }, []);
-  if (error) return <Trouble>{error}</Trouble>;
-  if (!data) return <Waiting what="the stores" />;
+  if (!data) return error ? <Trouble>{error}</Trouble> : <Waiting what="the stores" />;
   return (
     <section>
       <h1>Store</h1>

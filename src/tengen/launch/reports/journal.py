@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.launch.budget import Spending
-from tengen.launch.reports.clock import CallClock
-from tengen.launch.reports.processes import Servers, num_flying
+from tengen.launch.reports.processes import RATES, Servers, num_flying
 from tengen.observe import (
     EventWriter,
     Progress,
-    Shares,
-    StageTimes,
     View,
     at_once_verdict,
+    batch_fill,
     environment_verdict,
     room_verdict,
     verdict,
@@ -26,10 +24,20 @@ from tengen.observe import (
 __all__ = ["RunJournal"]
 
 _WAIT = "wait"
+_OF_LEARNING = {
+    "loss": "loss",
+    "total_steps": "num_steps",
+    "lag_steps": "lag_steps",
+    "num_learners": "num_learners",
+}
+_OF_TABLE = ("num_games", "num_rows", "num_episodes")
 
 
 class RunJournal:
     """Takes every report of a call, in order. Used by one thread at a time.
+
+    A rate times the elapsed time is what the call has done: what ended turns of acting
+    report, and of the turn in progress its evaluations.
 
     Args:
         view: Shows progress.
@@ -54,7 +62,10 @@ class RunJournal:
         self._view = view
         self._events = events
         self._acting = acting
-        self._clock = CallClock(clock)
+        self._clock = clock
+        self._start_s = clock()
+        self._spending: Spending | None = None
+        self._num_evaluating = 0
         self._state = dataclasses.replace(
             last or Progress(generation=0, elapsed_s=0.0),
             stage="starting",
@@ -71,7 +82,8 @@ class RunJournal:
         self._told_starting: set[str] = set()
         self._spans: dict[str, float] = {}
         self._servers = Servers()
-        self._busy: dict[str, float] = {}
+        # The report of the last turn of acting.
+        self._played: Mapping[str, Any] = {}
         self._has_learned = False
         self._lacks = ""
         # Processes without room in the cluster.
@@ -89,12 +101,12 @@ class RunJournal:
         Args:
             spending: The call's; only read.
         """
-        self._clock.begin(spending)
+        self._spending = spending
 
     @property
     def progress_now(self) -> Progress:
         """The newest progress."""
-        return self._clock.stamped(self._state)
+        return self._stamped()
 
     @property
     def unlearned(self) -> str:
@@ -119,13 +131,13 @@ class RunJournal:
         changes: dict[str, Any] = {"stage": report.get("stage", self._state.stage)}
         if "num_games" in report:
             changes["num_games"] = self._num_sealed + num_flying(report)
-        if (rate := self._clock.rate_in_turn(report)) is not None:
-            changes["acting_evaluations_per_s"] = rate
+        if report.get("seconds") and "num_evaluations" in report:
+            self._num_evaluating = report["num_evaluations"]
+            rate = self._num_evaluating / report["seconds"]
+            changes["acting_evaluations_per_s"] = report.get("evaluations_per_s", rate)
         if "loss" in report:
             changes["loss"] = report["loss"]
-        self._view.update(
-            self._clock.stamped(dataclasses.replace(self._state, **changes))
-        )
+        self._view.update(self._stamped(**changes))
 
     def _show_start(self, what: str) -> None:
         stage = what  # models are compiled and environments made later, too
@@ -135,8 +147,7 @@ class RunJournal:
             if what not in self._told_starting:
                 self._told_starting.add(what)
                 self._view.starting(what)
-        state = dataclasses.replace(self._state, stage=stage)
-        self._view.update(self._clock.stamped(state))
+        self._view.update(self._stamped(stage=stage))
 
     def death(self, role: str, how: str) -> None:
         """Shows and logs that a role's process died and is started again.
@@ -222,35 +233,63 @@ class RunJournal:
         spans, self._spans = self._spans, {}
         if busy is not None:
             # Parts of generations may be learned from long before the first one ends.
-            has_played = not self._acting or bool(self._busy)
+            has_played = not self._acting or bool(self._played)
             if "learn" not in busy or not (has_played or self._has_learned):
                 return  # nothing was learned, or played, in this call
             told = room_verdict(self._waiting)
             if has_played:
                 told = told or self._at_once_verdict(busy)
             if self._in_environments:
-                waits = self._busy["answers"] + self._busy["room"]
+                waits = self._played["answer_wait"] + self._played["room_wait"]
                 self._waits(1.0 - waits, busy["learn"])
             if self._state.num_games is not None:  # environments have no games
                 self._state = dataclasses.replace(
                     self._state, num_games=self._num_sealed
                 )
         elif spans.keys() & {"selfplay", "actor", _WAIT}:
-            told = self._verdict(spans)
+            total_s = max(1e-9, sum(spans.values()))
+            shares = {name: span / total_s for name, span in spans.items()}
+            told = self._turns_verdict(shares)
             if self._in_environments:
-                total_s = max(1e-9, sum(spans.values()))
-                acted_s, learned_s = spans.get(self._acting, 0), spans.get("learn", 0)
-                self._waits(acted_s / total_s, learned_s / total_s)
+                self._waits(shares.get(self._acting, 0), shares.get("learn", 0))
         else:
             return  # starting processes makes a call's first turns slow
         self._state = dataclasses.replace(self._state, stage="", verdict=told)
-        now = dataclasses.replace(self.progress_now, cpu_s=self._clock.cpu_s)
+        cpu_s = None if self._spending is None else round(self._spending.cpu_s, 2)
+        now = self._stamped(cpu_s=cpu_s)
         self._events.write("progress", **now.to_dict())
         self._view.generation(now)
 
     @property
     def _in_environments(self) -> bool:
-        return "simulation" in self._busy
+        return "simulation_busy" in self._played
+
+    def _stamped(self, **changes: Any) -> Progress:
+        """Returns the progress with changes, the elapsed time, the ETA and rates."""
+        elapsed_s = round(self._clock() - self._start_s, 2)
+        changes |= {"elapsed_s": elapsed_s, "eta_s": self._eta_s()}
+        if self._spending is not None and elapsed_s > 0.0:
+            num_evaluations = self._spending.num_evaluations + self._num_evaluating
+            if self._spending.num_rows:
+                changes["rows_per_s"] = self._spending.num_rows / elapsed_s
+            if num_evaluations:
+                changes["evaluations_per_s"] = num_evaluations / elapsed_s
+        return dataclasses.replace(self._state, **changes)
+
+    def _eta_s(self) -> float | None:
+        """Returns the seconds until the first of the call's budgets ends.
+
+        The rate of frames is taken to be the mean since the first turn of work.
+        """
+        spending = self._spending
+        if spending is None:
+            return None
+        ends = [spending.seconds_left]
+        left = spending.frames_left()
+        if left is not None and spending.budget.frames is not None:
+            done = spending.budget.frames - left
+            ends.append(left * spending.elapsed_s / done if done else None)
+        return min((end for end in ends if end is not None), default=None)
 
     def _waits(self, acting: float, learning: float) -> None:
         """Takes the shares of time in which actors and learner work."""
@@ -273,31 +312,19 @@ class RunJournal:
         self, report: Mapping[str, Any], seconds: float
     ) -> dict[str, Any]:
         self._has_begun = True
-        self._busy = {
-            "inference": report["inference_busy"],
-            "tree": report["tree_busy"],
-            "fill": report["batch_rows"] / max(1, report["batch_capacity"]),
-        }
-        if "simulation_busy" in report:
-            self._busy |= {
-                "simulation": report["simulation_busy"],
-                "answers": report["answer_wait"],
-                "room": report["room_wait"],
-            }
+        self._played = report
         # The first turn of a process includes its start, which its own seconds do not.
         seconds = max(report.get("seconds", seconds), 1e-9)
-        self._clock.end_turn()
+        self._num_evaluating = 0  # they are in the report
         changes = {
-            "acting_rows_per_s": report.get("rows_per_s", report["num_rows"] / seconds),
-            "acting_evaluations_per_s": report.get(
-                "evaluations_per_s", report["num_evaluations"] / seconds
-            ),
-            "cache_hit_share": report.get("cache_hit_share"),
-            "simulation_share": self._busy.get("simulation"),
+            f"acting_{rate}": report.get(rate, report[count] / seconds)
+            for rate, count in RATES.items()
         }
+        changes["cache_hit_share"] = report.get("cache_hit_share")
+        changes["simulation_share"] = report.get("simulation_busy")
         # If inference is a role of its own, an actor knows only its own rows.
         if self._servers.busy is None:
-            changes["batch_fill"] = self._busy["fill"]
+            changes["batch_fill"] = batch_fill(report)
         if "num_games" in report:
             is_stopped = bool(report.get("stopped"))
             flying = num_flying(report) if is_stopped else 0
@@ -317,8 +344,7 @@ class RunJournal:
         processes were killed.
         """
         table = report.get("table", {})
-        names = ("num_games", "num_rows", "num_episodes")
-        changes = {name: table[name] for name in names if name in table}
+        changes = {name: table[name] for name in _OF_TABLE if name in table}
         if "num_games" in changes:
             self._games = changes["num_games"]
             learned = report.get("generation", 0)
@@ -330,10 +356,7 @@ class RunJournal:
         self._lacks = report.get("lacks", "")
         if report.get("num_steps"):
             self._has_learned = True
-            changes["loss"] = report.get("loss")
-            changes["num_steps"] = report.get("total_steps")
-            changes["lag_steps"] = report.get("lag_steps")
-            changes["num_learners"] = report.get("num_learners")
+            changes |= {name: report.get(key) for key, name in _OF_LEARNING.items()}
         return changes
 
     @property
@@ -344,41 +367,11 @@ class RunJournal:
         if not self._acting:
             return waiting_verdict(busy["learn"], 1.0 - busy["learn"])
         if self._in_environments:
-            times = StageTimes(
-                simulation=self._busy["simulation"],
-                answers=self._busy["answers"],
-                room=self._busy["room"],
-                inference=self._servers.busy,
-                learning=busy["learn"],
-            )
-            return environment_verdict(times, busy, self._lighter)
-        shares = Shares(
-            playing=busy.get(self._acting, 0.0),
-            learning=busy["learn"],
-            inference_busy=self._busy["inference"],
-            tree_busy=self._busy["tree"],
-            batch_fill=self._busy["fill"],
-        )
-        return at_once_verdict(self._acting, shares, busy)
+            inference = self._servers.busy
+            return environment_verdict(self._played, busy, inference, self._lighter)
+        return at_once_verdict(self._acting, self._played, busy)
 
-    def _verdict(self, spans: Mapping[str, float]) -> str:
-        playing_s = spans.get("selfplay", 0.0) + spans.get("actor", 0.0)
-        total_s = max(1e-9, sum(spans.values()))
-        if _WAIT in spans:
-            return waiting_verdict(
-                spans.get("learn", 0.0) / total_s, spans[_WAIT] / total_s
-            )
-        return verdict(
-            self._acting,
-            Shares(
-                playing=playing_s / total_s,
-                learning=(spans.get("shuffle", 0.0) + spans.get("learn", 0.0))
-                / total_s,
-                inference_busy=self._busy["inference"],
-                tree_busy=self._busy["tree"],
-                batch_fill=self._busy["fill"],
-                gate=spans.get("gate", 0.0) / total_s,
-                rating=spans.get("rate", 0.0) / total_s,
-            ),
-            self._lighter,
-        )
+    def _turns_verdict(self, shares: Mapping[str, float]) -> str:
+        if _WAIT in shares:
+            return waiting_verdict(shares.get("learn", 0.0), shares[_WAIT])
+        return verdict(self._acting, self._played, shares, self._lighter)

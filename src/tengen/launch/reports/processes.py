@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tengen.observe import ServerProgress
+from tengen.observe import ServerProgress, batch_fill
 
-__all__ = ["Actors", "Players", "Servers", "num_flying"]
+__all__ = ["RATES", "Actors", "Players", "Servers", "num_flying"]
 
-_RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
+RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
+"""Rates in the reports of all processes of a role, and what each counts."""
 _RATE_S = 10.0
 # Shares of an actor's time in its reports.
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
@@ -89,10 +90,10 @@ class Players:
         if report.get("stopped"):
             self._flying[name] = report  # its unfinished games wait for the next call
         self._rates[name] = {
-            rate: report[count] / max(1e-9, seconds) for rate, count in _RATES.items()
+            rate: report[count] / max(1e-9, seconds) for rate, count in RATES.items()
         }
         totals = {
-            rate: sum(one[rate] for one in self._rates.values()) for rate in _RATES
+            rate: sum(one[rate] for one in self._rates.values()) for rate in RATES
         }
         return {**report, "player": index, "num_flying": self._num_flying, **totals}
 
@@ -131,7 +132,7 @@ class Actors:
         if report["mean_return"] is not None:
             self._reached[name] = {mean: report[mean] for mean in _MEANS}
         now_s, worked_s = time.monotonic(), report["seconds"]
-        done = {count: report[count] for count in _RATES.values()}
+        done = {count: report[count] for count in RATES.values()}
         done |= {share: report[share] * worked_s for share in _SHARES}
         self._done.append((now_s - worked_s, {**done, "seconds": worked_s}))
         while self._done[0][0] < now_s - _RATE_S and len(self._done) > 1:
@@ -145,7 +146,7 @@ class Actors:
         return {
             **report,
             "actor": index,
-            **{rate: total(count) / span_s for rate, count in _RATES.items()},
+            **{rate: total(count) / span_s for rate, count in RATES.items()},
             **{share: total(share) / max(1e-9, total("seconds")) for share in _SHARES},
             **{
                 mean: sum(one[mean] for one in reached) / len(reached)
@@ -178,9 +179,7 @@ class Servers:
             num_sessions=report["num_sessions"],
             rows_per_s=report["num_evaluations"] / max(1e-9, report["seconds"]),
             batch_rows=report["batch_rows"],
-            batch_fill=min(
-                1.0, report["batch_rows"] / max(1, report["batch_capacity"])
-            ),
+            batch_fill=min(1.0, batch_fill(report)),
             busy=min(1.0, report["inference_busy"]),
         )
         self._told[index] = self._clock(), told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.agents import Schedule
@@ -11,9 +11,9 @@ from tengen.launch.budget import Spending
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.reports.processes import Actors, Players
 from tengen.launch.workers import Worker
-from tengen.observe import BusyTimes
+from tengen.observe.roles import Spans
 
-__all__ = ["TurnReports"]
+__all__ = ["BusyTimes", "TurnReports"]
 
 _TELL_S = 2.0
 
@@ -162,3 +162,52 @@ class TurnReports:
 def _busy_name(worker: Worker, role: str) -> str:
     """Returns the name under which the time of a process's role is kept."""
     return worker.name if role == worker.roles[0] else role
+
+
+class BusyTimes:
+    """Keeps when the roles of a call worked. Used by one thread at a time.
+
+    Args:
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begun_s: dict[str, float] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets all times, for example after processes have started."""
+        self._start_s = self._clock()
+        self._spans: dict[str, Spans] = {}
+
+    def begin(self, role: str) -> None:
+        """Notes that a role begins to work."""
+        self._begun_s[role] = self._clock()
+
+    def end(self, role: str, *, worked: bool, idle_s: float = 0.0) -> None:
+        """Notes that a role has ended its work.
+
+        Args:
+            role: The role, which has begun before.
+            worked: Whether it had anything to do; else its time does not count.
+            idle_s: Seconds in which it waited for others, which do not count.
+        """
+        begun_s = self._begun_s.pop(role)
+        if worked:
+            ended_s = max(begun_s, self._clock() - idle_s)
+            self._spans.setdefault(role, Spans()).add(begun_s, ended_s)
+
+    def shares(self) -> dict[str, float]:
+        """Returns for each role that has worked its share of the time, in [0, 1].
+
+        A turn in progress counts up to now, because its end is unknown; for a role that
+        only looks for work this is almost nothing.
+        """
+        now_s = self._clock()
+        return {
+            role: self._spans.get(role, Spans()).share(
+                self._start_s, now_s, self._begun_s.get(role)
+            )
+            for role in self._spans.keys() | self._begun_s.keys()
+        }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from tengen.config import check
 from tengen.observe.curves.points import Point
 from tengen.observe.events import EventFiles
+from tengen.observe.progress_line import ProgressLine
 from tengen.observe.roles import is_number
 from tengen.observe.run_view import RunView, is_of_learner
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, publish_file
 
-__all__ = ["COLUMNS", "Row", "read_curve", "to_csv"]
+__all__ = ["COLUMNS", "Row", "add_arguments", "curves", "read_curve", "to_csv"]
 
 COLUMNS = (
     "learner_steps",
@@ -185,3 +189,35 @@ def _fill_between(rows: Sequence[Row], name: str) -> None:
 def _shown(value: float) -> str:
     """Returns a number as Python reads it back; whole ones without a point."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``tengen curves``."""
+    parser.add_argument(
+        "run", metavar="RUN", help="the run directory; a run is one seed"
+    )
+    parser.add_argument("csv", metavar="CSV", help="the file to write")
+
+
+def curves(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes the curve; returns ``run``, ``csv``, ``num_rows`` and the ``last`` row.
+
+    Raises:
+        UsageError: There is no run, it has not learned yet, or the file has no folder.
+        RunError: ``run.json`` is damaged, or the disk refuses.
+    """
+    run, path = RunDirectory.open(args.run), Path(args.csv)
+    is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
+    check(is_file, "csv", args.csv, "must be a file in a folder that is there")
+    with ProgressLine("reading the run's events"):
+        rows = read_curve(run)
+    check(bool(rows), "run", run.path, "has learned nothing yet; train it first")
+    publish_file(path, to_csv(rows).encode())
+    if not args.json:
+        print(f"{path}: {len(rows)} rows, {rows[-1]['seconds']:,.0f} s of training")
+    return {
+        "run": str(run.path),
+        "csv": str(path),
+        "num_rows": len(rows),
+        "last": rows[-1],
+    }

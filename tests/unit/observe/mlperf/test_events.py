@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.observe.mlperf import read_benchmark
-from tengen.observe.mlperf.events import Event, make_events
+from tengen.observe.mlperf.log import Event, make_events
 from tengen.run import RunDirectory
 from tests.unit.observe.mlperf.run_files import (
     CONFIG,
@@ -75,56 +74,60 @@ def test_a_run_is_told_whole_and_in_order_of_time(tmp_path):
     assert epochs == [1, 2, 3, 4]
 
 
-def test_what_the_rules_want_once_is_there_once(tmp_path):
-    events = told(make_run(tmp_path))
-    once = {
-        "submission_benchmark": "minigo",
-        "submission_division": "closed",
-        "submission_org": "tengen",
-        "submission_status": "research",
-        "submission_platform": "a machine of two cores",
-        "cache_clear": False,
-        "init_start": None,
-        "train_batch_size": 4096,
-        "lr_rates": [0.016, 0.16, 0.016, 0.0016],
-        "lr_boundaries": [128, 10_000, 20_000],
-        "opt_name": "sgd",
-        "opt_weight_decay": 1e-4,
-        "gradient_accumulation_steps": 1,
-        "seed": 7,
-        "min_selfplay_games_per_generation": 8192,
-        "train_samples": 8192,
-        "eval_samples": 256,
-        "eval_games": 256,
-        "init_stop": None,
-    }
-    head = events[: len(once)]
-    assert {event.key: event.value for event in head} == once
-    counts = Counter(event.key for event in events)
-    assert all(counts[key] == 1 for key in (*once, "run_start", "run_stop"))
-    # Settings are told while the run is initialised, and who submits before.
-    assert [event.key for event in head].index("init_start") == 6
-    assert head[-1].key == "init_stop"
-
-
-def test_a_run_that_no_model_passed_in_was_aborted(tmp_path):
-    run = make_run(tmp_path)
+def aborted(run: RunDirectory) -> None:
     put_evaluated(run, 0.1, 0.2, 0.3, 0.499)
     put(run, "result.json", result(None))
-    (stop,) = named(told(run), "run_stop")
-    assert (stop.time_ms, stop.metadata) == (4_000_000, {"status": "aborted"})
 
 
-def test_a_run_that_goes_on_has_no_stop(tmp_path):
-    run = make_run(tmp_path)
+def unfinished(run: RunDirectory) -> None:
     (run.eval / "target" / "result.json").unlink()
-    events = told(run)
-    assert not named(events, "run_stop")
-    (division,) = named(events, "submission_division")
-    assert (division.value, division.metadata) == (
-        "open",
-        {"open_because": ["the run is not over"]},
-    )
+
+
+def resumed(run: RunDirectory) -> None:
+    put(run, "clock.json", clock(restarts_at=[2_700.25, 3_600.0]))
+
+
+def learned_twice(run: RunDirectory) -> None:
+    again = {**trained(2, num_games=8300), "began_at": 2_960.0}
+    put_generations(run, trained(1), trained(2), again, trained(3), trained(4))
+
+
+def in_another_order(run: RunDirectory) -> None:
+    """Two pass: the one that was made first counts, whoever was played first."""
+    put(run, "000003.json", evaluated(3, 0.6, place=5))
+    put(run, "000004.json", evaluated(4, 0.7, place=4))
+
+
+@pytest.mark.parametrize(
+    ("make", "key", "found"),
+    [
+        (lambda run: None, "submission_platform", [(1000.0, "a machine of two cores")]),
+        (lambda run: None, "submission_division", [(1000.0, "closed")]),
+        (unfinished, "submission_division", [(1000.0, "open")]),
+        (unfinished, "run_stop", []),
+        (aborted, "run_stop", [(4000.0, {"status": "aborted"})]),
+        (resumed, "restart", [(2700.25, None), (3600.0, None)]),
+        (
+            learned_twice,
+            "actual_selfplay_games_per_generation",
+            [(2450.0, 8211), (2960.0, 8300), (3450.0, 8211), (3950.0, 8211)],
+        ),
+        (in_another_order, "run_stop", [(3500.0, {"status": "success"})]),
+    ],
+)
+def test_an_event_is_told_with_its_time(tmp_path, make, key, found):
+    run = make_run(tmp_path)
+    make(run)
+    rows = []
+    for event in named(told(run), key):
+        metadata = {k: v for k, v in event.metadata.items() if k == "status"}
+        rows.append((event.time_ms / 1000, metadata or event.value))
+    assert rows == found
+
+
+def test_a_run_that_has_only_begun_ends_with_its_settings(tmp_path):
+    run = make_run(tmp_path)
+    unfinished(run)
     (run.eval / "target" / "generations.jsonl").unlink()
     for model in (1, 2, 3):
         (run.eval / "target" / f"{model:06d}.json").unlink()
@@ -132,49 +135,18 @@ def test_a_run_that_goes_on_has_no_stop(tmp_path):
     assert told(run)[-1].key == "eval_games"
 
 
-def test_later_calls_are_told(tmp_path):
-    run = make_run(tmp_path)
-    put(run, "clock.json", clock(restarts_at=[2_700.25, 3_600.0]))
-    assert [event.time_ms for event in named(told(run), "restart")] == [
-        2_700_250,
-        3_600_000,
-    ]
-
-
-def test_a_generation_that_was_learned_from_twice_is_told_once(tmp_path):
-    run = make_run(tmp_path)
-    again = {**trained(2, num_games=8300), "began_at": 2_960.0}
-    put_generations(run, trained(1), trained(2), again, trained(3), trained(4))
-    games = named(told(run), "actual_selfplay_games_per_generation")
-    assert [event.value for event in games] == [8211, 8300, 8211, 8211]
-    assert games[1].metadata == {"epoch_num": 2, "generation": 1}
-
-
-def test_models_in_any_order_of_time_are_taken_by_number(tmp_path):
-    """Two that pass: the one that was made first counts, whoever was played first."""
-    run = make_run(tmp_path)
-    put(run, "000003.json", evaluated(3, 0.6, place=5))
-    put(run, "000004.json", evaluated(4, 0.7, place=4))
-    put(run, "result.json", result(3))
-    (stop,) = named(told(run), "run_stop")
-    assert stop.time_ms == 3_500_000
-
-
-def change(name: str, key: str, value: Any) -> Any:
+def change(name: str, key: str, value: Any, *, removes: bool = False) -> Any:
     def do(run: RunDirectory) -> None:
-        content = json.loads((run.eval / "target" / name).read_text())
-        put(run, name, {**content, key: value})
+        content = json.loads((run.eval / "target" / name).read_text()) | {key: value}
+        if removes:
+            del content[key]
+        put(run, name, content)
 
     return do
 
 
 def without(name: str, key: str) -> Any:
-    def do(run: RunDirectory) -> None:
-        content = json.loads((run.eval / "target" / name).read_text())
-        del content[key]
-        put(run, name, content)
-
-    return do
+    return change(name, key, None, removes=True)
 
 
 def text(name: str, content: bytes) -> Any:
@@ -188,12 +160,7 @@ def text(name: str, content: bytes) -> Any:
         (without("clock.json", "init_at"), "clock.json .* damaged, init_at .nothing"),
         (change("clock.json", "clock_at", 1_050.0), "damaged, clock_at .1050.0. must"),
         (change("clock.json", "init_ended_at", None), "init_ended_at .None. must come"),
-        (change("clock.json", "clock_at", None), "has clock_at 2000.0, and clock.json"),
         (change("clock.json", "restarts_at", [10.0]), "restarts_at .10.0. must be"),
-        (change("result.json", "clock_at", 1_999.0), "and clock.json 2000.0"),
-        (change("result.json", "passed", 2), "model 2 as the first .* model 3"),
-        (change("result.json", "win_rate", 0.4), "as the first that passed.* model 2"),
-        (change("result.json", "passed_after_s", 1499.0), "1500.000 s after the clock"),
         (change("result.json", "passed_after_s", None), "passed_after_s .None. must"),
         (change("result.json", "is_closed", False), "open_because .... must be empty"),
         (change("result.json", "open_because", ["x"]), "open_because .* must be empty"),
@@ -219,22 +186,23 @@ def test_damaged_files_are_named(tmp_path, damage, words):
 def test_a_file_of_later_code_is_refused(tmp_path):
     run = make_run(tmp_path)
     change("result.json", "schema", 2)(run)
-    with pytest.raises(UsageError, match="newer than this tengen reads"):
+    with pytest.raises(UsageError) as error:
         told(run)
+    assert str(run.eval / "target" / "result.json") in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "value", "words"),
     [
-        "learner.batch_size",
-        "learner.optimizer.rates",
-        "learner.optimizer.boundaries",
-        "store.min_games",
-        "agent.target",
-        "agent.target.num_games",
+        ("learner.batch_size", None, "has no learner.batch_size"),
+        ("learner.optimizer.boundaries", None, "has no learner.optimizer.boundaries"),
+        ("store.min_games", None, "has no store.min_games"),
+        ("agent.target", None, "has no agent.target"),
+        ("agent.target.num_games", None, "has no agent.target.num_games"),
+        ("learner.optimizer.rates", [], "must have one entry more"),
     ],
 )
-def test_a_config_of_another_run_is_refused(tmp_path, key):
+def test_a_config_of_another_run_is_refused(tmp_path, key, value, words):
     run = make_run(tmp_path)
     config = json.loads(json.dumps(CONFIG))
     *parents, last = key.split(".")
@@ -242,22 +210,20 @@ def test_a_config_of_another_run_is_refused(tmp_path, key):
     for word in parents:
         place = place[word]
     del place[last]
+    if value is not None:
+        place[last] = value
     run.write_run({"config": config})
-    with pytest.raises(UsageError, match=f"has no {key}.*--recipe mlperf_minigo"):
+    with pytest.raises(UsageError) as error:
         told(run)
-
-
-def test_rates_and_boundaries_belong_together(tmp_path):
-    run = make_run(tmp_path)
-    config = json.loads(json.dumps(CONFIG))
-    config["learner"]["optimizer"]["rates"] = []
-    run.write_run({"config": config})
-    with pytest.raises(UsageError, match="must have one entry more"):
-        told(run)
+    assert words in str(error.value)
+    assert str(error.value).endswith("--recipe mlperf_minigo")
 
 
 def test_a_run_without_a_clock_is_refused(tmp_path):
     run = make_run(tmp_path)
-    (run.eval / "target" / "clock.json").unlink()
-    with pytest.raises(UsageError, match=r"has no eval/target/clock\.json"):
-        told(run)
+    change("clock.json", "clock_at", None)(run)
+    for _ in range(2):
+        with pytest.raises(UsageError) as error:
+            told(run)
+        assert str(error.value).startswith(f"run ({run.path})")
+        (run.eval / "target" / "clock.json").unlink(missing_ok=True)

@@ -19,11 +19,11 @@ from tests.unit.observe.mlperf.run_files import (
     evaluated,
     make_run,
     put,
-    put_evaluated,
     put_generations,
     result,
     trained,
 )
+from tests.unit.observe.mlperf.test_events import aborted, unfinished
 
 TOKEN = ":::MLLOG "
 
@@ -111,11 +111,6 @@ def fewer_asked(run: RunDirectory) -> None:
     with_config(run, "store", "min_games", 8000)
 
 
-def no_pass(run: RunDirectory) -> None:
-    put_evaluated(run, 0.1, 0.2, 0.3, 0.499)
-    put(run, "result.json", result(None))
-
-
 def long_init(run: RunDirectory) -> None:
     put(run, "clock.json", clock(init_at=100.0, init_ended_at=1_900.0))
 
@@ -124,13 +119,9 @@ def no_training(run: RunDirectory) -> None:
     (run.eval / "target" / "generations.jsonl").unlink()
 
 
-def unfinished(run: RunDirectory) -> None:
-    (run.eval / "target" / "result.json").unlink()
-
-
 def given_more(run: RunDirectory) -> None:
     """More models are asked for since the evaluation of four, which none passed."""
-    no_pass(run)
+    aborted(run)
     with_config(run, "agent", "iterations", 8)
 
 
@@ -150,7 +141,7 @@ def nothing_evaluated(run: RunDirectory) -> None:
     [
         (few_games, ['"value": 8191', "v['value'] >= 8192"]),
         (fewer_asked, ['"value": 8000', "v['value'] == 8192"]),
-        (no_pass, ["for eval_accuracy : v['value'] >= 0.5 and v['value'] < 1.0"]),
+        (aborted, ["for eval_accuracy : v['value'] >= 0.5 and v['value'] < 1.0"]),
         (long_init, ["CHECK for 'init_stop' failed", "compile_time_mins"]),
         (no_training, ["of 'actual_selfplay", "'epoch_start'", "'epoch_stop'"]),
         (unfinished, ["occurrence of 'run_stop' but found 0"]),
@@ -200,7 +191,7 @@ def test_the_command_says_what_the_log_tells(run, capsys):
 @pytest.mark.parametrize(
     ("damage", "status", "words"),
     [
-        (no_pass, "aborted", "closed division, no model passed"),
+        (aborted, "aborted", "closed division, no model passed"),
         (unfinished, "unfinished", "open division, models are to be evaluated"),
         (given_more, "unfinished", "open division, models are to be evaluated"),
     ],

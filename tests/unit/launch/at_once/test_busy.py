@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.observe import BusyTimes
+from tengen.launch.at_once.turn_reports import BusyTimes
 
 
 @pytest.fixture
