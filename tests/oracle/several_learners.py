@@ -166,7 +166,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
     else:
         run = _config(case)
         net = run.net.build(run.agent.signature(run.task))
-        update = run.agent.make_update(run, net)
+        update = run.agent.make_update(run.task, net, run.store)
         learning = run.learner
         # Adam divides small gradients by themselves, rounding errors and all.
         optimizer: Any = learning.optimizer
@@ -200,7 +200,7 @@ def _config(case: str) -> RunConfig:
 def _items(case: str) -> tuple[EnvSpec, ItemLayout]:
     run = _config(case)
     assert isinstance(run.agent, EnvironmentAgent)
-    layout = run.agent.layout(run.agent.net_signature(run).state)
+    layout = run.agent.layout(run.signature.state)
     return envs.env_spec(run.task), layout
 
 

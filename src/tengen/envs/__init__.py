@@ -11,7 +11,7 @@ from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, GroupEnv, Scale, S
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.registry import (
     env_spec,
-    in_suite,
+    is_known,
     make,
     make_filmed,
     make_groups,
@@ -36,7 +36,7 @@ __all__ = [
     "TimelyEnv",
     "check_own_env",
     "env_spec",
-    "in_suite",
+    "is_known",
     "make",
     "make_filmed",
     "make_groups",

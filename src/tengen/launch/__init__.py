@@ -134,7 +134,7 @@ def check_launch(name: str, config: RunConfig) -> None:
         UsageError: The agent's roles share a process, and with this launcher all roles
             work at once.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     if name != _INLINE and schedule.is_shared and not schedule.serving:
         raise UsageError(
             f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "

@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
 from tengen.launch.budget import Budget, Spending
@@ -36,6 +35,7 @@ from tengen.roles import (
     TRAIN_WRITER,
     RoleResources,
     RunConfig,
+    Schedule,
     StopListener,
     read_spent,
     record_generation,
@@ -82,7 +82,7 @@ def run_inline(
     launcher = ProcessLauncher(run, config.task)
     processes = [
         launcher.start(roles, num_threads, RoleResources())
-        for roles in _groups(config.agent.schedule(config))
+        for roles in _groups(config.schedule)
     ]
     handles = {role: process for process in processes for role in process.roles}
 
@@ -143,7 +143,7 @@ class Turns:
         self._run = run
         self._journal = journal
         self._handles = handles
-        self._schedule = config.agent.schedule(config)
+        self._schedule = config.schedule
         self._stop = stop
         self._spending = spending
         self._rated_s = 0.0
@@ -169,7 +169,7 @@ class Turns:
                     self._learn(saves=True)
                 self._close()
                 return
-            if self._config.agent.learn_from:
+            if not self._schedule.acting:
                 self._wait_for_games()
             else:
                 self._play()
@@ -246,10 +246,9 @@ class Turns:
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""
-        rating = self._config.agent.rating
-        if rating is None or rating.time_share == 0 or self._stop.event.is_set():
+        share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
+        if not share or self._stop.event.is_set():
             return
-        share, elapsed_s = rating.time_share, self._spending.elapsed_s
         if self._rated_s > share * elapsed_s or not elapsed_s:
             return
         start_s = time.monotonic()
@@ -264,7 +263,7 @@ class Turns:
             **self._spending.outlook(),
             "sealed": sealed_generation(writer_directory(self._run, TRAIN_WRITER)),
             "saves": saves or not self._schedule.is_shared,
-            "opponent": self._config.agent.target.opponent,
+            "opponent": self._schedule.opponent,
             "generation_s": self._generation_s(),
             "is_changed": role in self._changed,
         }

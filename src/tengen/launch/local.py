@@ -36,7 +36,7 @@ def run_local(
             launcher, config, run, budget, journal, stop, num_threads=num_threads
         )
 
-    has_actors = bool(config.agent.schedule(config).serving)
+    has_actors = bool(config.schedule.serving)
     if can_fork() and has_actors and config.launch.of("actor").count > 1:
         with contextlib.closing(ForkingLauncher(run, config.task)) as launcher:
             train(launcher)

@@ -180,7 +180,7 @@ class RayLauncher:
                 f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
                 f"that all hosts have, or set launch.listen=HOST:PORT"
             )
-        schedule = config.agent.schedule(config)
+        schedule = config.schedule
         hosts = {node.host for node in nodes if node.num_cpus > 0}
         if schedule.serving and len(hosts) > 1 and not config.launch.listen:
             raise UsageError(
@@ -283,7 +283,7 @@ class RayLauncher:
         )
 
     def _asked(self, roles: tuple[str, ...], index: int) -> Asked:
-        if roles == (self._config.agent.schedule(self._config).closing,):
+        if roles == (self._config.schedule.closing,):
             return self._closing[index]
         found = self._table.get((roles, index))
         if found is not None:

@@ -66,7 +66,7 @@ class RoleHost:
             # once.
             config = read_config(self._run)
             check_typed(config.task, self._task, self._run.path)
-            if config.agent.schedule(config).counts_frames:
+            if config.schedule.counts_frames:
                 with context.starting("making the environment"):
                     config.agent.signature(config.task)  # asks for its spaces
             self._roles[name] = make_role(name, config, self._run, self._context)

@@ -94,7 +94,7 @@ def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
     assert isinstance(agent, EnvironmentAgent)
-    store = agent.table_config(config)
+    store = agent.table_config(config.store, config.learner, 1)
     bound = store.limits.max_cursor
     assert bound is not None
     assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
@@ -109,13 +109,13 @@ def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
     assert isinstance(agent, EnvironmentAgent)
     assert isinstance(store, ReplayConfig)
     net = config.net.build(agent.signature(config.task))
-    bound = agent.make_update(config, net).max_lag
+    bound = agent.make_update(config.task, net, config.store).max_lag
     if not store.is_queue:
         assert bound is None  # a replay is old by intent
         return
     assert bound == 1000
     fewer = dataclasses.replace(agent, max_lag=7)  # type: ignore[call-arg]
-    assert fewer.make_update(config, net).max_lag == 7
+    assert fewer.make_update(config.task, net, config.store).max_lag == 7
 
 
 def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:

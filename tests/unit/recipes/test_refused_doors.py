@@ -16,7 +16,7 @@ from tengen import cli, launch
 from tengen.errors import TengenWarning
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.recipes.resolve import launch_for
+from tengen.recipes.call import Call, launch_for
 from tengen.roles import RunConfig
 from tests.integration.test_environment_roles import free_port
 
@@ -166,7 +166,7 @@ def test_actors_that_are_asked_for_are_processes(
     launched: list[str] = []
 
     def train(*words: Any) -> dict[str, Any]:
-        launched.extend(word for word in words if isinstance(word, str))
+        launched.extend(word.launch for word in words if isinstance(word, Call))
         return {}
 
     monkeypatch.setattr("tengen.recipes.run._train", train)
@@ -182,7 +182,7 @@ def test_actors_that_are_asked_for_are_processes(
 def test_a_new_run_of_a_game_works_at_once_where_torch_sees_a_gpu(
     monkeypatch: pytest.MonkeyPatch, has_driver: bool, seen: str, launch: str
 ) -> None:
-    monkeypatch.setattr("tengen.recipes.resolve.has_driver", lambda: has_driver)
+    monkeypatch.setattr("tengen.recipes.call.has_driver", lambda: has_driver)
     monkeypatch.setattr("tengen.inference.choice.default_devices", lambda: seen)
     assert games().inference.devices == "auto"
     assert launch_for(games()) == launch

@@ -27,7 +27,7 @@ def is_replaced(config: RunConfig, worker: Worker) -> bool:
     It takes the cores of processes that play and learn, not of those that work now and
     then.
     """
-    acting = (config.agent.schedule(config).acting,)
+    acting = (config.schedule.acting,)
     return worker.roles in (acting, ("learn",), ("follow",))
 
 
@@ -44,7 +44,7 @@ def closing_workers(
         workers: The processes that worked before.
         num_cores: Cores of the machine.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     role = schedule.closing
     count = max(1, sum(one.roles == (schedule.acting,) for one in workers))
     cores = sum(one.num_threads for one in workers if is_replaced(config, one))

@@ -28,7 +28,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.launch.at_once.closing import Closing, closing_workers
 from tengen.launch.at_once.crew import Crew
 from tengen.launch.at_once.turn_reports import TurnReports
@@ -40,6 +39,7 @@ from tengen.launch.reports.journal import RunJournal
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
+    Schedule,
     StopListener,
     read_config,
     read_spent,
@@ -133,7 +133,7 @@ class _AtOnce:
         closing: Callable[[Sequence[Worker]], Sequence[Worker]],
     ) -> None:
         self._config = config
-        self._schedule: Schedule = config.agent.schedule(config)
+        self._schedule: Schedule = config.schedule
         self._run = run
         self._journal = journal
         self._crew = crew
@@ -306,10 +306,10 @@ class _AtOnce:
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
-            rating = self._config.agent.rating
-            if role != self._schedule.rating or rating is None:
+            if role != self._schedule.rating:
                 return True
-            return self._reports.rated_s < rating.time_share * self._spending.elapsed_s
+            share = self._schedule.rating_share
+            return self._reports.rated_s < share * self._spending.elapsed_s
 
     def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
         is_acting = role == self._schedule.acting
@@ -321,7 +321,7 @@ class _AtOnce:
                 "sealed": sealed,
                 "follow_models": True,
                 "frames_left": self._spending.frames_left(),
-                "opponent": self._config.agent.target.opponent,
+                "opponent": self._schedule.opponent,
                 # Learning goes on meanwhile, so playing may take all of the time.
                 "generation_s": self._spending.generation_s,
                 "is_changed": role in self._changed,

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Spending
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.reports.processes import Actors, Players
 from tengen.observe import BusyTimes
+from tengen.roles import Schedule
 
 __all__ = ["TurnReports"]
 

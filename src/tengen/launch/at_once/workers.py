@@ -45,7 +45,7 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         config: The run's.
         num_threads: Cores to use, divided as ``with_cores`` says.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     # In environments the learner has the experience, and candidates become models at
     # once.
     learning = [schedule.learning]
@@ -94,7 +94,7 @@ def with_cores(
         workers: The processes of the machine, which may not be all of the run's.
         num_cores: Of the machine.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     given = [one.given_as for one in workers]
     parts: dict[str, int] = {}
     if schedule.serving:

@@ -27,7 +27,7 @@ def closing(config: RunConfig, before: Sequence[Asked]) -> list[Asked]:
         config: The run's.
         before: The processes that worked, including those of ``tengen scale``.
     """
-    role = config.agent.schedule(config).closing
+    role = config.schedule.closing
     replaced = [one for one in before if is_replaced(config, one.worker)]
     acting = [one for one in replaced if _acts(config, one)]
     num_gpus = (acting or replaced)[0].num_gpus
@@ -63,7 +63,7 @@ def closing_at_home(
     Raises:
         UsageError: The host lacks the GPUs that an acting process asks for.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     (host,) = [node for node in nodes if node.node == home]
     acting = [one for one in table if _acts(config, one)]
     num_cpus = sum(
@@ -94,4 +94,4 @@ def closing_at_home(
 
 
 def _acts(config: RunConfig, one: Asked) -> bool:
-    return one.worker.roles == (config.agent.schedule(config).acting,)
+    return one.worker.roles == (config.schedule.acting,)

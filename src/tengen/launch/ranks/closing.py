@@ -30,7 +30,7 @@ def closing(
         ranks: All ranks, in order.
         table: The table of ``place``.
     """
-    role = config.agent.schedule(config).closing
+    role = config.schedule.closing
     if not role:
         return []
     seen = {one.rank: _devices(config, table, one) for one in ranks}

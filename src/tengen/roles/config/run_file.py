@@ -167,6 +167,6 @@ def _write(
             "config": to_dict(config),
             "measured": measured,
             "stages_schema": stages,
-            "roles": list(config.agent.schedule(config).needed),
+            "roles": list(config.schedule.needed),
         }
     )

@@ -87,7 +87,7 @@ class EvalRole:
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         self.waits_for = ""
-        agent = AlphaZero.of(config, "eval")
+        agent = AlphaZero.of(config.agent, "eval")
         if not agent.target.opponent:
             raise UsageError(
                 "agent.target.opponent (empty) must name a target for role eval; set it"

@@ -90,7 +90,7 @@ class FollowRole:
         config, run = self._config, self._run
         return Follower(
             connection,
-            config.agent.open_part(config, run, lambda: way_to(run, STORE, None)),
+            config.family.open_part(run, lambda: way_to(run, STORE, None)),
             self._make_learner,
             self._context.stop,
             progress=lambda report: self._context.progress(
@@ -118,7 +118,7 @@ class FollowRole:
         return Learner(
             config.learner,
             net,
-            config.agent.make_update(config, net),
+            config.agent.make_update(config.task, net, config.store),
             None,
             num_threads=self._context.num_threads,
             device=self._device,
