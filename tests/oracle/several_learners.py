@@ -20,8 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
 from tengen.experience import Divided, ExperiencePart, ItemLayout, ReplayConfig

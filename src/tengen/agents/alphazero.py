@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from tengen import games
 from tengen.actors import BootstrapConfig, SelfplayConfig
 from tengen.agents.agent import Agent
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.stages import NetStage, growing_stages
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
@@ -37,7 +37,6 @@ from tengen.search import PlayConfig, SearchConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    from tengen.agents.alphazero_update import AlphaZeroUpdate
     from tengen.nets import Net
 
 __all__ = ["AlphaZero"]
@@ -211,8 +210,6 @@ class AlphaZero(Agent):
         self, task: str, net: Net, store: ExperienceConfig
     ) -> AlphaZeroUpdate:
         """See ``Agent.make_update``."""
-        from tengen.agents.alphazero_update import AlphaZeroUpdate
-
         return AlphaZeroUpdate(self.loss)
 
     def outputs(self) -> Sequence[str]:

@@ -18,7 +18,7 @@ from tengen.experience import (
     StepTable,
     plan_steps,
 )
-from tengen.roles.config.run_config import Family, RunConfig, Schedule, StoreWay
+from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.run import RunDirectory
 from tengen.store import Column, Store
 
@@ -78,17 +78,13 @@ class Environments(Family, agents=EnvironmentAgent):
         )
 
     def open_part(
-        self, run: RunDirectory, way: Callable[[], StoreWay]
+        self, run: RunDirectory, connect: Callable[[], Store]
     ) -> ExperiencePart:
         """See ``Family.open_part``: as a client of the table."""
         _, columns, layout, table = self._table(run)
 
         def open_draws(shared: Mapping[str, Any]) -> StepDraws:
-            found = way()
-            store = Store.connect(
-                found.address, token=found.token, fingerprint=found.fingerprint
-            )
-            return StepDraws(store, columns, layout, table)
+            return StepDraws(connect(), columns, layout, table)
 
         return ExperiencePart(open_draws)
 

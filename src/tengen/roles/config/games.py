@@ -19,8 +19,9 @@ from tengen.experience import (
 )
 from tengen.games import open_game
 from tengen.nets import board_of
-from tengen.roles.config.run_config import Family, RunConfig, Schedule, StoreWay
+from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.run import RunDirectory
+from tengen.store import Store
 
 if TYPE_CHECKING:
     from tengen.transport import NetDoor
@@ -77,7 +78,7 @@ class Games(Family, agents=AlphaZero):
         return open_window(config, run, state)
 
     def open_part(
-        self, run: RunDirectory, way: Callable[[], StoreWay]
+        self, run: RunDirectory, connect: Callable[[], Store]
     ) -> ExperiencePart:
         """See ``Family.open_part``."""
         return ExperiencePart(partial(self.open_experience, run))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tengen.agents import Agent, NetStage
 from tengen.bounds import bounded, check_fields
@@ -19,13 +19,14 @@ from tengen.nets import NetConfig
 from tengen.observe import ObserveConfig
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig
 from tengen.run import RunDirectory
+from tengen.store import Store
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
     from tengen.agents.alphazero import AlphaZero
     from tengen.transport import NetDoor
 
-__all__ = ["Family", "RunConfig", "Schedule", "StoreWay"]
+__all__ = ["Family", "RunConfig", "Schedule"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,22 +74,6 @@ class Schedule:
             return ()
         roles = (self.acting, self.serving, *self.learning)
         return tuple(role for role in roles if role)
-
-
-class StoreWay(Protocol):
-    """How to reach the store of another process."""
-
-    @property
-    def address(self) -> str:
-        """A folder of this host, or ``tcp://HOST:PORT``."""
-
-    @property
-    def token(self) -> str | None:
-        """The secret that the store asks clients for; None where it asks for none."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Fingerprint of the store's certificate; None where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,14 +249,14 @@ class Family:
         raise NotImplementedError(f"{type(self).__name__} must have experience")
 
     def open_part(
-        self, run: RunDirectory, way: Callable[[], StoreWay]
+        self, run: RunDirectory, connect: Callable[[], Store]
     ) -> ExperiencePart:
         """Returns the experience that a learner draws from which follows another.
 
         Args:
             run: The run.
-            way: Returns how to reach experience in the memory of the leading learner's
-                process; raises RunError where it cannot be reached.
+            connect: Connects to the store in the memory of the leading learner's
+                process, where the experience is one; raises RunError where it cannot.
         """
         raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
