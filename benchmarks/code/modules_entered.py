@@ -48,6 +48,7 @@ class Trace:
     def __init__(self) -> None:
         self.found: Entered = set()
         self._importing = threading.local()
+        self._telling = threading.Lock()
         threading.setprofile(self._take)
         sys.setprofile(self._take)
 
@@ -59,6 +60,7 @@ class Trace:
 
     def tell_and_exit(self) -> NoReturn:
         """Prints what was found and ends the process, whatever it has begun."""
+        self._telling.acquire()  # two threads may start a process at once
         print(json.dumps(sorted(self.end())), flush=True)
         os._exit(0)
 

@@ -64,9 +64,7 @@ INTERFACE = (
     Module("tengen.experience", "Games as tables", ("read_table",)),
     Module("tengen.report", "Curves and reports", ("curves", "write_report", "Curves")),
     Module("tengen.nets", "Networks", ("NetConfig",)),
-    Module(
-        "tengen.agents", "Agents", ("EnvironmentAgent", "Agent", "Schedule", "NetStage")
-    ),
+    Module("tengen.agents", "Agents", ("EnvironmentAgent", "Agent", "NetStage")),
     Module(
         "tengen.learners",
         "Learners",

@@ -77,14 +77,12 @@ def check_range(
     check(low <= value <= high, name, value, f"must be {low} to {high}; {advice}")
 
 
-def check_whole(
-    name: str, value: object, low: int, high: int, advice: str = "change it"
-) -> None:
+def check_whole(name: str, value: object, low: int, high: int) -> None:
     """Raises UsageError unless ``value`` is a whole number from low to high."""
     if not isinstance(value, int):
         check(False, name, value, "must be a whole number; write it as an int")
         return
-    check_range(name, value, low, high, advice)
+    check_range(name, value, low, high)
 
 
 def check_literals(cfg: Any) -> None:

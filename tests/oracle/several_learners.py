@@ -20,8 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
 from tengen.experience import Divided, ExperiencePart, ItemLayout, ReplayConfig
@@ -166,7 +165,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
     else:
         run = _config(case)
         net = run.net.build(run.agent.signature(run.task))
-        update = run.agent.make_update(run, net)
+        update = run.agent.make_update(run.task, net, run.store)
         learning = run.learner
         # Adam divides small gradients by themselves, rounding errors and all.
         optimizer: Any = learning.optimizer
@@ -200,7 +199,7 @@ def _config(case: str) -> RunConfig:
 def _items(case: str) -> tuple[EnvSpec, ItemLayout]:
     run = _config(case)
     assert isinstance(run.agent, EnvironmentAgent)
-    layout = run.agent.layout(run.agent.net_signature(run).state)
+    layout = run.agent.layout(run.signature.state)
     return envs.env_spec(run.task), layout
 
 

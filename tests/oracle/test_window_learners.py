@@ -57,14 +57,14 @@ def config_of(**window: Any) -> RunConfig:
 def make_learner(config: RunConfig, experience: Any, team: Team | None) -> Learner:
     torch.manual_seed(4 if experience is not None else 5)
     net = config.net.build(config.agent.signature(config.task))
-    update = config.agent.make_update(config, net)
+    update = config.agent.make_update(config.task, net, config.store)
     return Learner(config.learner, net, update, experience, team=team)
 
 
 def learned(config: RunConfig, run: RunDirectory, size: int) -> tuple[Any, list[Any]]:
     """Returns the state after some steps, and what was drawn in each."""
     write_generation(run.experience, 1, 30)
-    experience: Any = config.agent.open_experience(config, run, None)
+    experience: Any = config.family.open_experience(run, None)
     team = Team(experience, size, patience_s=PATIENCE_S) if size > 1 else None
     learner = make_learner(config, experience, team)
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
@@ -108,7 +108,7 @@ def follow(
 
     follower = Follower(
         Client(LEARNERS, folder).open(greeting(index, ""))[0],
-        config.agent.open_part(config, run, no_way),
+        config.family.open_part(run, no_way),
         lambda stage: make_learner(config, None, None),
         threading.Event(),
         patience_s=PATIENCE_S,

@@ -12,7 +12,6 @@ from tengen.actors.action_draws import (
 )
 from tengen.actors.action_values import clip_actions, encode_actions, encoded_length
 from tengen.actors.block import StepBlock, step_tensors
-from tengen.actors.bootstrap import BootstrapConfig
 from tengen.actors.environment import EnvironmentPort, EnvironmentStats
 from tengen.actors.environment_config import EnvironmentActorConfig
 from tengen.actors.environment_rows import (
@@ -23,7 +22,7 @@ from tengen.actors.environment_rows import (
 from tengen.actors.policy import Policy, Slots
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
-from tengen.actors.selfplay_config import MAX_SLOTS, SelfplayConfig
+from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig
 
 __all__ = [
     "LAST_ACTION",

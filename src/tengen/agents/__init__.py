@@ -6,8 +6,8 @@ agents that act in environments. Importing this package imports no torch.
 
 from __future__ import annotations
 
-from tengen.agents.agent import Agent, Schedule
+from tengen.agents.agent import Agent
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.agents.stages import History, NetStage
 
-__all__ = ["Agent", "EnvironmentAgent", "History", "NetStage", "Schedule"]
+__all__ = ["Agent", "EnvironmentAgent", "History", "NetStage"]

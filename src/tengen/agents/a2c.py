@@ -30,14 +30,13 @@ from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import unroll
 from tengen.bounds import bounded
 from tengen.envs import EnvSpec
-from tengen.experience import ReplayConfig
+from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["A2c", "A2cUpdate"]
 
@@ -85,9 +84,9 @@ class A2c(PolicyAgent):
             ),
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> A2cUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> A2cUpdate:
         """See ``Agent.make_update``."""
-        return A2cUpdate(self, envs.env_spec(config.task).actions)
+        return A2cUpdate(self, envs.env_spec(task).actions)
 
 
 class A2cUpdate(PolicyUpdate):

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from tengen import games
 from tengen.actors import BootstrapConfig, SelfplayConfig
-from tengen.agents import alphazero_experience
-from tengen.agents.agent import Agent, Schedule, StoreWay
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.stages import History, NetStage, growing_stages, num_begun
+from tengen.agents.agent import Agent
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
+from tengen.agents.stages import NetStage, growing_stages
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
 from tengen.errors import UsageError
@@ -33,25 +28,16 @@ from tengen.evaluation import (
     PlayedGate,
     TargetConfig,
 )
-from tengen.experience import (
-    ExperiencePart,
-    GameWindow,
-    GenerationWindow,
-    ShuffledRows,
-    WindowConfig,
-)
+from tengen.experience import ExperienceConfig, GenerationsConfig, WindowConfig
 from tengen.games import Game, GoVariety
 from tengen.inference import search_outputs
+from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig, board_of
 from tengen.search import PlayConfig, SearchConfig
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    from tengen.agents.alphazero_update import AlphaZeroUpdate
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
-    from tengen.run import RunDirectory
-    from tengen.transport import NetDoor
 
 __all__ = ["AlphaZero"]
 
@@ -96,7 +82,6 @@ class AlphaZero(Agent):
     play: PlayConfig = field(default_factory=PlayConfig)
     """How models play in ratings, gates and matches, and against people."""
 
-    keeps_models: ClassVar[bool] = True
     fixed: ClassVar[tuple[str, ...]] = ("stages", "learn_from")
 
     def __post_init__(self) -> None:
@@ -107,34 +92,16 @@ class AlphaZero(Agent):
         """
         check_fields(self)
 
-    @staticmethod
-    def of(config: RunConfig, role: str) -> AlphaZero:
-        """Returns a run's agent, for a role that exists only in self-play runs.
-
-        Raises:
-            UsageError: The run has another agent.
-        """
-        if not isinstance(config.agent, AlphaZero):
-            raise UsageError(
-                f"role ({role}) is not part of a run of {config.agent.kind}; use "
-                f"tengen train, which runs its actor and learner"
-            )
-        return config.agent
-
     @classmethod
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
         return "" if games.is_game(task) else "it plays games, and this is no game"
 
-    def check(self, config: RunConfig) -> None:
-        """See ``Agent.check``."""
-        alphazero_experience.check_store(config)
-        check(
-            config.inference.precision != "int8" or config.net.can_quantise,
-            "inference.precision",
-            config.inference.precision,
-            f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
-        )
+    def check(
+        self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
+    ) -> None:
+        """See ``Agent.check``; a batch can be drawn from the store."""
+        _check_store(store, learner.batch_size)
         self._check_book()
         check(
             self.bootstrap is None or self.actor.search.policy == "minigo",
@@ -149,7 +116,7 @@ class AlphaZero(Agent):
             "must be at least 1 with agent.target.opponent, whom models meet once all "
             "are made; set it",
         )
-        for index, pair in enumerate(itertools.pairwise(self.nets(config.net))):
+        for index, pair in enumerate(itertools.pairwise(self.nets(net))):
             try:
                 pair[0].check_grows(pair[1])
             except UsageError as error:
@@ -157,7 +124,13 @@ class AlphaZero(Agent):
                     f"agent.stages[{index}].net.{error}, or set agent.stages=[]"
                 ) from None
 
-    def check_task(self, config: RunConfig) -> None:
+    def check_task(
+        self,
+        task: str,
+        net: NetConfig,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+    ) -> None:
         """See ``Agent.check_task``.
 
         Raises:
@@ -166,19 +139,19 @@ class AlphaZero(Agent):
                 the lead that the config uses; or leads are estimated in a game without
                 komi.
         """
-        game = games.open_game(config.task)
+        game = games.open_game(task)
         board = board_of(game)
-        self.check_boards(config.net, config.task, game, self.actor.variety)
-        for net in self.nets(config.net):
-            net.signature(board.signature)
+        self.check_boards(net, task, game, self.actor.variety)
+        for one in self.nets(net):
+            one.signature(board.signature)
             check(
-                isinstance(config.store, WindowConfig) or not net.targets(board),
+                isinstance(store, WindowConfig) or not one.targets(board),
                 "net.auxiliary",
                 True,
                 "must be false with store.kind generations, whose rows have no such "
                 "targets; leave it out",
             )
-            has_scores = "score" in net.targets(board)
+            has_scores = "score" in one.targets(board)
             self.actor.search.check_scores(has_scores)
             self.play.search.check_scores(has_scores)
         for part in (self.actor, self.play):
@@ -191,7 +164,7 @@ class AlphaZero(Agent):
                 f"must be 0 in {game.name}, which has no komi; leave it out",
             )
         check(
-            self.actor.lead_share == 0 or "lead" in config.net.targets(board),
+            self.actor.lead_share == 0 or "lead" in net.targets(board),
             "agent.actor.lead_share",
             self.actor.lead_share,
             "needs a network that learns the lead; set net.auxiliary and net.lead",
@@ -233,56 +206,22 @@ class AlphaZero(Agent):
         """See ``Agent.signature``."""
         return board_of(games.open_game(task)).signature
 
-    def schedule(self, config: RunConfig) -> Schedule:
-        """See ``Agent.schedule``."""
-        return Schedule(
-            acting="" if self.learn_from else "selfplay",
-            learning=(
-                *(("shuffle",) if alphazero_experience.is_shuffled(config) else ()),
-                "learn",
-                "export",
-                "gate",
-            ),
-            rating="rate" if self.rating.time_share > 0 else "",
-            games_per_turn=self.actor.games_per_generation,
-        )
-
-    def open_experience(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        state: Mapping[str, Any] | None,
-        directory: Path | None = None,
-        net: NetDoor | None = None,
-    ) -> GameWindow | GenerationWindow | ShuffledRows:
-        """See ``Agent.open_experience``; any process can read the games' files."""
-        return alphazero_experience.open_games(config, run, state)
-
-    def open_part(
-        self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
-    ) -> ExperiencePart:
-        """See ``Agent.open_part``; any process can read the games' files."""
-        return alphazero_experience.open_part(config, run)
-
-    def make_update(self, config: RunConfig, net: Net) -> AlphaZeroUpdate:
+    def make_update(
+        self, task: str, net: Net, store: ExperienceConfig
+    ) -> AlphaZeroUpdate:
         """See ``Agent.make_update``."""
-        from tengen.agents.alphazero_update import AlphaZeroUpdate
-
         return AlphaZeroUpdate(self.loss)
 
     def outputs(self) -> Sequence[str]:
-        """See ``Agent.outputs``: the score only where the search reads it."""
+        """Returns the outputs that self-play needs; the score if it is searched."""
         return search_outputs(scores=self.actor.search.score_weight > 0)
 
-    def sample_inputs(
-        self, task: str, num_rows: int, seed: int
-    ) -> dict[str, NDArray[np.generic]]:
-        """See ``Agent.sample_inputs``: positions of random games."""
-        planes = games.random_positions(games.open_game(task), num_rows, seed)
-        return {"planes": planes}
-
     def evaluations_per_model(self, task: str) -> float:
-        """See ``Agent.evaluations_per_model``: from the length of random games."""
+        """Returns about how many positions one model evaluates, from random games.
+
+        The cost of work done once for each model, such as quantising, is weighed
+        against this number.
+        """
         actor = self.actor
         share = actor.full_probability
         simulations = (
@@ -292,7 +231,10 @@ class AlphaZero(Agent):
         return actor.games_per_generation * num_plies * simulations
 
     def generation_sizes(self) -> dict[str, int]:
-        """See ``Agent.generation_sizes``."""
+        """Returns the settings of ``actor`` that may follow the machine's speed.
+
+        Empty where the size of a generation is fixed.
+        """
         # The sizes of the minigo benchmark's generations are its rules.
         if self.learn_from or self.iterations:
             return {}
@@ -303,17 +245,17 @@ class AlphaZero(Agent):
         }
 
     def with_generation_sizes(self, sizes: Mapping[str, int]) -> Self:
-        """See ``Agent.with_generation_sizes``."""
+        """Returns the agent with other generations.
+
+        Args:
+            sizes: A value for each of ``generation_sizes``; other keys are ignored.
+        """
         actor = dataclasses.replace(
             self.actor,
             games_per_generation=sizes["games_per_generation"],
             num_slots=sizes["num_slots"],
         )
         return dataclasses.replace(self, actor=actor)
-
-    def point_utility(self, num_points: int) -> float:
-        """See ``Agent.point_utility``."""
-        return self.actor.search.point_utility(num_points)
 
     def play_against_target(self) -> PlayConfig:
         """Returns how models search against the target.
@@ -333,30 +275,12 @@ class AlphaZero(Agent):
         return PlayConfig(search=quiet, precision=self.play.precision)
 
     def nets(self, net: NetConfig) -> tuple[NetConfig, ...]:
-        """See ``Agent.nets``: the first network, and that of each stage."""
+        """Returns the network that a run begins with, then that of each stage."""
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
-    def num_stages_begun(self, history: History) -> int:
-        """See ``Agent.num_stages_begun``."""
-        return num_begun(self.stages, history)
-
-    def without_stages(self) -> Self:
-        """See ``Agent.without_stages``."""
-        return dataclasses.replace(self, stages=())
-
     def growing_from(self, net: NetConfig) -> Self:
-        """See ``Agent.growing_from``."""
+        """Returns the agent with only those stages that a network can grow into."""
         return dataclasses.replace(self, stages=growing_stages(self.stages, net))
-
-    def growing_as(self, recipe: Agent, net: NetConfig) -> Self:
-        """See ``Agent.growing_as``."""
-        if not isinstance(recipe, AlphaZero):
-            return self
-        theirs = recipe.growing_from(net).stages
-        own = [stage.net for stage in self.stages]
-        if own != [stage.net for stage in theirs[: len(own)]]:
-            return self
-        return dataclasses.replace(self, stages=theirs)
 
     def _check_book(self) -> None:
         uses = {
@@ -372,3 +296,33 @@ class AlphaZero(Agent):
                 f"agent.book ({self.book}) must be for something; set "
                 f"agent.actor.book_share, agent.rating.book or agent.gate.book"
             )
+
+
+def _check_store(store: ExperienceConfig, batch_size: int) -> None:
+    """Checks that the store holds games and that a batch can be drawn from it.
+
+    Raises:
+        UsageError: The store is of another kind, or no batch can be drawn from it.
+    """
+    check(
+        isinstance(store, WindowConfig | GenerationsConfig),
+        "store.kind",
+        store.kind,
+        "must be window or generations with agent alphazero; leave it out",
+    )
+    if not isinstance(store, WindowConfig):
+        return
+    most = store.limiter.max_samples
+    check(
+        batch_size <= most,
+        "learner.batch_size",
+        batch_size,
+        f"must be at most store.limiter.max_samples, {most:g}; lower it",
+    )
+    check(
+        store.with_replacement or batch_size <= store.min_rows,
+        "learner.batch_size",
+        batch_size,
+        f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
+        f"without replacement; lower it",
+    )

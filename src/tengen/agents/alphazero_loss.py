@@ -1,13 +1,19 @@
-"""The weights of AlphaZero's losses."""
+"""AlphaZero's losses, their weights, and how it learns from rows of games."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from tengen.bounds import bounded, check_fields
+from tengen.learners.update import LossParts, Update
 
-__all__ = ["AlphaZeroLossConfig"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Auxiliary, BoardNet, Net
+
+__all__ = ["AlphaZeroLossConfig", "AlphaZeroUpdate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +64,106 @@ class AlphaZeroLossConfig:
             UsageError: A field is out of its range.
         """
         check_fields(self)
+
+
+class AlphaZeroUpdate(Update):
+    """The policy cross-entropy plus weighted losses of the value and auxiliary targets.
+
+    Columns, for B rows: planes ``[B, C, H, W]`` float32; legal ``[B, A]`` uint8; policy
+    ``[B, A]`` float32; policy_weight ``[B]`` float32; outcome ``[B, 3]`` float32, win,
+    draw and loss for the side to move; search_value ``[B]`` float32, for the side to
+    move; value_weight ``[B]`` float32.
+
+    Columns of auxiliary targets, for a network with auxiliary heads, all float32: reply
+    ``[B, A]``, reply_weight ``[B]`` and horizons ``[B, N]``; in games with a score also
+    ownership ``[B, H, W]``, score ``[B]``, final_weight ``[B]``, lead ``[B]`` and
+    lead_weight ``[B]`` (core/records/game_rows.h).
+    """
+
+    def __init__(self, config: AlphaZeroLossConfig) -> None:
+        """Makes the update."""
+        self._config = config
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``; the net is a board network."""
+        from tengen import losses
+
+        board_net = cast("BoardNet", net)
+        auxiliary: Auxiliary | None = None
+        if "reply" in columns:
+            learning = board_net.learn(columns["planes"])
+            policy_logits, value_logits, auxiliary = learning
+        else:
+            policy_logits, value_logits = board_net(columns["planes"])
+        legal = columns["legal"] if self._config.masks_illegal else None
+        policy_loss = losses.policy_cross_entropy(
+            policy_logits, legal, columns["policy"]
+        )
+        policy_loss = (columns["policy_weight"] * policy_loss).mean()
+        is_squared = self._config.value_loss == "squared"
+        loss_of_values = (
+            losses.value_squared_error if is_squared else losses.value_cross_entropy
+        )
+        value_loss = loss_of_values(
+            value_logits,
+            columns["outcome"],
+            columns["search_value"],
+            self._config.search_value_share,
+        )
+        value_loss = (columns["value_weight"] * value_loss).mean()
+        loss = policy_loss + self._config.value_cost * value_loss
+        metrics = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "policy_accuracy": losses.policy_accuracy(
+                policy_logits,
+                columns["legal"],
+                columns["policy"],
+                columns["policy_weight"],
+            ),
+            "value_accuracy": losses.value_accuracy(
+                value_logits, columns["outcome"], columns["value_weight"]
+            ),
+        }
+        if auxiliary is not None:
+            for name, (cost, rows) in self._auxiliary(auxiliary, columns).items():
+                metrics[name] = rows.mean()
+                loss = loss + cost * metrics[name]
+        return LossParts(loss, metrics)
+
+    def _auxiliary(
+        self, auxiliary: Auxiliary, columns: dict[str, Tensor]
+    ) -> dict[str, tuple[float, Tensor]]:
+        """Returns weights and losses ``[B]`` by name."""
+        from tengen import losses
+
+        config = self._config
+        board = columns["planes"][:, 0]
+        reply = losses.reply_cross_entropy(auxiliary.reply, board, columns["reply"])
+        horizons = losses.horizon_cross_entropy(auxiliary.horizons, columns["horizons"])
+        weighed = {
+            "reply_loss": (config.reply_cost, columns["reply_weight"] * reply),
+            "horizons_loss": (
+                config.horizons_cost,
+                columns["value_weight"] * horizons,
+            ),
+        }
+        if auxiliary.ownership is None:
+            return weighed
+        assert auxiliary.score is not None
+        assert auxiliary.mean_score is not None
+        weight, score = columns["final_weight"], columns["score"]
+        ownership = losses.ownership_cross_entropy(
+            auxiliary.ownership, board, columns["ownership"]
+        )
+        exact, sums = losses.score_losses(auxiliary.score, score)
+        mean = losses.mean_score_huber(auxiliary.mean_score, score)
+        weighed |= {
+            "ownership_loss": (config.ownership_cost, weight * ownership),
+            "score_loss": (config.score_cost, weight * (exact + sums)),
+            "mean_score_loss": (config.mean_score_cost, weight * mean),
+        }
+        if auxiliary.lead is not None:
+            lead = losses.lead_huber(auxiliary.lead, columns["lead"])
+            weighed["lead_loss"] = (config.lead_cost, columns["lead_weight"] * lead)
+        return weighed

@@ -33,7 +33,7 @@ from tengen.agents.q_agent import LEAST_PRIORITY, QAgent, TargetUpdate, q_values
 from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.envs import Arrays, EnvSpec
 from tengen.errors import UsageError
-from tengen.experience import ItemLayout, ReplayConfig
+from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.tensors import FRAMES, TensorSpec
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["Dqn", "DqnUpdate", "TransitionEnds"]
 
@@ -130,10 +129,10 @@ class Dqn(QAgent):
             ),
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> DqnUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> DqnUpdate:
         """See ``Agent.make_update``."""
-        assert isinstance(config.store, ReplayConfig)
-        return DqnUpdate(self, net, config.store)
+        assert isinstance(store, ReplayConfig)
+        return DqnUpdate(self, net, store)
 
 
 class TransitionEnds(NamedTuple):

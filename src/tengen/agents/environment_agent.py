@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,41 +21,24 @@ from tengen.actors import (
     encoded_length,
     step_tensors,
 )
-from tengen.agents.agent import Agent, Schedule, StoreWay
+from tengen.agents.agent import Agent
 from tengen.agents.default_nets import net_for
-from tengen.agents.environment_table import check_table, table_of, with_room_ahead
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import (
-    Experience,
-    ExperiencePart,
+    ExperienceConfig,
     FirstPriorities,
     ItemLayout,
     ReplayConfig,
-    StepDraws,
-    StepPlan,
-    StepTable,
-    plan_steps,
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.store import Store
 from tengen.tensors import Signature, TensorSpec
 
-if TYPE_CHECKING:
-    from tengen.roles.config import RunConfig
-    from tengen.run import RunDirectory
-    from tengen.transport import NetDoor
-
 __all__ = ["EnvironmentAgent"]
-
-# Seconds of learning between two models while actors run on: short for a queue, whose
-# agents must learn from the newest policy, longer for replay, whose agents need not.
-_QUEUE_S = 0.02
-_REPLAY_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +52,6 @@ class EnvironmentAgent(Agent):
     a ``tengen.actors.Policy``.
     """
 
-    sets_itself_up: ClassVar[bool] = True
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` draws actions from a policy that the network answers. If not,
     ``act`` explores by settings of the run, which a model's files do not hold."""
@@ -189,20 +172,6 @@ class EnvironmentAgent(Agent):
     # What follows from these definitions.
 
     @staticmethod
-    def of(config: RunConfig, role: str) -> EnvironmentAgent:
-        """Returns a run's agent, for a role that exists only in environment runs.
-
-        Raises:
-            UsageError: The run has another agent.
-        """
-        if not isinstance(config.agent, EnvironmentAgent):
-            raise UsageError(
-                f"role ({role}) is not part of a run of {config.agent.kind}; use "
-                f"tengen selfplay"
-            )
-        return config.agent
-
-    @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
         """Returns an agent that acts by a model as the agent of the model's run did.
 
@@ -224,15 +193,6 @@ class EnvironmentAgent(Agent):
             )
         return found(**found.acting_settings(signature))
 
-    @staticmethod
-    def steps_of(experience: Experience) -> StepTable:
-        """Returns the experience that ``open_experience`` opened, as a table of steps.
-
-        An actor adds its steps to this table.
-        """
-        assert isinstance(experience, StepTable)
-        return experience
-
     @classmethod
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
@@ -240,25 +200,39 @@ class EnvironmentAgent(Agent):
             return "it acts in environments, not in games"
         return cls.refusal_of(envs.env_spec(task).actions)
 
-    def check(self, config: RunConfig) -> None:
-        """See ``Agent.check``."""
-        check(
-            isinstance(config.store, ReplayConfig),
-            "store.kind",
-            config.store.kind,
-            f"must be table with agent {self.kind}; leave it out",
-        )
-        check(
-            config.inference.precision != "int8" or config.net.can_quantise,
-            "inference.precision",
-            config.inference.precision,
-            f"needs convolutions, which net.kind {config.net.kind} has not; use fp32",
-        )
-        check_table(self, config)
+    def check(
+        self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
+    ) -> None:
+        """See ``Agent.check``: a table has room for a turn's items and a batch's rest.
 
-    def check_task(self, config: RunConfig) -> None:
+        Where actor and learner take turns, a full table would block both.
+        """
+        if not isinstance(store, ReplayConfig):
+            rule = f"must be table with agent {self.kind}; leave it out"
+            raise UsageError(f"store.kind ({store.kind}) {rule}")
+        name, given = "max_items", store.max_items
+        needed = self._items_of_turn() + learner.batch_size - 1
+        what = "a turn's items and those that a batch may leave"
+        if not store.is_queue:
+            name, given = "max_ahead", store.max_ahead
+            needed = self._least_ahead(store, learner)
+            what = "the items of a turn and a batch"
+        check(
+            given >= needed or (name == "max_ahead" and given == 0),
+            f"store.{name}",
+            given,
+            f"must be at least {needed}, {what}; raise it",
+        )
+
+    def check_task(
+        self,
+        task: str,
+        net: NetConfig,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+    ) -> None:
         """See ``Agent.check_task``: the agent must be able to use the network."""
-        self.layout(self.net_signature(config).state)
+        self.layout(net.signature(self.signature(task)).state)
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""
@@ -267,80 +241,39 @@ class EnvironmentAgent(Agent):
             inputs=self.inputs_of(spec), outputs=self.outputs_of(spec.actions)
         )
 
-    def schedule(self, config: RunConfig) -> Schedule:
-        """See ``Agent.schedule``."""
-        assert isinstance(config.store, ReplayConfig)
-        return Schedule(
-            acting="actor",
-            learning=("learn", "export", "gate"),
-            serving="inference",
-            model_s=_QUEUE_S if config.store.is_queue else _REPLAY_S,
-            is_shared=True,
-            counts_frames=True,
-        )
+    def table_config(
+        self, store: ExperienceConfig, learner: LearnerConfig, num_actors: int
+    ) -> ReplayConfig:
+        """Returns the table's config, with ``max_ahead`` chosen where it is 0.
 
-    def open_experience(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        state: Mapping[str, Any] | None,
-        directory: Path | None = None,
-        net: NetDoor | None = None,
-    ) -> StepTable:
-        """See ``Agent.open_experience``."""
-        return StepTable(
-            *table_of(self, config, run),
-            config.seed,
-            state,
-            num_slots=self.actor.num_envs * config.launch.of("actor").count,
-            batch_size=config.learner.batch_size,
-            directory=directory,
-            net=net,
-        )
-
-    def open_part(
-        self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
-    ) -> ExperiencePart:
-        """See ``Agent.open_part``: as a client of the table."""
-        _, columns, layout, table = table_of(self, config, run)
-
-        def open_draws(shared: Mapping[str, Any]) -> StepDraws:
-            found = way()
-            store = Store.connect(
-                found.address, token=found.token, fingerprint=found.fingerprint
-            )
-            return StepDraws(store, columns, layout, table)
-
-        return ExperiencePart(open_draws)
-
-    def plan_table(
-        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
-    ) -> StepPlan:
-        """Returns the sizes of what ``open_experience`` would make; writes nothing.
-
-        Raises:
-            UsageError: The table does not fit the memory or the disk.
+        Args:
+            store: The run's.
+            learner: The run's.
+            num_actors: Processes that act.
         """
-        return plan_steps(
-            *table_of(self, config, run),
-            num_slots=self.actor.num_envs * config.launch.of("actor").count,
-            batch_size=config.learner.batch_size,
-            directory=directory,
-        )
+        assert isinstance(store, ReplayConfig)
+        if store.is_queue or store.max_ahead:
+            return store
+        least = self._least_ahead(store, learner)
+        ahead = max(2 * num_actors * self._items_of_turn(), least)
+        return dataclasses.replace(store, max_ahead=ahead)
 
-    def check_room(
-        self, config: RunConfig, run: RunDirectory, directory: Path | None = None
-    ) -> str:
-        """See ``Agent.check_room``."""
-        return self.plan_table(config, run, directory).room.line
+    def columns(self, spec: EnvSpec) -> dict[str, TensorSpec]:
+        """Returns the columns of a step in the table."""
+        own = self.own_tensors(spec.actions)
+        return step_tensors(self.inputs_of(spec), spec.actions, own)
 
-    def table_config(self, config: RunConfig) -> ReplayConfig:
-        """Returns a run's table config, with what it leaves open filled in."""
-        return with_room_ahead(self, config)
+    def _items_of_turn(self) -> int:
+        """Returns the most items that an actor's turn can make."""
+        layout, actor = self.layout({}), self.actor
+        # An upper bound: items of period 1 do not begin at a step that resets.
+        items_of_block = layout.block_steps(actor.turn_steps) // layout.period
+        return actor.num_envs * self.turn_blocks(layout) * items_of_block
 
-    def net_signature(self, config: RunConfig) -> Signature:
-        """Returns the signature of the run's network, its state included."""
-        return config.net.signature(self.signature(config.task))
+    def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
+        """Returns the least ``max_ahead``: the items of a batch and of a turn."""
+        per_batch = learner.batch_size / store.samples_per_item
+        return math.ceil(per_batch) + self._items_of_turn()
 
     def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
         """Returns the block that the steps of an actor's copies go through.

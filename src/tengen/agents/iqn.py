@@ -28,7 +28,7 @@ from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.q_agent import LEAST_PRIORITY
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
-from tengen.experience import ReplayConfig
+from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LossParts
 from tengen.tensors import FRACTIONS, QUANTILES, TensorSpec
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["Iqn", "IqnUpdate"]
 
@@ -70,10 +69,10 @@ class Iqn(Dqn):
         """See ``Policy.act_greedily``: the greatest mean of the quantiles."""
         return {"action": self.values_of(outputs).argmax(axis=1)}
 
-    def make_update(self, config: RunConfig, net: Net) -> IqnUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> IqnUpdate:
         """See ``Agent.make_update``."""
-        assert isinstance(config.store, ReplayConfig)
-        return IqnUpdate(self, net, config.store)
+        assert isinstance(store, ReplayConfig)
+        return IqnUpdate(self, net, store)
 
 
 class IqnUpdate(DqnUpdate):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.return_scale import ReturnScale
-from tengen.agents.running_square import RunningSquare
+from tengen.agents.return_scale import ReturnScale, RunningSquare
 from tengen.learners import Update
 
 if TYPE_CHECKING:

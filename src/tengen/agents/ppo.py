@@ -38,16 +38,16 @@ from tengen.agents.unrolls import (
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
-from tengen.experience import STATE, ReplayConfig
+from tengen.experience import STATE, ExperienceConfig, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.learners.group import Group
+from tengen.nets import NetConfig
 from tengen.tensors import FRAMES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["Ppo", "PpoUpdate"]
 
@@ -138,10 +138,12 @@ class Ppo(PolicyAgent):
             ),
         )
 
-    def check(self, config: RunConfig) -> None:
+    def check(
+        self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
+    ) -> None:
         """See ``Agent.check``."""
-        super().check(config)
-        num_rows = config.learner.batch_size * self.unroll_length
+        super().check(net, store, learner)
+        num_rows = learner.batch_size * self.unroll_length
         check(
             self.num_minibatches <= num_rows,
             "agent.num_minibatches",
@@ -149,11 +151,17 @@ class Ppo(PolicyAgent):
             f"must be at most the {num_rows} transitions of a batch; lower it",
         )
 
-    def check_task(self, config: RunConfig) -> None:
+    def check_task(
+        self,
+        task: str,
+        net: NetConfig,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+    ) -> None:
         """See ``Agent.check_task``: a minibatch with memory is whole unrolls."""
-        super().check_task(config)
-        batch_size = config.learner.batch_size
-        state = self.net_signature(config).state
+        super().check_task(task, net, store, learner)
+        batch_size = learner.batch_size
+        state = net.signature(self.signature(task)).state
         check(
             self.num_minibatches <= batch_size
             or all(name.startswith(FRAMES) for name in state),
@@ -163,9 +171,9 @@ class Ppo(PolicyAgent):
             f"has a memory; lower it",
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> PpoUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> PpoUpdate:
         """See ``Agent.make_update``."""
-        return PpoUpdate(self, envs.env_spec(config.task).actions)
+        return PpoUpdate(self, envs.env_spec(task).actions)
 
 
 class PpoUpdate(PolicyUpdate):

@@ -29,7 +29,7 @@ from tengen.agents.unrolls import first_steps, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
-from tengen.experience import ItemLayout, ReplayConfig
+from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.nets import NetConfig
 from tengen.tensors import TensorSpec
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["R2d2", "R2d2Update"]
 
@@ -184,10 +183,10 @@ class R2d2(QAgent):
             ),
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> R2d2Update:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> R2d2Update:
         """See ``Agent.make_update``."""
-        assert isinstance(config.store, ReplayConfig)
-        return R2d2Update(self, net, config.store)
+        assert isinstance(store, ReplayConfig)
+        return R2d2Update(self, net, store)
 
 
 class R2d2Update(TargetUpdate):

@@ -36,7 +36,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
-from tengen.experience import ItemLayout, ReplayConfig
+from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import FRAMES, TensorSpec
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from tengen.actors import ActionDraws
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["Sac", "SacUpdate"]
 
@@ -163,9 +162,9 @@ class Sac(EnvironmentAgent):
             ),
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> SacUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> SacUpdate:
         """See ``Agent.make_update``."""
-        return SacUpdate(self, net, envs.env_spec(config.task).actions)
+        return SacUpdate(self, net, envs.env_spec(task).actions)
 
 
 class SacUpdate(Update):

@@ -24,14 +24,13 @@ from tengen.agents.unrolls import Unrolled, unroll
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
-from tengen.experience import ReplayConfig
+from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-    from tengen.roles.config import RunConfig
 
 __all__ = ["Vtrace", "VtraceUpdate"]
 
@@ -97,9 +96,9 @@ class Vtrace(PolicyAgent):
             ),
         )
 
-    def make_update(self, config: RunConfig, net: Net) -> VtraceUpdate:
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> VtraceUpdate:
         """See ``Agent.make_update``."""
-        return VtraceUpdate(self, envs.env_spec(config.task).actions)
+        return VtraceUpdate(self, envs.env_spec(task).actions)
 
 
 class VtraceUpdate(PolicyUpdate):

@@ -192,10 +192,10 @@ class _Service:
 def _service(
     config: RunConfig, run: RunDirectory, args: argparse.Namespace, folder: Path
 ) -> Iterator[_Service]:
-    asked = config.agent.signature(config.task)
-    signature = config.net.signature(asked)
+    signature = config.signature
     backend: Backend = SilentBackend(signature)
     if args.net != NO_NET:
+        asked = config.agent.signature(config.task)
         write_random_model(folder / "model", asked, config.net)
         backend = open_backend(folder / "model", config.inference, 1)
     service = _Service(config, run, backend, args.actors * args.envs)

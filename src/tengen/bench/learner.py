@@ -14,8 +14,7 @@ from typing import Any
 
 from tengen import _core, games
 from tengen.actors import SelfplayConfig, play_generation
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.bench.no_net import RandomBackend
 from tengen.bench.random_model import bench_net
 from tengen.config import check, check_range

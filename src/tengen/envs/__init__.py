@@ -20,7 +20,7 @@ from tengen.envs.env import (
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.registry import (
     env_spec,
-    in_suite,
+    is_known,
     make,
     make_filmed,
     make_groups,
@@ -46,7 +46,7 @@ __all__ = [
     "TimelyEnv",
     "check_own_env",
     "env_spec",
-    "in_suite",
+    "is_known",
     "make",
     "make_filmed",
     "make_groups",

@@ -31,7 +31,7 @@ from tengen.games import check_allowed, is_program, load_program
 __all__ = [
     "SUITES",
     "env_spec",
-    "in_suite",
+    "is_known",
     "make",
     "make_filmed",
     "make_groups",
@@ -74,9 +74,12 @@ def prefixes() -> list[str]:
     return [suite.prefix for suite in SUITES if suite.prefix]
 
 
-def in_suite(name: str) -> bool:
-    """Returns whether a name has a suite's prefix; the suite may not be installed."""
-    return name.startswith(tuple(prefixes()))
+def is_known(name: str) -> bool:
+    """Returns whether a name has a suite's prefix or is a Gymnasium id.
+
+    The suite may not be installed, and may have no such environment.
+    """
+    return name.startswith(tuple(prefixes())) or name in gymnasium_ids.names()
 
 
 def make(name: str, num_envs: int, seed: int) -> Env:

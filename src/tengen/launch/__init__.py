@@ -74,7 +74,7 @@ def check_launch(name: str, config: RunConfig) -> None:
         UsageError: The agent's roles share a process, and with this launcher all roles
             work at once.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     if name != _INLINE and schedule.is_shared and not schedule.serving:
         raise UsageError(
             f"launch ({name}) does not go with agent {config.agent.kind}, whose actor "
@@ -152,8 +152,9 @@ def train_by(
             num_threads=opened.num_cores or num_threads,
             takes_turns=launcher.takes_turns,
         )
-        has_target = bool(config.agent.iterations and config.agent.target.opponent)
-        is_trained = (run.models.latest() or 0) >= config.agent.iterations
+        schedule = config.schedule
+        has_target = bool(schedule.num_models and schedule.opponent)
+        is_trained = (run.models.latest() or 0) >= schedule.num_models
         if has_target and is_trained and not stop.event.is_set():
             places = opened.for_match(config, num_threads)
             meet_target(processes, places, config, journal, stop)

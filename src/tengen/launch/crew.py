@@ -49,7 +49,7 @@ class Crew:
         self._processes = processes
         self._config = config
         self._run = run
-        schedule = config.agent.schedule(config)
+        schedule = config.schedule
         self._acting = schedule.acting
         self._is_served = bool(schedule.serving)
         # What serves actors is sized for so many; self-play needs no such size.

@@ -206,7 +206,7 @@ def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
         config: The run's.
         table: The places of the processes that have ended.
     """
-    acting = (config.agent.schedule(config).acting,)
+    acting = (config.schedule.acting,)
     able = [one for one in table if one.worker.roles in (acting, *_LEARNERS)]
     able.sort(key=lambda one: one.worker.roles != acting)
     able = [one for one in able if _num_gpus(one) >= _num_gpus(able[0])]

@@ -66,7 +66,7 @@ class LocalLauncher(Launcher):
         say: Callable[[str], None],
     ) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
-        has_actors = bool(config.agent.schedule(config).serving)
+        has_actors = bool(config.schedule.serving)
         forks = has_actors and config.launch.of("actor").count > 1
         with (
             contextlib.closing(Hub.on_this_host(run)) as hub,

@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.launch.launcher import Placed
 from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.waiting import Waiting
 from tengen.launch.workers import EVAL, Worker
-from tengen.roles import RunConfig, StopListener
+from tengen.roles import RunConfig, Schedule, StopListener
 
 __all__ = ["meet_target"]
 

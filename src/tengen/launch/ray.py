@@ -106,7 +106,7 @@ class RayLauncher(Launcher):
                 f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
                 f"that all hosts have, or set launch.listen=HOST:PORT"
             )
-        schedule = config.agent.schedule(config)
+        schedule = config.schedule
         hosts = {node.host for node in nodes if node.num_cpus > 0}
         if schedule.serving and len(hosts) > 1 and not config.launch.listen:
             raise UsageError(

@@ -43,7 +43,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
     check_no_mirror(run)
     with run.lock(RUN_LOCK, wait=True):
         config = read_config(run)
-        acting = config.agent.schedule(config).acting
+        acting = config.schedule.acting
         role = _WORDS.get(word, word)
         if role != acting or not acting:
             raise UsageError(

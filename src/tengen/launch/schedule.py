@@ -29,7 +29,6 @@ import threading
 import time
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.launch.budget import Budget, Spending
 from tengen.launch.crew import Crew
 from tengen.launch.process import Processes, close_all
@@ -41,6 +40,7 @@ from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
 from tengen.roles import (
     TRAIN_WRITER,
     RunConfig,
+    Schedule,
     StopListener,
     read_config,
     read_spent,
@@ -132,7 +132,7 @@ class _AtOnce:
         stop: StopListener,
     ) -> None:
         self._config = config
-        self._schedule: Schedule = config.agent.schedule(config)
+        self._schedule: Schedule = config.schedule
         self._run = run
         self._journal = journal
         self._crew = crew
@@ -284,10 +284,10 @@ class _AtOnce:
                 num_games = self._schedule.games_per_turn
                 self._spending.begin_turn(worker.name, num_games)
                 return True
-            rating = self._config.agent.rating
-            if role != self._schedule.rating or rating is None:
+            if role != self._schedule.rating:
                 return True
-            return self._reports.rated_s < rating.time_share * self._spending.elapsed_s
+            share = self._schedule.rating_share
+            return self._reports.rated_s < share * self._spending.elapsed_s
 
     def _turn(self, worker: Worker, role: str) -> dict[str, Any] | None:
         is_acting = role == self._schedule.acting

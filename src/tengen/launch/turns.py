@@ -69,7 +69,7 @@ class Turns:
         self._run = run
         self._journal = journal
         self._crew = crew
-        self._schedule = config.agent.schedule(config)
+        self._schedule = config.schedule
         self._stop = stop
         self._spending = spending
         self._rated_s = 0.0
@@ -94,7 +94,7 @@ class Turns:
                     # What the last turns learned but did not save becomes a model.
                     self._learn(saves=True)
                 return
-            if self._config.agent.learn_from:
+            if not self._schedule.acting:
                 self._wait_for_games()
             else:
                 self._play()
@@ -166,10 +166,9 @@ class Turns:
 
     def _rate(self) -> None:
         """Rates the newest model when its share of the time allows it."""
-        rating = self._config.agent.rating
-        if rating is None or rating.time_share == 0 or self._stop.event.is_set():
+        share, elapsed_s = self._schedule.rating_share, self._spending.elapsed_s
+        if not share or self._stop.event.is_set():
             return
-        share, elapsed_s = rating.time_share, self._spending.elapsed_s
         if self._rated_s > share * elapsed_s or not elapsed_s:
             return
         start_s = time.monotonic()

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tengen.agents import Schedule
 from tengen.errors import RunError
 from tengen.launch.workers import Worker
-from tengen.roles import LaunchConfig
+from tengen.roles import LaunchConfig, Schedule
 
 __all__ = ["Waiting"]
 

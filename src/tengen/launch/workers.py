@@ -58,7 +58,7 @@ def workers_in_turns(config: RunConfig, num_threads: int) -> list[Worker]:
         config: The run's.
         num_threads: Cores to use, all of them in each turn.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     playing = tuple(role for role in (schedule.acting, schedule.rating) if role)
     groups = [playing, schedule.learning]
     if schedule.is_shared:
@@ -77,7 +77,7 @@ def workers_at_once(config: RunConfig, num_threads: int) -> list[Worker]:
         config: The run's.
         num_threads: Cores to use, divided as ``with_cores`` says.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     # In environments the learner has the experience, and candidates become models at
     # once.
     learning = [schedule.learning]
@@ -126,7 +126,7 @@ def with_cores(
         workers: The processes of the machine, which may not be all of the run's.
         num_cores: Of the machine.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     given = [one.given_as for one in workers]
     parts: dict[str, int] = {}
     if schedule.serving:

@@ -43,6 +43,7 @@ __all__ = [
     "save_checkpoint",
 ]
 
+_NUM_KEPT = 3
 _TENSORS = "state.safetensors"
 
 
@@ -51,10 +52,8 @@ def save_checkpoint(
     number: int,
     learner: Learner,
     extra: Any = None,
-    *,
-    num_kept: int = 3,
 ) -> Path:
-    """Publishes the learner's state and removes old checkpoints.
+    """Publishes the learner's state and keeps the newest three checkpoints.
 
     Blocks until it is durable. Older ones are removed only after that.
 
@@ -63,7 +62,6 @@ def save_checkpoint(
         number: The checkpoint's number, greater than every published one.
         learner: The learner to save; no step may be in flight.
         extra: Any JSON value; ``load_checkpoint`` returns it.
-        num_kept: How many to keep, this one included, at least 1.
 
     Returns:
         The path of the checkpoint.
@@ -89,7 +87,7 @@ def save_checkpoint(
         write_checkpoint_json(path, content)
 
     published = folder.publish(number, write)
-    folder.retire(num_kept)
+    folder.retire(_NUM_KEPT)
     return published
 
 

@@ -14,10 +14,9 @@ from typing import Any
 
 from tengen.errors import TengenError
 from tengen.experience import ExperiencePart
-from tengen.learners.grace import Grace
 from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.loop import Learner
-from tengen.learners.peer import Peer
+from tengen.learners.peer import Grace, Peer
 from tengen.learners.states import unpacked_state
 from tengen.learners.team import PATIENCE_S
 from tengen.learners.torch_group import TorchGroup

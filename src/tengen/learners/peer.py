@@ -28,6 +28,7 @@ import json
 import platform
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,7 +36,31 @@ from tengen import __version__
 from tengen.errors import UsageError
 from tengen.transport import Dialect, Message
 
-__all__ = ["LEARNERS", "Peer", "check_versions", "greeting"]
+__all__ = ["LEARNERS", "Grace", "Peer", "check_versions", "greeting"]
+
+# How long a learner still waits for the others after a stop.
+_GRACE_S = 5.0
+
+
+class Grace:
+    """The time that a step under way may still take after a stop.
+
+    Args:
+        stop: The event of the stop, which is never cleared.
+    """
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._until = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over; it begins with the first call after the stop."""
+        if not self._stop.is_set():
+            return False
+        self._until = self._until or time.monotonic() + _GRACE_S
+        return time.monotonic() >= self._until
+
 
 LEARNERS = Dialect("learners", version=2)
 """The transport's dialect that learners speak with each other."""

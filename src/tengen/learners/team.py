@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tengen.errors import UsageError, os_reason
-from tengen.learners.grace import Grace
 from tengen.learners.group import ALONE, GroupLost
 from tengen.learners.members import Member, Pauses
-from tengen.learners.peer import LEARNERS, Peer, check_versions
+from tengen.learners.peer import LEARNERS, Grace, Peer, check_versions
 from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 

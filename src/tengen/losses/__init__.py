@@ -41,13 +41,13 @@ from tengen.losses.q_learning import (
     double_q_values,
     dueling,
     n_step_targets,
+    quantile_huber_loss,
     sequence_priorities,
     signed_hyperbolic,
     signed_parabolic,
     td_errors,
     td_loss,
 )
-from tengen.losses.quantiles import quantile_huber_loss
 from tengen.losses.soft_actor_critic import (
     critic_loss,
     soft_targets,

@@ -3,12 +3,15 @@
 Sources: van Hasselt et al. 2016, "Deep Reinforcement Learning with Double Q-learning";
 Wang et al. 2016, "Dueling Network Architectures for Deep Reinforcement Learning",
 equation (9); Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
-Reinforcement Learning", section 2.3 (n-step targets of rescaled values).
+Reinforcement Learning", section 2.3 (n-step targets of rescaled values); Dabney et al.
+2018, "Implicit Quantile Networks for Distributional Reinforcement Learning"
+(arXiv:1806.06923), equations 3 and 4 (the loss of quantiles).
 
 Differs from the papers: a sequence may hold several episodes, and truncated episodes
 are bootstrapped from their final observation.
 
-Legend: T time, B batch, A actions. Everything is float32 and time-major.
+Legend: T time, B batch, A actions, N quantiles, M quantiles of targets. Everything is
+float32 and time-major.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ __all__ = [
     "double_q_values",
     "dueling",
     "n_step_targets",
+    "quantile_huber_loss",
     "sequence_priorities",
     "signed_hyperbolic",
     "signed_parabolic",
@@ -167,3 +171,25 @@ def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
     size, slope = y.abs(), 1.0 + 2.0 * epsilon
     divisor = slope + (slope * slope + 4.0 * epsilon * size).sqrt()
     return 2.0 * y / divisor * (2.0 * size / divisor + 2.0)
+
+
+def quantile_huber_loss(
+    quantiles: Tensor, fractions: Tensor, targets: Tensor
+) -> Tensor:
+    """Returns ``[B]``, the loss summed over quantiles and averaged over targets.
+
+    With u = target - quantile, the loss of each pair is ``|fraction - 1[u < 0]| *
+    Huber(u)``, linear beyond errors of 1: a quantile with fraction 0.9 is pulled up
+    nine times as hard as down.
+
+    Args:
+        quantiles: ``[B, N]``.
+        fractions: ``[B, N]`` in (0, 1), the share of returns below each quantile.
+        targets: ``[B, M]``; no gradient reaches them.
+    """
+    wanted = targets.detach()[:, None, :]
+    answers = quantiles[:, :, None].expand(-1, -1, targets.shape[1])
+    huber = functional.huber_loss(answers, wanted.expand_as(answers), reduction="none")
+    is_below = (wanted < answers.detach()).to(huber.dtype)
+    weights = (fractions[:, :, None] - is_below).abs()
+    return (weights * huber).mean(2).sum(1)

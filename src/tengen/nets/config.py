@@ -11,6 +11,7 @@ so that one network serves boards of several sizes inside one plane size.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, NoReturn
 
 from tengen import _core
@@ -64,10 +65,15 @@ class NetConfig(OpenConfig, package="tengen.nets"):
     def build(self, wanted: Signature) -> Net:
         """Returns a new network with random weights from torch's generator.
 
+        The network of a kind that defines no ``build`` is what the function ``build``
+        of ``tengen.nets.modules.KIND`` returns for ``wanted`` and the config.
+
         Raises:
             UsageError: As ``signature``.
         """
-        raise NotImplementedError
+        module = importlib.import_module(f"tengen.nets.modules.{self.kind}")
+        net: Net = module.build(wanted, self)
+        return net
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
         """Returns the targets that it learns in a board game beside policy and outcome.

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_range
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
 from tengen.nets.memory import ImageConfig
 from tengen.tensors import Signature
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.torso_net import TorsoNet
 
 __all__ = ["ImpalaConfig"]
 
@@ -55,9 +52,3 @@ class ImpalaConfig(ImageConfig):
         check_images(self, wanted)
         self.pixel_scales(wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))
-
-    def build(self, wanted: Signature) -> TorsoNet:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.impala import impala_layers
-
-        return self.torso_net(wanted, lambda n: impala_layers(n, self), self.num_units)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import Signature, TensorSpec
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.katago import KatagoNet
 
 __all__ = [
     "NUM_KATAGO_PLANES",
@@ -123,9 +120,3 @@ class KatagoConfig(NetConfig):
         )
         outputs = {**wanted.outputs, "score": TensorSpec(shape=(2,))}
         return dataclasses.replace(wanted, outputs=outputs)
-
-    def build(self, wanted: Signature) -> KatagoNet:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.katago import KatagoNet
-
-        return KatagoNet(wanted, self)

@@ -8,15 +8,12 @@ architecture.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import Signature
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.minigo import MinigoNet
 
 __all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
 
@@ -75,9 +72,3 @@ class MinigoConfig(NetConfig):
             "change the task, or choose resnet",
         )
         return wanted
-
-    def build(self, wanted: Signature) -> MinigoNet:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.minigo import MinigoNet
-
-        return MinigoNet(wanted, self)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_literals
 from tengen.nets.inputs import MAX_UNITS, check_no_board
 from tengen.nets.memory import MemoryConfig
 from tengen.tensors import Signature
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.net import Net
 
 __all__ = ["MlpConfig"]
 
@@ -52,12 +49,3 @@ class MlpConfig(MemoryConfig):
         """
         check_no_board(self, wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))
-
-    def build(self, wanted: Signature) -> Net:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.mlp import Mlp, MlpTorso
-        from tengen.nets.modules.torso_net import TorsoNet
-
-        if not self.state(wanted):
-            return Mlp(wanted, self)
-        return TorsoNet(wanted, self, lambda seen: MlpTorso(seen, self))

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
 from tengen.nets.inputs import MAX_CHANNELS, MAX_UNITS, check_images
 from tengen.nets.memory import ImageConfig
 from tengen.tensors import Signature
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.torso_net import TorsoNet
 
 __all__ = ["NatureConfig"]
 
@@ -72,12 +69,6 @@ class NatureConfig(ImageConfig):
                 "net.kernels=[3] net.strides=[1] net.num_units=128",
             )
         return dataclasses.replace(wanted, state=self.state(wanted))
-
-    def build(self, wanted: Signature) -> TorsoNet:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.nature import nature_layers
-
-        return self.torso_net(wanted, lambda n: nature_layers(n, self), self.num_units)
 
     def _side_after(self, side: int) -> int:
         """Returns the side of the last convolution's output, in cells."""

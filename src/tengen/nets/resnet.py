@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import BoardSpec, Signature, TensorSpec
-
-if TYPE_CHECKING:
-    from tengen.nets.modules.resnet import ResNet
 
 __all__ = ["ResNetConfig", "parse_net", "parse_size"]
 
@@ -109,12 +106,6 @@ class ResNetConfig(NetConfig):
             return wanted
         outputs = {**wanted.outputs, "score": TensorSpec(shape=(2,))}
         return dataclasses.replace(wanted, outputs=outputs)
-
-    def build(self, wanted: Signature) -> ResNet:
-        """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.resnet import ResNet
-
-        return ResNet(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:
         """Returns its auxiliary targets; see ``NetConfig.targets``."""

@@ -60,8 +60,8 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     check_no_mirror(run)
     config = read_config(run)
     check_typed(config.task, args.task, run.path)
-    if current_result(TargetFiles(run), config.agent.iterations) is None:
-        opponent = config.agent.target.opponent
+    if current_result(TargetFiles(run), config.schedule.num_models) is None:
+        opponent = config.schedule.opponent
         check_typed_opponent(opponent, args.opponent, run.path, "--opponent ")
         check_writable(run.path)
     if run.stop_requested():
@@ -86,7 +86,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
                 break
             if "told" in report and not args.json:
                 line.leave(report["told"])
-        result = current_result(TargetFiles(run), config.agent.iterations)
+        result = current_result(TargetFiles(run), config.schedule.num_models)
     if result is None:
         why = matches.waits_for or "not all models are played; the same command goes on"
         print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)

@@ -90,9 +90,10 @@ def final_match(
     Raises:
         RunError: The disk refuses.
     """
-    rating, play = config.agent.rating, config.agent.play
-    if rating is None or rating.final_games == 0:
+    agent = config.games
+    if agent is None or agent.rating.final_games == 0:
         return None
+    rating, play = agent.rating, agent.play
     model = run.models.latest()
     opponent = fixed_player(rating.final_opponent)
     if model is None or opponent is None or stop() or not has_learned(config, run):
@@ -243,7 +244,7 @@ def farewell(
     words = f"{run.path}{task_words(config.task)}"
     # Nobody wants a player with random weights.
     is_learned = has_learned(config, run)
-    if is_learned and config.agent.rating is not None:
+    if is_learned and config.games is not None:
         lines.append(f"play against it: tengen play {words}")
     elif is_learned:
         lines.append(f"watch its score: tengen eval {words} --episodes 100")

@@ -122,7 +122,7 @@ def recipes() -> tuple[Recipe, ...]:
     for kind in kinds.keys() - listed:
         made_of = {name for name in listed if issubclass(kinds[kind], kinds[name])}
         others += [_inherited(row, kind) for row in _RECIPES if row.agent in made_of]
-        if not made_of and kinds[kind].sets_itself_up:
+        if not made_of:
             others.append(_of_environments(kind, "environments"))
     return (*_RECIPES, *others)
 
@@ -225,14 +225,11 @@ def _check_known(task: str) -> None:
             task
         )  # refuses a board size that does not exist, or a game that does not fit
         return
-    # Listing all environments would import every suite's package.
-    if envs.in_suite(task) or games.is_program(task):
+    if games.is_program(task) or envs.is_known(task):
         envs.env_spec(task)
         return
+    # Imports the package of every suite.
     environments = envs.names()
-    if task in environments:
-        envs.env_spec(task)
-        return
     lister = "tengen recipes lists what can be trained"
     # Some suites need no Gymnasium, and their names all have a slash.
     if not any("/" not in name for name in environments):

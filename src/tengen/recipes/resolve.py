@@ -1,44 +1,23 @@
-"""The config that ``tengen train`` makes from its arguments, before there is a run."""
+"""The config of a new run, before there is one: a recipe's, with a call's settings."""
 
 from __future__ import annotations
 
-import shlex
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
-from tengen.config import check, check_range
+from tengen.agents import History
+from tengen.agents.stages import num_begun
 from tengen.errors import UsageError
-from tengen.inference import devices_of, has_driver
 from tengen.overrides import override
-from tengen.recipes.growth import made_for, with_own_net
 from tengen.recipes.registry import USUAL_THREADS, make_config
-from tengen.roles import RunConfig
+from tengen.roles import RunConfig, stages_schema
+from tengen.run import RunDirectory
 
-__all__ = [
-    "check_arguments",
-    "check_budget",
-    "check_typed_cluster",
-    "fresh_config",
-    "identity",
-    "launch_for",
-    "resolved",
-    "sets",
-    "with_arguments",
-]
+__all__ = ["fresh_config", "grows_by_recipe", "identity", "resolved", "sets"]
 
-# More than any machine runs for or plays, and far below a number's limits.
-_MAX_MINUTES = 10_000_000
-_MAX_GAMES = 1_000_000_000
-_MAX_FRAMES = 1_000_000_000_000
-
-
-def with_arguments(
-    settings: Sequence[str], actors: int | None, seed: int | None
-) -> list[str]:
-    """Returns a call's settings, with ``--actors`` and ``--seed`` added as settings."""
-    first = [] if seed is None else [f"seed={seed}"]
-    if actors is not None:
-        first.append(f"launch.roles.actor.count={actors}")
-    return [*first, *settings]
+# Since this schema run.json has the stages for every budget.
+_STAGES_SCHEMA = 3
 
 
 def fresh_config(
@@ -70,15 +49,74 @@ def fresh_config(
         UsageError: One of them is refused.
     """
     fresh = make_config(task, agent, recipe)
-    asked = override(with_own_net(fresh, settings), settings).minutes
+    asked = override(_with_own_net(fresh, settings), settings).minutes
     if not games:
         fresh = make_config(task, agent, recipe, num_threads)
     if games == 0 or frames == 0:
         # Roles that run alone have no budget, so stages cannot begin at a share of it.
         given = asked if minutes is None else minutes
         if not sets(settings, "net", "agent.stages"):
-            fresh = made_for(fresh, given * num_threads)
-    return with_own_net(fresh, settings)
+            fresh = _made_for(fresh, given * num_threads)
+    return _with_own_net(fresh, settings)
+
+
+def _with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
+    """Returns a recipe's config with the network of ``--set``, and fitting stages.
+
+    Stages of the recipe that are no larger than that network are left out; all stages
+    are left out if the network cannot grow.
+
+    Args:
+        config: The recipe's.
+        settings: The call's ``--set`` settings; only those of the network count.
+    """
+    own = [setting for setting in settings if sets([setting], "net")]
+    if config.games is None:
+        return override(config, own)
+    first = override(_with_agent(config, stages=()), own).net
+    agent = config.games.growing_from(first)
+    return dataclasses.replace(config, net=first, agent=agent)
+
+
+def _with_agent(config: RunConfig, **changes: Any) -> RunConfig:
+    assert config.games is not None
+    agent = dataclasses.replace(config.games, **changes)
+    return dataclasses.replace(config, agent=agent)
+
+
+def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
+    """Returns the config changed to begin with the last network of a budget.
+
+    Args:
+        config: The config of a new run.
+        core_minutes: The budget.
+    """
+    if config.games is None:
+        return config
+    end = History(core_minutes=core_minutes, in_all=core_minutes)
+    net = config.nets[num_begun(config.stages, end)]
+    return dataclasses.replace(config, net=net, agent=config.games.growing_from(net))
+
+
+def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> RunConfig:
+    """Returns a config, with its recipe's stages if an earlier version wrote it.
+
+    Earlier versions wrote only the stages of the first call's budget, mostly none. The
+    run's own stages stay: stages of the recipe are added only where the run's stages
+    are the recipe's first ones.
+
+    Args:
+        run: The run.
+        known: Its config.
+        fresh: Its recipe's.
+    """
+    if fresh.games is None or stages_schema(run.read_run()) >= _STAGES_SCHEMA:
+        return known
+    theirs = fresh.games.growing_from(known.net).stages
+    own = [stage.net for stage in known.stages]
+    if own != [stage.net for stage in theirs[: len(own)]]:
+        return known
+    return _with_agent(known, stages=theirs)
 
 
 def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
@@ -106,111 +144,3 @@ def sets(settings: Sequence[str], *fields: str) -> bool:
     """Returns whether a ``--set`` setting names one of the fields, or a part of one."""
     paths = [setting.partition("=")[0].strip() for setting in settings]
     return any(f"{path}.".startswith(f"{field}.") for path in paths for field in fields)
-
-
-def check_typed_cluster(
-    known: RunConfig, settings: Sequence[str], source: object
-) -> None:
-    """Refuses a cluster of Ray, or its environment, that only a run's file names.
-
-    A run may come from anyone. Processes of a cluster run what the cluster sends, and
-    an environment names programs and packages.
-
-    Args:
-        known: The run's config before this call.
-        settings: The call's settings.
-        source: The run, for the message.
-
-    Raises:
-        UsageError: ``run.json`` has one of the two, and this call does not set it.
-    """
-    for name in ("launch.address", "launch.runtime_env"):
-        kept = getattr(known.launch, name.removeprefix("launch."))
-        if kept and not sets(settings, name):
-            raise UsageError(
-                f"{name} ({kept}) of {source} decides which programs run, and is used "
-                f"only where it is typed; add --set {shlex.quote(f'{name}={kept}')}, "
-                f"or --set {name}= for none"
-            )
-
-
-def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
-    """Returns the launcher of a run for which none is named.
-
-    ``local`` in three cases. If acting has a device of its own, the learner need not
-    wait for it. If actors are asked for, or there are several, they are processes that
-    work at the same time. If ``launch.listen`` is set, other machines join while all
-    roles run. Else ``inline``.
-
-    Args:
-        config: The run's.
-        has_actors: Whether the call gives the number of actors.
-    """
-    schedule = config.agent.schedule(config)
-    has_many = has_actors or config.launch.of(schedule.acting).count > 1
-    can_be_at_once = not schedule.is_shared or bool(schedule.serving)
-    # A new run's devices are auto; torch, which can tell, is slow to import.
-    may_choose = config.inference.devices == "auto" and has_driver()
-    is_on_gpu = config.inference.is_on_gpu or (
-        may_choose and devices_of(config.inference) != "cpu"
-    )
-    wants_to = is_on_gpu or bool(config.launch.listen)
-    return "local" if has_many or (can_be_at_once and wants_to) else "inline"
-
-
-def check_budget(config: RunConfig, games: int | None, frames: int | None) -> None:
-    """Makes sure that the budget has the unit that the run is counted in.
-
-    Raises:
-        UsageError: The budget has another unit.
-    """
-    schedule = config.agent.schedule(config)
-    check(
-        not (config.agent.learn_from and games),
-        "games",
-        games,
-        "must be left out where no games are played; use --minutes",
-    )
-    check(
-        games is None or not schedule.counts_frames,
-        "games",
-        games,
-        "must be left out where environments are stepped; use --frames",
-    )
-    check(
-        frames is None or schedule.counts_frames,
-        "frames",
-        frames,
-        "must be left out where games are played; use --games",
-    )
-
-
-def check_arguments(
-    launch: str | None,
-    actors: int | None,
-    minutes: float | None,
-    games: int | None,
-    frames: int | None,
-) -> None:
-    """Makes sure that the numbers of a call are in their ranges.
-
-    Raises:
-        UsageError: A number is out of range, or the launcher does not take so many
-            actors.
-    """
-    check(
-        launch != "inline" or actors is None or actors == 1,
-        "actors",
-        actors,
-        "must be 1 where roles take turns; use --launch local",
-    )
-    check(
-        minutes is None or 0 < minutes <= _MAX_MINUTES,
-        "minutes",
-        minutes,
-        f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
-    )
-    if games is not None:
-        check_range("games", games, 0, _MAX_GAMES, "leave it out")
-    if frames is not None:
-        check_range("frames", frames, 0, _MAX_FRAMES, "leave it out")

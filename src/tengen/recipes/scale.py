@@ -47,7 +47,7 @@ def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
         config: A config for self-play, tuned on two cores.
         num_threads: Threads of the CPU, at least 1.
     """
-    agent, learner = AlphaZero.of(config, "selfplay"), config.learner
+    agent, learner = AlphaZero.of(config.agent, "selfplay"), config.learner
     actor = agent.actor
     games = max(
         actor.games_per_generation,

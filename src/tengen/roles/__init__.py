@@ -14,6 +14,7 @@ from tengen.roles.clock import has_calls, note_call
 from tengen.roles.config import (
     RUN_LOCK,
     RunConfig,
+    Schedule,
     asked_generations,
     change_config,
     config_changes,
@@ -35,14 +36,15 @@ from tengen.roles.doors import TOKEN_VARIABLE, Connect, check_doors, connect_to
 from tengen.roles.doors.connecting import mirrored
 from tengen.roles.experience import check_room
 from tengen.roles.host import RoleHost
-from tengen.roles.inputs.book import checked_book, keep_book, run_book
-from tengen.roles.inputs.initial_model import checked_initial_model
-from tengen.roles.inputs.learn_from import (
-    checked_imported,
+from tengen.roles.inputs import (
+    checked_book,
+    checked_initial_model,
     checked_source,
+    checked_target,
+    keep_book,
+    run_book,
     with_games,
 )
-from tengen.roles.inputs.target import checked_target
 from tengen.roles.role import ROLES, Report, Role, RoleContext, make_role
 from tengen.roles.spent import RunSpent, learned_steps, read_spent, record_spent
 from tengen.roles.stopping import StopListener
@@ -61,6 +63,7 @@ __all__ = [
     "RoleResources",
     "RunConfig",
     "RunSpent",
+    "Schedule",
     "StopListener",
     "asked_generations",
     "change_config",
@@ -68,7 +71,6 @@ __all__ = [
     "check_doors",
     "check_room",
     "checked_book",
-    "checked_imported",
     "checked_initial_model",
     "checked_source",
     "checked_target",

@@ -30,11 +30,11 @@ def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
         UsageError: The experience does not fit.
     """
     directory = None
-    if at_once and config.agent.schedule(config).is_shared:
+    if at_once and config.schedule.is_shared:
         # A new run has no folder there yet.
         new = memory_root() / "tengen"
         directory = new if run.is_new else service_folder(run, STORE)
-    return config.agent.check_room(config, run, directory)
+    return config.family.check_room(run, directory)
 
 
 def open_experience(
@@ -56,15 +56,15 @@ def open_experience(
         UsageError: The experience belongs to another process.
         RunError: What is on the disk is missing or damaged.
     """
-    agent = config.agent
-    if not agent.schedule(config).is_shared:
-        return agent.open_experience(config, run, state)
+    family = config.family
+    if not family.schedule.is_shared:
+        return family.open_experience(run, state)
     if context.at_once:
         # Actors are other processes, which connect there.
         doors = Doors(config.launch, run, STORE)
-        if line := agent.check_room(config, run, doors.folder):
+        if line := family.check_room(run, doors.folder):
             context.say(line)
-        opened = agent.open_experience(config, run, state, doors.folder, doors.net)
+        opened = family.open_experience(run, state, doors.folder, doors.net)
         doors.publish()
         return opened
     shared = context.shared
@@ -74,5 +74,5 @@ def open_experience(
             # In a new process an actor that redoes its turn opens it before the learner
             # does.
             state = read_extra(run.checkpoints.entry(number))["table"]
-        shared.experience = agent.open_experience(config, run, state)
+        shared.experience = family.open_experience(run, state)
     return shared.experience

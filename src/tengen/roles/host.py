@@ -105,7 +105,7 @@ class RoleHost:
             return
         self.drop(name)
         check_typed(config.task, self._task, self._run.path)
-        if config.agent.schedule(config).counts_frames:
+        if config.schedule.counts_frames:
             with self._context.starting("making the environment"):
                 config.agent.signature(config.task)  # asks for its spaces
         self._roles[name] = make_role(name, config, self._run, self._context)

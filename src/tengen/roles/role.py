@@ -27,7 +27,7 @@ from tengen.experience import Experience
 from tengen.remote import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
-from tengen.roles.inputs.learn_from import with_games
+from tengen.roles.inputs import with_games
 from tengen.run import RunDirectory
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ Legend: T time, B items, A actions, S states.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tengen.actors import EnvironmentPort
+from tengen.agents import EnvironmentAgent
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
+from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
 from tengen.nets import Net, NetConfig
+from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
 from tests.unit.losses.episodes import Rows
 
@@ -196,3 +200,42 @@ class CountingEnv:
 
     def close(self) -> None:
         pass
+
+
+def table_of(
+    agent: EnvironmentAgent,
+    layout: ItemLayout,
+    folder: Path,
+    num_envs: int,
+    store: ReplayConfig | None = None,
+    batch_size: int = 3_000,
+    **options: Any,
+) -> StepTable:
+    """Returns an agent's table of the steps of counting environments; a queue."""
+    columns = agent.columns(CountingEnv(1, [1]).spec)
+    return StepTable(
+        folder / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in columns.items()},
+        layout,
+        store or ReplayConfig(sampler="fifo", max_items=10_000),
+        seed=1,
+        num_slots=num_envs,
+        batch_size=batch_size,
+        **options,
+    )
+
+
+def port_of(
+    agent: EnvironmentAgent, net: Net, env: CountingEnv, steps: StepTable | StepClient
+) -> EnvironmentPort:
+    """Returns a port through which an agent's steps in copies go into a table."""
+    first = agent.first_priorities(env.spec.actions)
+    return EnvironmentPort(
+        env,
+        agent,
+        net.signature,
+        agent.make_block(env.spec, steps.layout, env.num_envs),
+        steps.writer("actor-0", env.num_envs, first).append,
+        seed=1,
+        turn_blocks=agent.turn_blocks(steps.layout),
+    )

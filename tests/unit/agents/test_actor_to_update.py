@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.actors import EnvironmentActorConfig, EnvironmentPort
 from tengen.agents import EnvironmentAgent
 from tengen.agents.dqn import Dqn
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.agents.vtrace import Vtrace
-from tengen.experience import ItemLayout, ReplayConfig, StepTable
+from tengen.experience import ReplayConfig
 from tengen.inference import drive
 from tengen.nets import Net
-from tengen.store import Column
 from tengen.tensors import Signature
 from tests.unit.agents.agent_fakes import (
     CountingEnv,
@@ -25,6 +24,8 @@ from tests.unit.agents.agent_fakes import (
     NetRunner,
     TableNet,
     Tensors,
+    port_of,
+    table_of,
 )
 
 NUM_ENVS = 3
@@ -33,39 +34,13 @@ LENGTHS = (3, 11, 1, 6)
 NUM_STATES = max(LENGTHS) + 1
 
 
-def table_of(agent: EnvironmentAgent, layout: ItemLayout, folder: Path) -> StepTable:
-    spec = CountingEnv(1, LENGTHS).spec
-    tensors = step_tensors(
-        spec.observations, spec.actions, agent.own_tensors(spec.actions)
-    )
-    return StepTable(
-        folder / "steps",
-        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
-        layout,
-        ReplayConfig(sampler="fifo", max_items=10_000),
-        seed=1,
-        num_slots=NUM_ENVS,
-        batch_size=2_000,
-    )
-
-
 def items_of_turns(
     agent: EnvironmentAgent, net: Net, folder: Path, num_turns: int
 ) -> tuple[EnvironmentPort, dict[str, Any]]:
     """Returns a port that acted for some turns, and the columns of all its items."""
-    table = table_of(agent, agent.layout(net.signature.state), folder)
+    table = table_of(agent, agent.layout(net.signature.state), folder, NUM_ENVS)
     env = CountingEnv(NUM_ENVS, LENGTHS)
-    port = EnvironmentPort(
-        env,
-        agent,
-        net.signature,
-        agent.make_block(env.spec, table.layout, NUM_ENVS),
-        table.writer(
-            "actor-0", NUM_ENVS, agent.first_priorities(env.spec.actions)
-        ).append,
-        seed=1,
-        turn_blocks=agent.turn_blocks(table.layout),
-    )
+    port = port_of(agent, net, env, table)
     try:
         for version in range(num_turns):
             port.begin(version)

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tengen import losses
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 
 
 class _Fixed(torch.nn.Module):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec
 

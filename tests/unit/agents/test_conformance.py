@@ -104,17 +104,17 @@ def test_an_agent_says_which_tasks_it_trains(kind: str) -> None:
 def test_the_default_parts_fit_each_other_and_the_task(kind: str) -> None:
     config = config_of(kind)
     assert config.agent.kind == kind
-    config.agent.check(config)
-    config.agent.check_task(config)
+    config.agent.check(config.net, config.store, config.learner)
+    config.check_task()
     asked = config.agent.signature(config.task)
     answered = config.net.signature(asked)
     assert answered.inputs == asked.inputs
     assert answered.outputs.keys() >= asked.outputs.keys()
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     assert schedule.acting
     assert "learn" in schedule.learning
     assert schedule.counts_frames == (not games.is_game(config.task))
-    assert config.agent.nets(config.net)[0] == config.net
+    assert config.nets[0] == config.net
 
 
 @each_kind
@@ -135,7 +135,9 @@ def test_what_an_update_keeps_is_taken_back(kind: str) -> None:
     config = config_of(kind)
     asked = config.agent.signature(config.task)
     one, other = (config.net.build(asked) for _ in range(2))
-    kept, again = (config.agent.make_update(config, net) for net in (one, other))
+    kept, again = (
+        config.agent.make_update(config.task, net, config.store) for net in (one, other)
+    )
     state = {name: tensor.clone() for name, tensor in kept.state().items()}
     again.load_state(state)
     assert again.state().keys() == state.keys()
@@ -162,16 +164,16 @@ def test_parts_for_games_are_refused(kind: str) -> None:
         from_dict(RunConfig, {**config, "store": board["store"]})
     whole = from_dict(RunConfig, {**config, "net": board["net"]})
     with pytest.raises(UsageError, match=r"^net"):
-        whole.agent.check_task(whole)
+        whole.check_task()
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENT_KINDS)
 def test_a_role_of_games_is_refused(kind: str) -> None:
     config = config_of(kind)
-    assert EnvironmentAgent.of(config, "actor") is config.agent
+    assert EnvironmentAgent.of(config.agent, "actor") is config.agent
     board = make_config(GAME, None, None)
     with pytest.raises(UsageError, match=r"^role \(actor\)"):
-        EnvironmentAgent.of(board, "actor")
+        EnvironmentAgent.of(board.agent, "actor")
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENT_KINDS)

@@ -61,7 +61,7 @@ def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_it_is_found_by_its_kind(kind: str) -> None:
     config = make_config("CartPole-v1", kind, None)
     assert config.agent.kind == kind
-    config.agent.check_task(config)
+    config.check_task()
     assert kind in [recipe.agent for recipe in recipes()]
     assert make_config("CartPole-v1", None, None).agent.kind == "vtrace"
 
@@ -79,7 +79,7 @@ def test_the_loss_of_a_worked_item(kind: str) -> None:
         is_reset=[0, 0, 1, 0, 1, 0],
     )
     net = TableNet(policy=np.zeros((6, 2)), value=2.0 ** np.arange(6))
-    found = config.agent.make_update(config, net).loss(net, columns)
+    found = config.agent.make_update(config.task, net, config.store).loss(net, columns)
     policy, baseline, entropy = 3 * math.log(2) / 5, 3 * 0.5 / 5, 3 * math.log(2) / 5
     assert found.metrics["policy_loss"].item() == pytest.approx(policy)
     assert found.metrics["baseline_loss"].item() == pytest.approx(baseline)

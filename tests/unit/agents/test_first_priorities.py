@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.actors import EnvironmentActorConfig
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.iqn import Iqn, IqnUpdate
 from tengen.agents.q_agent import QAgent, TargetUpdate
@@ -22,10 +22,16 @@ from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.experience import FirstPriorities, ReplayConfig, StepClient, StepTable
 from tengen.inference import drive
 from tengen.nets import Net
-from tengen.store import Column
 from tengen.tensors import FRACTIONS, QUANTILES
 from tengen.transport import NetDoor
-from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, NetRunner, TableNet
+from tests.unit.agents.agent_fakes import (
+    CountingEnv,
+    LeakyNet,
+    NetRunner,
+    TableNet,
+    port_of,
+    table_of,
+)
 
 NUM_ENVS = 3
 # Shorter than an item and longer; every second one is truncated.
@@ -82,24 +88,6 @@ def memory() -> Iterator[Path]:
         yield Path(folder) / "table"
 
 
-def open_table(
-    agent: QAgent, net: Net, folder: Path, memory: Path | None, door: NetDoor | None
-) -> StepTable:
-    spec = CountingEnv(1, LENGTHS).spec
-    tensors = step_tensors(spec.observations, spec.actions, {})
-    return StepTable(
-        folder / "steps",
-        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
-        agent.layout(net.signature.state),
-        STORE,
-        seed=1,
-        num_slots=NUM_ENVS,
-        batch_size=3_000,
-        directory=memory,
-        net=door,
-    )
-
-
 def of_learner(update: TargetUpdate, net: Net, columns: dict[str, Any]) -> np.ndarray:
     """Returns ``[B]``, what the learner gives the items of a batch."""
     tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items()}
@@ -117,24 +105,16 @@ def test_new_items_have_the_learner_s_priority(
     made = {"dqn": lambda: dqn(False), "duelling": lambda: dqn(True), "iqn": iqn}
     agent, net, update = made.get(kind, r2d2)()
     door = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
-    table = open_table(
-        agent, net, tmp_path, None if over == "process" else memory, door
+    directory = None if over == "process" else memory
+    layout = agent.layout(net.signature.state)
+    table = table_of(
+        agent, layout, tmp_path, NUM_ENVS, STORE, directory=directory, net=door
     )
     sink: StepTable | StepClient = table
     if over != "process":
         sink = StepClient(table.address or str(memory), table.layout, STORE)
     env = CountingEnv(NUM_ENVS, LENGTHS)
-    port = EnvironmentPort(
-        env,
-        agent,
-        net.signature,
-        agent.make_block(env.spec, table.layout, NUM_ENVS),
-        sink.writer(
-            "actor-0", NUM_ENVS, agent.first_priorities(env.spec.actions)
-        ).append,
-        seed=1,
-        turn_blocks=agent.turn_blocks(table.layout),
-    )
+    port = port_of(agent, net, env, sink)
     for version in range(5):
         port.begin(version)
         drive(port, NetRunner(net, port))
@@ -161,27 +141,17 @@ def test_new_items_have_the_learner_s_priority(
 def test_nothing_is_asked_where_draws_are_even(tmp_path: Path) -> None:
     agent, _, _ = dqn(False)
     spec = CountingEnv(1, LENGTHS).spec
-    tensors = step_tensors(spec.observations, spec.actions, {})
 
     def never(steps: object) -> Any:
         pytest.fail("priorities are of no use here")
 
-    table = StepTable(
-        tmp_path / "steps",
-        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
-        agent.layout({}),
-        ReplayConfig(sampler="uniform", max_items=100),
-        seed=1,
-        num_slots=1,
-        batch_size=1,
-    )
+    even = ReplayConfig(sampler="uniform", max_items=100)
+    table = table_of(agent, agent.layout({}), tmp_path, 1, even, batch_size=1)
     told = tuple(agent.priority_tensors(spec.actions))
     writer = table.writer("actor-0", 1, FirstPriorities(told, never))
     block = agent.make_block(spec, table.layout, agent.actor.num_envs)
-    zeros = {
-        name: np.zeros((1, 8, *t.shape), t.dtype)
-        for name, t in {**tensors, **agent.priority_tensors(spec.actions)}.items()
-    }
+    tensors = {**agent.columns(spec), **agent.priority_tensors(spec.actions)}
+    zeros = {name: np.zeros((1, 8, *t.shape), t.dtype) for name, t in tensors.items()}
     assert block.is_empty
     assert writer.append(zeros, {}) == 5
     table.close()

@@ -13,15 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tengen.actors import EnvironmentActorConfig, EnvironmentPort, step_tensors
+from tengen.actors import EnvironmentActorConfig
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.agents.r2d2 import R2d2
-from tengen.experience import ReplayConfig, StepTable
+from tengen.experience import ReplayConfig
 from tengen.inference import drive
 from tengen.recipes import make_config
-from tengen.store import Column
 from tengen.tensors import TensorSpec
-from tests.unit.agents.agent_fakes import CountingEnv, LeakyNet, NetRunner
+from tests.unit.agents.agent_fakes import (
+    CountingEnv,
+    LeakyNet,
+    NetRunner,
+    port_of,
+    table_of,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,26 +43,8 @@ def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -
     )
     net = LeakyNet(1.0, np.ones(100), np.zeros((100, 3)))
     env = CountingEnv(2, [90])
-    tensors = step_tensors(env.spec.observations, env.spec.actions, {})
-    table = StepTable(
-        tmp_path / "steps",
-        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in tensors.items()},
-        agent.layout(net.signature.state),
-        ReplayConfig(sampler="fifo", max_items=1_000),
-        seed=1,
-        num_slots=2,
-        batch_size=100,
-    )
-    first = agent.first_priorities(env.spec.actions)
-    port = EnvironmentPort(
-        env,
-        agent,
-        net.signature,
-        agent.make_block(env.spec, table.layout, 2),
-        table.writer("actor-0", 2, first).append,
-        seed=1,
-        turn_blocks=agent.turn_blocks(table.layout),
-    )
+    table = table_of(agent, agent.layout(net.signature.state), tmp_path, 2)
+    port = port_of(agent, net, env, table)
     port.begin(7)
     drive(port, NetRunner(net, port))
     batch = table.sample(port.stats.num_items)
@@ -94,7 +81,7 @@ def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
     assert isinstance(agent, EnvironmentAgent)
-    store = agent.table_config(config)
+    store = agent.table_config(config.store, config.learner, 1)
     bound = store.limits.max_cursor
     assert bound is not None
     assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
@@ -109,13 +96,13 @@ def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
     assert isinstance(agent, EnvironmentAgent)
     assert isinstance(store, ReplayConfig)
     net = config.net.build(agent.signature(config.task))
-    bound = agent.make_update(config, net).max_lag
+    bound = agent.make_update(config.task, net, config.store).max_lag
     if not store.is_queue:
         assert bound is None  # a replay is old by intent
         return
     assert bound == 1000
     fewer = dataclasses.replace(agent, max_lag=7)  # type: ignore[call-arg]
-    assert fewer.make_update(config, net).max_lag == 7
+    assert fewer.make_update(config.task, net, config.store).max_lag == 7
 
 
 def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:

@@ -424,9 +424,9 @@ def test_a_memory_needs_whole_unrolls_in_each_minibatch() -> None:
     config = make_config("CartPole-v1", "ppo", None)
     several = ["learner.batch_size=8", "agent.num_minibatches=9"]
     config = override(config, several)
-    config.agent.check_task(config)
+    config.check_task()
     with_memory = override(config, ["net.lstm_units=4"])
     with pytest.raises(UsageError, match=r"^agent.num_minibatches \(9\) must be at mo"):
-        with_memory.agent.check_task(with_memory)
+        with_memory.check_task()
     fewer = override(with_memory, ["agent.num_minibatches=8"])
-    fewer.agent.check_task(fewer)
+    fewer.check_task()

@@ -58,12 +58,16 @@ def test_a_row_counts_once(kind: str, num_shards: int) -> None:
     config = override(make_config(TASK, kind, None), settings)
     agent = config.agent
     assert isinstance(agent, EnvironmentAgent)
-    signature = agent.net_signature(config)
+    signature = config.signature
     num_steps = agent.layout(signature.state).num_steps
     net = config.net.build(signature)
     rows: Any = Rows(agent, num_steps)
     with Learner(
-        config.learner, net, agent.make_update(config, net), rows, num_threads=1
+        config.learner,
+        net,
+        agent.make_update(config.task, net, config.store),
+        rows,
+        num_threads=1,
     ) as learner:
         for _ in learner.steps(1):
             pass

@@ -26,10 +26,10 @@ def test_it_has_the_defaults_of_its_run(name: str, tmp_path: Path) -> None:
     pytest.importorskip("ale_py" if name != "sac_run" else "mujoco")
     workload = VARIANTS[name]
     config = make_config(*RUNS[name], None)
-    agent = EnvironmentAgent.of(config, "learn")
+    agent = EnvironmentAgent.of(config.agent, "learn")
     assert isinstance(config.store, ReplayConfig)
-    table = agent.plan_table(config, RunDirectory(tmp_path / "run")).table
-    layout = agent.layout(agent.net_signature(config).state)
+    table = config.family.plan_table(RunDirectory(tmp_path / "run")).table
+    layout = agent.layout(config.signature.state)
     assert workload.step_bytes == table.step_bytes
     assert workload.item_steps == table.num_steps
     # Items that are closed share no step with the next ones.

@@ -262,7 +262,7 @@ def test_plain_jobs_have_each_role_once() -> None:
         for file in (learner, selfplay)
         for typed in object_commands(FILES[file], file)
     ]
-    needed = config.agent.schedule(config).needed
+    needed = config.schedule.needed
     assert sorted(roles) == sorted((*needed, "train"))
 
 

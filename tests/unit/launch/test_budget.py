@@ -3,6 +3,7 @@
 import pytest
 
 from tengen.agents import History
+from tengen.agents.stages import num_begun
 from tengen.errors import RunError
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
@@ -129,7 +130,7 @@ def test_a_starved_call_is_given_no_time_that_it_does_not_get():
     assert outlook["core_minutes_in_all"] == pytest.approx(6.0)
     config = make_config("gomoku/9", None, None)
     history = History(outlook["core_minutes"], outlook["core_minutes_in_all"])
-    assert config.agent.num_stages_begun(history) == 0
+    assert num_begun(config.stages, history) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.learners import Learner, LearnerConfig, OptimizerConfig, SgdConfig
 from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec

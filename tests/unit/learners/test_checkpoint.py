@@ -94,8 +94,8 @@ def test_the_last_ones_are_kept(
 ) -> None:
     learner = make_learner()
     for number in range(1, 6):
-        save_checkpoint(folder, number, learner, num_kept=2)
-    assert folder.numbers() == [4, 5]
+        save_checkpoint(folder, number, learner)
+    assert folder.numbers() == [3, 4, 5]
     with pytest.raises(RunError, match="exists already"):
         save_checkpoint(folder, 5, learner)
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import tengen
-from tengen.agents.alphazero_loss import AlphaZeroLossConfig
-from tengen.agents.alphazero_update import AlphaZeroUpdate
+from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.errors import UsageError
 from tengen.learners import AdamWConfig, Learner, LearnerConfig
 from tengen.nets import InferenceHead

@@ -67,7 +67,6 @@ def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> Non
     now, _, new_run = advice.partition("a new run")
     if settings := settings_of(config, now):
         changed = change_config(config, settings)
-        changed.agent.check(changed)
         assert changed != config
     for setting in settings_of(config, new_run):
         with pytest.raises(UsageError, match="fixed since the run began"):

@@ -6,6 +6,7 @@ import pytest
 
 from tengen import games
 from tengen.agents import History, NetStage
+from tengen.agents.stages import num_begun
 from tengen.config import to_dict
 from tengen.inference import Choice
 from tengen.nets import ResNetConfig, parse_net
@@ -22,7 +23,7 @@ ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15", "go/9", "go/9x13/simple")
 
 def net_after(config, core_minutes, in_all):
     """Returns the network at some point of a run."""
-    begun = config.agent.num_stages_begun(History(core_minutes, in_all))
+    begun = num_begun(config.stages, History(core_minutes, in_all))
     net = config.nets[begun]
     return f"{net.num_blocks}x{net.num_channels}"
 

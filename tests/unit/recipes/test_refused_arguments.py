@@ -201,7 +201,7 @@ def test_an_environment_that_is_slow_is_said_to_be_made(capsys, tmp_path, monkey
     said = threading.Event()
     monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 0.0)
     monkeypatch.setattr(
-        "tengen.recipes.run.check_writable", lambda path: said.wait(900) or None
+        "tengen.recipes.call.check_writable", lambda path: said.wait(900) or None
     )
     starting = View.starting
 

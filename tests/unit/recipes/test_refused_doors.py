@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import socket
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,6 +16,7 @@ from tengen import cli, launch
 from tengen.errors import TengenWarning
 from tengen.overrides import override
 from tengen.recipes import make_config
+from tengen.recipes.call import Call, launch_for
 from tengen.roles import RunConfig
 from tests.integration.test_environment_roles import free_port
 
@@ -167,3 +169,49 @@ def test_whether_the_learner_is_here_is_the_ranks_to_say(
         launch.check_doors("mpi", made)
         launch.check_doors("ray", made)
     assert Ranks.asked == [made]
+
+
+@pytest.mark.parametrize("actors", [1, 2])
+def test_actors_that_are_asked_for_are_processes(
+    actors: int, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gymnasium")
+    launched: list[str] = []
+
+    def train(*words: Any) -> dict[str, Any]:
+        launched.extend(word.launch for word in words if isinstance(word, Call))
+        return {}
+
+    monkeypatch.setattr("tengen.recipes.run._train", train)
+    words = ["train", "CartPole-v1", "--actors", str(actors), *listen(port)]
+    assert cli.main([*words, "--frames", "9", "--out", str(tmp_path / "run")]) == 0
+    assert launched == ["local"]
+
+
+@pytest.mark.parametrize(
+    ("has_driver", "seen", "launch"),
+    [(True, "cuda:0", "local"), (True, "cpu", "inline"), (False, "cuda:0", "inline")],
+)
+def test_a_new_run_of_a_game_works_at_once_where_torch_sees_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, has_driver: bool, seen: str, launch: str
+) -> None:
+    monkeypatch.setattr("tengen.recipes.call.has_driver", lambda: has_driver)
+    monkeypatch.setattr("tengen.inference.choice.default_devices", lambda: seen)
+    assert games().inference.devices == "auto"
+    assert launch_for(games()) == launch
+    # OpenVINO computes on processors alone.
+    assert launch_for(games("inference.backend=openvino")) == "inline"
+
+
+def test_who_listens_or_has_actors_works_at_once() -> None:
+    assert launch_for(games()) == "inline"
+    assert launch_for(games("launch.listen=127.0.0.1:7200")) == "local"
+    pytest.importorskip("gymnasium")
+    steps = make_config("CartPole-v1", None, None)
+    assert launch_for(steps) == "inline"
+    assert launch_for(steps, has_actors=True) == "local"
+    assert launch_for(override(steps, ["launch.roles.actor.count=2"])) == "local"
+    on_gpu = dataclasses.replace(
+        steps, inference=dataclasses.replace(steps.inference, devices="cuda:0")
+    )
+    assert launch_for(on_gpu) == "local"

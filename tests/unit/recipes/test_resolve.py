@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.recipes.resolve import check_typed_cluster
+from tengen.recipes.call import check_typed_cluster
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
 from tengen.run import RunDirectory

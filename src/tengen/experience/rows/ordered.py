@@ -115,7 +115,7 @@ class OrderedExperience(ABC, Generic[D]):
             over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
             float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
             1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
-            (`tengen.agents.alphazero_update`) where they were asked for.
+            (`tengen.agents.alphazero_loss`) where they were asked for.
 
         Raises:
             RunError: Too few rows may be drawn.

@@ -116,7 +116,7 @@ def _listed(nodes: Sequence[Node]) -> str:
 def is_together(config: RunConfig) -> bool:
     """Returns whether the core must be on one host: it listens on one address."""
     several = max(config.launch.of(role).count for role in _LISTENING)
-    return bool(config.agent.schedule(config).serving) and several == 1
+    return bool(config.schedule.serving) and several == 1
 
 
 def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
@@ -128,7 +128,7 @@ def filled(config: RunConfig, nodes: Sequence[Node]) -> RunConfig:
         config: The run's.
         nodes: The cluster's hosts, the largest first.
     """
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     if schedule.serving or not schedule.acting:
         return config
     plan = _Plan(with_count(config, schedule.acting, 1), nodes, "")
@@ -167,7 +167,7 @@ def check_fits(
         UsageError: There is no room for a process, or for the group that must be on one
             host, together with the others.
     """
-    acting = (config.agent.schedule(config).acting,)
+    acting = (config.schedule.acting,)
     core = [one for one in table if one.worker.roles != acting]
     groups = [[one] for one in table if one.is_given]
     groups.sort(key=lambda group: (-group[0].num_gpus, -group[0].num_cpus))
@@ -245,7 +245,7 @@ class _Plan:
 
     def __init__(self, config: RunConfig, nodes: Sequence[Node], home: str) -> None:
         self._config = config
-        schedule = config.agent.schedule(config)
+        schedule = config.schedule
         self._busy = {schedule.acting, schedule.serving, "learn", "follow"}
         self._serves = bool(schedule.serving)
         workers = workers_at_once(config, 1)

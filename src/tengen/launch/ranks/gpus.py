@@ -69,7 +69,7 @@ def check_named_gpus(
         return
     is_known = any(one.devices for one in ranks)
     # Actors that ask an inference server use no GPU.
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     idle = schedule.acting if schedule.serving else ""
     for one in table:
         role = one.worker.roles[0]

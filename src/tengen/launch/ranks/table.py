@@ -73,7 +73,7 @@ def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
     Raises:
         UsageError: No rank is left, or no rank has what a role asks for.
     """
-    acting = config.agent.schedule(config).acting
+    acting = config.schedule.acting
     if not acting:
         return config
     others = [one for one in workers_at_once(config, 1) if one.roles != (acting,)]
@@ -95,7 +95,7 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
             for; or actors or further learners are on other hosts than the learner, and
             ``launch.listen`` is not set.
     """
-    acting = config.agent.schedule(config).acting
+    acting = config.schedule.acting
     workers = workers_at_once(config, 1)
     players = [one for one in workers if one.roles == (acting,)]
     others = [one for one in workers if one.roles != (acting,)]
@@ -131,7 +131,7 @@ def _free(ranks: Sequence[RankInfo], where: dict[str, int]) -> list[int]:
 def _wrong_number(
     config: RunConfig, ranks: Sequence[RankInfo], others: Sequence[Worker], count: int
 ) -> UsageError:
-    acting = config.agent.schedule(config).acting
+    acting = config.schedule.acting
     busy = len(ranks) - len(_free(ranks, _Room(ranks).place(config, others)))
     names = ", ".join(role for one in others for role in one.roles)
     needed = busy + count
@@ -155,7 +155,7 @@ def _check_doors(
     where: dict[str, int],
 ) -> None:
     """Makes sure that processes can reach the learner and inference."""
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
     home = hosts["learn"]
     _check_listens(config, home, "learners", _hosts(ranks, workers, where, "follow"))

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tengen.agents import Schedule
 from tengen.launch.budget import Spending
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.reports.processes import Actors, Players
 from tengen.launch.workers import Worker
 from tengen.observe.roles import Spans
+from tengen.roles import Schedule
 
 __all__ = ["BusyTimes", "TurnReports"]
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.inputs import Image, images_of
+from tengen.nets.memory import ImageConfig
 from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.layers import (
     flat_inputs,
@@ -19,10 +20,10 @@ from tengen.nets.modules.layers import (
 )
 from tengen.nets.modules.net import Tensors
 from tengen.nets.modules.standard import Standard
-from tengen.nets.modules.torso_net import Torso
+from tengen.nets.modules.torso_net import Torso, TorsoNet
 from tengen.tensors import Signature
 
-__all__ = ["ImageTorso"]
+__all__ = ["ImageTorso", "image_net"]
 
 
 class ImageTorso(Torso):
@@ -157,3 +158,30 @@ def _seen(centre: nn.Module, tensor: Tensor, image: Image) -> Tensor:
         tensor = tensor.permute(0, 3, 1, 2)
     planes: Tensor = centre(tensor, dtype)
     return planes
+
+
+def image_net(
+    wanted: Signature,
+    config: ImageConfig,
+    make_layers: Callable[[int], nn.Sequential],
+    num_units: int,
+) -> TorsoNet:
+    """Returns a new network: layers for each image, then a dense layer.
+
+    Args:
+        wanted: The inputs and outputs that an agent needs.
+        config: The network's.
+        make_layers: Returns the layers for an image with a number of channels.
+        num_units: Units of the dense layer.
+    """
+
+    def torso(seen: Signature) -> ImageTorso:
+        return ImageTorso(
+            seen,
+            make_layers,
+            num_units,
+            pixel_scales=config.pixel_scales(seen),
+            standardizes=config.standardizes,
+        )
+
+    return TorsoNet(wanted, config, torso)

@@ -9,8 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tengen.nets.impala import ImpalaConfig
+from tengen.nets.modules.images import image_net
+from tengen.nets.modules.torso_net import TorsoNet
+from tengen.tensors import Signature
 
-__all__ = ["impala_layers"]
+__all__ = ["build"]
 
 _NUM_BLOCKS = 2
 
@@ -30,7 +33,12 @@ class _Block(nn.Module):
         return out
 
 
-def impala_layers(num_channels: int, config: ImpalaConfig) -> nn.Sequential:
+def build(wanted: Signature, config: ImpalaConfig) -> TorsoNet:
+    """Returns a new network."""
+    return image_net(wanted, config, lambda n: _layers(n, config), config.num_units)
+
+
+def _layers(num_channels: int, config: ImpalaConfig) -> nn.Sequential:
     """Returns the sections over an image of so many channels, and a last ReLU."""
     layers: list[nn.Module] = []
     for num_outputs in config.channels:

@@ -27,7 +27,7 @@ from tengen.nets.modules.board_net import BoardNet
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
-__all__ = ["KatagoNet"]
+__all__ = ["KatagoNet", "build"]
 
 # One of the constant planes: ones under a superko rule, by which every game has a
 # result.
@@ -289,3 +289,7 @@ def _decided(outcome: Tensor) -> Tensor:
     """Returns the chance ``[B, 1]`` that a game has a result."""
     share = outcome.softmax(1)
     return share[:, :1] + share[:, 2:]
+
+
+build = KatagoNet
+"""See ``NetConfig.build``."""

@@ -15,7 +15,6 @@ from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
 __all__ = [
-    "as_float",
     "flat_inputs",
     "make_relu",
     "make_small",
@@ -24,21 +23,16 @@ __all__ = [
 ]
 
 
-def as_float(tensor: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Returns floats; uint8, which images are, as numbers in [0, 1].
-
-    Args:
-        tensor: A tensor of any dtype.
-        dtype: float32, or bfloat16, which represents every uint8 exactly.
-    """
+def _as_float(tensor: Tensor) -> Tensor:
+    """Returns floats; uint8, which images are, as numbers in [0, 1]."""
     if tensor.dtype == torch.uint8:
-        return tensor.to(dtype).div_(MAX_UINT8)
-    return tensor.to(dtype)
+        return tensor.float().div_(MAX_UINT8)
+    return tensor.float()
 
 
 def flat_inputs(inputs: Tensors, names: Iterable[str]) -> Tensor:
     """Returns ``[B, N]`` float32: the named inputs, flattened, one after the other."""
-    rows = [as_float(inputs[name]) for name in names]
+    rows = [_as_float(inputs[name]) for name in names]
     flat = [row.flatten(1) if row.ndim > 1 else row[:, None] for row in rows]
     return flat[0] if len(flat) == 1 else torch.cat(flat, dim=1)
 

@@ -23,7 +23,7 @@ from tengen.nets.modules.folded import FoldedConv
 from tengen.nets.modules.norm import BoardNorm
 from tengen.tensors import Signature
 
-__all__ = ["MinigoNet"]
+__all__ = ["MinigoNet", "build"]
 
 # Share of a batch's statistics per step: the benchmark keeps 0.95 of the running ones.
 _MOMENTUM = 0.05
@@ -211,3 +211,7 @@ class MinigoNet(BoardNet):
             [win, torch.full_like(win, _NO_DRAW), torch.full_like(win, 0.0)], dim=1
         )
         return self.policy_out(self.policy_head(x)), outcome
+
+
+build = MinigoNet
+"""See ``NetConfig.build``."""

@@ -10,10 +10,10 @@ from tengen.nets.modules.layers import flat_inputs, make_small, num_flat, shaped
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.quantiles import QuantileHead
 from tengen.nets.modules.standard import Standard
-from tengen.nets.modules.torso_net import Torso
+from tengen.nets.modules.torso_net import Torso, TorsoNet
 from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 
-__all__ = ["Mlp"]
+__all__ = ["Mlp", "MlpTorso", "build"]
 
 _TOWERS = {"value": "baseline"}
 """Outputs whose tower has another name in the weights."""
@@ -113,6 +113,13 @@ class Mlp(Net):
         with self.arithmetic(rows):
             seen = _through(hidden[_FIRST:], seen)
         return seen.float()
+
+
+def build(wanted: Signature, config: MlpConfig) -> Net:
+    """Returns a new network."""
+    if not config.state(wanted):
+        return Mlp(wanted, config)
+    return TorsoNet(wanted, config, lambda seen: MlpTorso(seen, config))
 
 
 def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from torch import nn
 
+from tengen.nets.modules.images import image_net
 from tengen.nets.modules.layers import make_relu
+from tengen.nets.modules.torso_net import TorsoNet
 from tengen.nets.nature import NatureConfig
+from tengen.tensors import Signature
 
-__all__ = ["nature_layers"]
+__all__ = ["build"]
 
 
-def nature_layers(num_channels: int, config: NatureConfig) -> nn.Sequential:
+def build(wanted: Signature, config: NatureConfig) -> TorsoNet:
+    """Returns a new network."""
+    return image_net(wanted, config, lambda n: _layers(n, config), config.num_units)
+
+
+def _layers(num_channels: int, config: NatureConfig) -> nn.Sequential:
     """Returns the convolutions for an image with ``num_channels`` channels."""
     layers: list[nn.Module] = []
     for num_outputs, kernel, stride in zip(

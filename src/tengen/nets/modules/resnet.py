@@ -25,7 +25,7 @@ from tengen.nets.modules.norm import BoardNorm
 from tengen.nets.resnet import ResNetConfig
 from tengen.tensors import Signature
 
-__all__ = ["ResNet", "grow_net"]
+__all__ = ["ResNet", "build", "grow_net"]
 
 
 def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -180,8 +180,6 @@ class ResNet(BoardNet):
 
     def grown(self, config: NetConfig) -> ResNet:
         """Returns a larger network; see ``tengen.nets.modules.resnet``."""
-        from tengen.nets.modules.resnet import grow_net
-
         return grow_net(self, config)
 
     def _see(
@@ -297,3 +295,7 @@ def _embed(old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None]) 
     columns = torch.arange(old.shape[1]) if axes[1] is None else axes[1]
     new[rows] = 0.0
     new[rows[:, None], columns[None, :]] = old
+
+
+build = ResNet
+"""See ``NetConfig.build``."""

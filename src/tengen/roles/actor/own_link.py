@@ -14,6 +14,7 @@ from tengen.models import load_model
 from tengen.nets.modules.net import Net
 from tengen.roles.actor.links import Driven, Group
 from tengen.roles.config import RunConfig
+from tengen.roles.config.environments import steps_of
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
@@ -40,7 +41,7 @@ class OwnLink:
         self._run = run
         self._context = context
         self._asked = agent.signature(config.task)
-        self._steps = agent.steps_of(open_experience(config, run, context))
+        self._steps = steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
         num_envs = agent.actor.num_envs
         first = agent.first_priorities(env_spec(config.task).actions)

@@ -76,7 +76,7 @@ class RemoteLink:
         self._is_closed = threading.Event()
         self._is_far = False
         sizes = agent.actor.group_sizes()
-        signature = agent.net_signature(config)
+        signature = config.signature
         self.layout = agent.layout(signature.state)
 
         def client_of(server: int) -> Client:
@@ -104,7 +104,7 @@ class RemoteLink:
             return StepClient(
                 way.address,
                 self.layout,
-                agent.table_config(config),
+                agent.table_config(config.store, config.learner, self._num_actors),
                 _PATIENCE_S,
                 token=way.token,
                 fingerprint=way.fingerprint,

@@ -50,7 +50,7 @@ class ActorRole:
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         self.waits_for = ""
-        self._agent = EnvironmentAgent.of(config, "actor")
+        self._agent = EnvironmentAgent.of(config.agent, "actor")
         self._config = config
         self._run = run
         self._context = context
@@ -152,7 +152,7 @@ class ActorRole:
             port = EnvironmentPort(
                 env,
                 agent,
-                agent.net_signature(config),
+                config.signature,
                 agent.make_block(env.spec, link.layout, group.num_envs),
                 group.write,
                 seed=draw_seed,

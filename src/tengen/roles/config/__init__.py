@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tengen.roles.config import environments, games
 from tengen.roles.config.changes import change_config, config_changes
 from tengen.roles.config.generation import (
     asked_generations,
@@ -9,7 +10,7 @@ from tengen.roles.config.generation import (
     with_asked_generations,
 )
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig, RoleResources
-from tengen.roles.config.run_config import RunConfig
+from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.roles.config.run_file import (
     RUN_LOCK,
     newest_inference,
@@ -23,12 +24,16 @@ from tengen.roles.config.run_file import (
 __all__ = [
     "MOST_SERVERS",
     "RUN_LOCK",
+    "Family",
     "LaunchConfig",
     "RoleResources",
     "RunConfig",
+    "Schedule",
     "asked_generations",
     "change_config",
     "config_changes",
+    "environments",
+    "games",
     "newest_inference",
     "open_inference",
     "read_config",

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tengen.agents.alphazero import AlphaZero
 from tengen.roles.config.run_config import RunConfig
 from tengen.roles.config.run_file import RUN_LOCK, read_config, record_config
 from tengen.roles.spent import learned_steps
@@ -34,7 +35,7 @@ def asked_generations(
     Raises:
         RunError: ``run.json`` is damaged.
     """
-    asked = config.agent.generation_sizes()
+    asked = {} if config.games is None else config.games.generation_sizes()
     if is_set or not asked or config.store.games_of_model:
         return None
     if not run.is_new and _record(run).get("asked") != asked:
@@ -48,11 +49,14 @@ def with_asked_generations(run: RunDirectory, config: RunConfig) -> RunConfig:
     Raises:
         RunError: ``run.json`` is damaged.
     """
-    record, sizes = _record(run), config.agent.generation_sizes()
+    agent = config.games
+    if agent is None:
+        return config
+    record, sizes = _record(run), agent.generation_sizes()
     fitted = {name: record.get("fitted", {}).get(name) for name in sizes}
     if not sizes or fitted != sizes:
         return config
-    agent = config.agent.with_generation_sizes(record["asked"])
+    agent = agent.with_generation_sizes(record["asked"])
     return dataclasses.replace(config, agent=agent)
 
 
@@ -79,7 +83,7 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
             num_rows = max(config.learner.batch_size, fitted["num_rows"])
             store = store.starting_with(num_rows)
         is_changed = store != config.store
-        agent = config.agent.with_generation_sizes(fitted)
+        agent = AlphaZero.of(config.agent, "selfplay").with_generation_sizes(fitted)
         config = dataclasses.replace(config, store=store, agent=agent)
         record = {**_record(run), "fitted": dict(fitted)}
         record_config(run, config, generation=record)

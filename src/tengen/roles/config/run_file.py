@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tengen.config import from_dict, to_dict
+from tengen.errors import UsageError
 from tengen.inference import Choice, InferenceConfig
 from tengen.nets import NetConfig
-from tengen.roles.config.old import upgraded
 from tengen.roles.config.run_config import RunConfig
 from tengen.run import SCHEMA, RunDirectory
 
@@ -26,6 +26,9 @@ __all__ = [
 
 # Fields that a measured choice shares with the config.
 _CHOSEN = ("devices", "backend", "precision", "batch_shape", "device_rows")
+
+# Settings of the agent in configs of earlier versions, beside ``actor`` and ``loss``.
+_OF_SELFPLAY = ("stages", "learn_from", "gate", "rating")
 
 RUN_LOCK = "run.json"
 """The lock for reading ``run.json``, changing it and writing it back."""
@@ -96,7 +99,7 @@ def read_config(run: RunDirectory) -> RunConfig:
         RunError: The file is damaged.
     """
     where = str(run.path / "run.json")
-    return from_dict(RunConfig, upgraded(run.read_run()["config"], where), where)
+    return from_dict(RunConfig, _upgraded(run.read_run()["config"], where), where)
 
 
 def record_inference(
@@ -167,6 +170,40 @@ def _write(
             "config": to_dict(config),
             "measured": measured,
             "stages_schema": stages,
-            "roles": list(config.agent.schedule(config).needed),
+            "roles": list(config.schedule.needed),
         }
     )
+
+
+def _upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Returns the config of a ``run.json`` as ``RunConfig`` is written today.
+
+    Before agents were parts of a config, ``agent`` was a name, and the agent's settings
+    stood beside it.
+
+    Args:
+        config: The config as it was read.
+        where: The file, for the message.
+
+    Raises:
+        UsageError: The config's agent stores its experience differently now.
+    """
+    name = config.get("agent")
+    if not isinstance(name, str):
+        return config
+    actor = config.get("actor")
+    if isinstance(actor, Mapping) and actor.get("kind", "selfplay") != "selfplay":
+        raise UsageError(
+            f"agent ({name}) of {where} is of an earlier version, whose experience "
+            f"this version cannot read; choose another --out"
+        )
+    moved = (*_OF_SELFPLAY, "actor", "loss")
+    agent = {key: _without_kind(key, config[key]) for key in moved if key in config}
+    rest = {key: value for key, value in config.items() if key not in moved}
+    return {**rest, "agent": {"kind": name, **agent}}
+
+
+def _without_kind(key: str, value: Any) -> Any:
+    if key not in ("actor", "loss") or not isinstance(value, Mapping):
+        return value
+    return {name: item for name, item in value.items() if name != "kind"}

@@ -160,7 +160,7 @@ def check_doors(config: RunConfig) -> None:
 
 def _services(config: RunConfig) -> list[str]:
     """Returns the services for other hosts of a run whose roles all work at once."""
-    schedule = config.agent.schedule(config)
+    schedule = config.schedule
     services = [STORE] if schedule.is_shared else []
     if schedule.serving:
         count = config.launch.of(schedule.serving).count

@@ -31,9 +31,10 @@ from tengen.inference import open_backend, search_outputs
 from tengen.models import accept, load_model, reject
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
-from tengen.roles.inputs.book import run_book
+from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, remove_leftovers, storage_error
+from tengen.search import PlayConfig
 
 __all__ = ["GateRole"]
 
@@ -69,7 +70,10 @@ class GateRole:
         self._context = context
         self._lock = run.lock("gate")
         self._wanted = config.agent.signature(config.task)
-        gate = config.agent.gate
+        # In environments each candidate becomes a model.
+        agent = config.games
+        gate = self._gate = AcceptAllGate() if agent is None else agent.gate
+        self._play = PlayConfig() if agent is None else agent.play
         uses_book = isinstance(gate, PlayedGate) and gate.book
         self._book = run_book(config, run) if uses_book else None
         self._remove_matches()
@@ -85,7 +89,7 @@ class GateRole:
         self.waits_for = "" if numbers else _NO_CANDIDATE
         if not numbers:
             return None
-        gate = self._config.agent.gate
+        gate = self._gate
         plays = not isinstance(gate, AcceptAllGate)
         candidate = self._begun_or_newest(numbers) if plays else numbers[0]
         report: dict[str, Any] = {"candidate": candidate}
@@ -124,7 +128,7 @@ class GateRole:
         else:
             reject(self._run, candidate)
         self._run.rejected.retire(_NUM_KEPT)
-        if not self._config.agent.keeps_models:
+        if self._config.games is None:
             self._run.models.retire(_NUM_KEPT)
         MatchJournal.remove(self._match_folder(candidate))
         return {**report, "accepted": is_accepted}
@@ -171,7 +175,7 @@ class GateRole:
         model = load_model(
             folder.entry(number), self._config.task, self._wanted, error=RunError
         )
-        play = self._config.agent.play
+        play = self._play
         backend = open_backend(
             model.path,
             newest_inference(self._run, self._config),

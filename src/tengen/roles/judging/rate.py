@@ -9,7 +9,7 @@ from tengen.evaluation import MatchStopped, ModelPlayer, rate_generation
 from tengen.inference import open_backend, search_outputs
 from tengen.models import load_model
 from tengen.roles.config import RunConfig, newest_inference
-from tengen.roles.inputs.book import run_book
+from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
@@ -39,8 +39,8 @@ class RateRole:
         self._run = run
         self._context = context
         self._lock = run.lock("rate")
-        self._rating = AlphaZero.of(config, "rate").rating
-        self._play = config.agent.play
+        agent = AlphaZero.of(config.agent, "rate")
+        self._rating, self._play = agent.rating, agent.play
         self._book = run_book(config, run) if self._rating.book else None
         self._game = games.open_game(config.task)
         self._wanted = config.agent.signature(config.task)

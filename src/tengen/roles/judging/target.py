@@ -92,7 +92,7 @@ class TargetMatches:
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         self.waits_for = ""
-        agent = AlphaZero.of(config, "eval")
+        agent = AlphaZero.of(config.agent, "eval")
         if not agent.target.opponent:
             raise UsageError("agent.target.opponent (empty) must name a target; set it")
         self._config = config

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tengen.agents.alphazero import AlphaZero
 from tengen.errors import RunError, TengenError
 from tengen.experience import sample_positions
+from tengen.games import open_game, random_positions
 from tengen.inference import InferenceConfig, choose, needs_graph, open_backend
 from tengen.inference.openvino_backend import ONNX_FILE, float_precision
 from tengen.learners.checkpoint import SavedModel, read_model
@@ -77,7 +80,11 @@ class ExportRole:
         # so that polling does not read a checkpoint each time.
         self._exported: tuple[int, int] | None = None
         # If only torch evaluates, there is nothing to compare.
-        self._inputs = config.agent.sample_inputs(config.task, _CHECK_ROWS, config.seed)
+        self._inputs: dict[str, NDArray[np.generic]] = {}
+        if config.games is not None:
+            game = open_game(config.task)
+            planes = random_positions(game, _CHECK_ROWS, config.seed)
+            self._inputs = {"planes": planes}
 
     def turn(self) -> Report | None:
         """Exports the newest checkpoint; returns None if it is exported already."""
@@ -105,6 +112,7 @@ class ExportRole:
             )
             return None
         self.waits_for = ""
+        agent = self._config.games
         meta = ModelMeta(
             task=self._config.task,
             agent=self._config.agent.kind,
@@ -118,7 +126,7 @@ class ExportRole:
                 run=str(self._run.path),
                 seed=self._config.seed,
                 checkpoint=number,
-                learn_from=self._config.agent.learn_from,
+                learn_from="" if agent is None else agent.learn_from,
                 initial_model=self._config.learner.initial_model,
                 # Checkpoints of earlier versions have no such data.
                 **saved.extra.get("data", {}),
@@ -152,9 +160,10 @@ class ExportRole:
 
     def _play(self, meta: ModelMeta) -> PlayConfig | None:
         """Returns how a model plays; None in an environment."""
-        if meta.signature.board is None:
+        agent = self._config.games
+        if agent is None:
             return None
-        return self._config.agent.play.in_precision(self._config.inference.precision)
+        return agent.play.in_precision(self._config.inference.precision)
 
     def _check(self, directory: Path, meta: ModelMeta) -> dict[str, Any]:
         report: dict[str, Any] = {}
@@ -198,6 +207,7 @@ class ExportRole:
                 open.
             net: The model's network.
         """
+        agent = self._config.games
         int8_s, num_evaluations = 0.0, 0.0
         is_open = inference.precision in ("auto", "int8")
         has_graph = (directory / ONNX_FILE).exists()
@@ -210,14 +220,14 @@ class ExportRole:
             begun_s = time.process_time()
             quantise(directory, np.resize(planes, (_INT8_ROWS, *planes.shape[1:])))
             int8_s = time.process_time() - begun_s
-            agent = self._config.agent
+            assert agent is not None
             num_evaluations = agent.evaluations_per_model(self._config.task)
         choice = choose(
             directory,
             inference,
             self._inputs,
             self._context.num_threads,
-            outputs=self._config.agent.outputs(),
+            outputs=None if agent is None else agent.outputs(),
             num_evaluations=num_evaluations,
             int8_s=int8_s,
         )
@@ -246,7 +256,8 @@ class ExportRole:
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
         num_points = positions[0][0, 0].size
-        refusal = check.refusal(self._config.agent.point_utility(num_points))
+        search = AlphaZero.of(self._config.agent, "selfplay").actor.search
+        refusal = check.refusal(search.point_utility(num_points))
         if refusal is not None:
             (directory / INT8_FILE).unlink()
             report |= self._refused(generation, refusal)

@@ -17,6 +17,7 @@ from tengen.roles.devices import learner_device
 from tengen.roles.doors import LEARNERS, STORE, way_to
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory, keep_freed_memory
+from tengen.store import Store
 from tengen.transport import Client
 
 __all__ = ["FollowRole"]
@@ -90,13 +91,17 @@ class FollowRole:
         config, run = self._config, self._run
         return Follower(
             connection,
-            config.agent.open_part(config, run, lambda: way_to(run, STORE, None)),
+            config.family.open_part(run, self._store),
             self._make_learner,
             self._context.stop,
             progress=lambda report: self._context.progress(
                 {"num_followed": report["num_steps"]}
             ),
         )
+
+    def _store(self) -> Store:
+        way = way_to(self._run, STORE, None)
+        return Store.connect(way.address, token=way.token, fingerprint=way.fingerprint)
 
     def _connect(self) -> socket.socket:
         way = way_to(self._run, LEARNERS, None)
@@ -118,7 +123,7 @@ class FollowRole:
         return Learner(
             config.learner,
             net,
-            config.agent.make_update(config, net),
+            config.agent.make_update(config.task, net, config.store),
             None,
             num_threads=self._context.num_threads,
             device=self._device,

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from tengen.agents import History
+from tengen.agents.stages import num_begun
 from tengen.experience import NUM_VALIDATION_ROWS
 from tengen.inference import needs_graph
 from tengen.inference.torch_backend import load_head
@@ -23,7 +24,7 @@ from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.doors.run_door import open_run_door
 from tengen.roles.experience import open_experience
-from tengen.roles.inputs.initial_model import fitting_model
+from tengen.roles.inputs import fitting_model
 from tengen.roles.learning.leading import lead
 from tengen.roles.role import LearnedNet, Report, RoleContext
 from tengen.roles.spent import core_minutes_of
@@ -91,7 +92,7 @@ class LearnRole:
         self._core_minutes = core_minutes_of(extra)
         # The learner step at which each stage began.
         self._grown_at: list[int] = list(extra["grown_at"])
-        self._schedule = config.agent.schedule(config)
+        self._schedule = config.schedule
         self._goes_on = context.at_once and bool(self._schedule.serving)
         self._acts_here = self._schedule.is_shared and not context.at_once
         self._hands_over = self._acts_here and not needs_graph(config.inference)
@@ -107,7 +108,7 @@ class LearnRole:
         # Begin and end of the steps that no checkpoint has, in UNIX seconds.
         self._times: dict[str, float] = {}
         # If a run has learned already, the time when learning began is not known.
-        self._keeps_time = config.agent.iterations > 0 and not self._number
+        self._keeps_time = self._schedule.num_models > 0 and not self._number
         # Begun before any data is read; a run that bootstraps plays its first games
         # itself.
         if self._keeps_time and learner.initial_model:
@@ -270,7 +271,7 @@ class LearnRole:
         return Learner(
             self._config.learner,
             net,
-            self._config.agent.make_update(self._config, net),
+            self._config.agent.make_update(self._config.task, net, self._config.store),
             self._experience,
             num_threads=self._context.num_threads,
             device=self._device,
@@ -295,7 +296,7 @@ class LearnRole:
             in_all=self._context.core_minutes_in_all,
             num_games=self._experience.describe().get("num_games", 0),
         )
-        due = self._config.agent.num_stages_begun(history) - len(self._grown_at)
+        due = num_begun(self._config.stages, history) - len(self._grown_at)
         if due > 0:
             self._grown_at += [self._generation] * due
             self._tell_stage()

@@ -7,12 +7,12 @@ import time
 from functools import partial
 
 from tengen.agents.alphazero import AlphaZero
-from tengen.agents.alphazero_experience import open_window
 from tengen.errors import RunError, UsageError
 from tengen.experience import Shuffler, ShufflingStopped
 from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint_json import read_extra
 from tengen.roles.config import RunConfig
+from tengen.roles.config.games import open_window
 from tengen.roles.role import Report, RoleContext
 from tengen.run import RunDirectory
 
@@ -38,8 +38,8 @@ class ShuffleRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        agent = AlphaZero.of(config, "shuffle")
-        if "shuffle" not in agent.schedule(config).learning:
+        AlphaZero.of(config.agent, "shuffle")
+        if "shuffle" not in config.schedule.learning:
             raise UsageError(
                 "role (shuffle) has nothing to do where the learner draws for itself; "
                 "begin the run with --set store.drawn_by=shuffle"

@@ -28,7 +28,7 @@ from tengen.experience import (
 from tengen.models import load_model
 from tengen.roles.config import RunConfig, newest_inference, read_config
 from tengen.roles.devices import check_evaluating
-from tengen.roles.inputs.book import run_book
+from tengen.roles.inputs import run_book
 from tengen.roles.patience import patiently
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
@@ -70,7 +70,7 @@ class SelfplayRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        agent = AlphaZero.of(config, "selfplay")
+        agent = AlphaZero.of(config.agent, "selfplay")
         if agent.learn_from:
             raise UsageError(
                 f"role (selfplay) is not part of a run that learns from the games of "

@@ -48,7 +48,7 @@ class InferenceRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        agent = EnvironmentAgent.of(config, "inference")
+        agent = EnvironmentAgent.of(config.agent, "inference")
         self.waits_for = ""
         self._config = config
         self._part = _part_of(config, context.index)
@@ -65,7 +65,7 @@ class InferenceRole:
         num_servers = config.launch.of("inference").count
         self._num_rows = num_rows
         self._num_groups = len(agent.actor.group_sizes()) * (num_rows // num_envs)
-        signature = agent.net_signature(config)
+        signature = config.signature
         # Room for all actors' rows, because the other servers may be lost.
         self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
         most_waiting = -(-num_rows // num_servers)

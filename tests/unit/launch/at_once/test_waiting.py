@@ -109,7 +109,7 @@ def test_room_that_comes_is_told_and_forgotten(run: RunDirectory) -> None:
 
 def waiting(*settings: str) -> tuple[Waiting, list[Any]]:
     made: RunConfig = override(make_config("tictactoe", None, None), list(settings))
-    return Waiting(made.agent.schedule(made), made.launch), workers_at_once(made, 4)
+    return Waiting(made.schedule, made.launch), workers_at_once(made, 4)
 
 
 def test_one_of_several_that_play_may_wait_and_all_of_them_may_not() -> None:
@@ -150,7 +150,7 @@ def test_games_that_wait_with_a_process_are_played_by_others(
         return {**played(fake), "num_rows": 10, "num_evaluations": 10}
 
     made = config("launch.roles.selfplay.count=2")
-    games = made.agent.schedule(made).games_per_turn
+    games = made.schedule.games_per_turn
     scripts: dict[str, Turn] = {"selfplay": wait, "selfplay-1": play}
     roles, _ = train(run, scripts, Budget(games=games), made)
     assert roles.fakes["selfplay-1"].num_turns > 0

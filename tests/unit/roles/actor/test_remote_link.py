@@ -28,7 +28,7 @@ def test_what_is_waited_for_is_said_once(tmp_path: Path) -> None:
     context = RoleContext(at_once=True, stop=stop, say=said.append)
     threading.Timer(1.0, stop.set).start()
     with pytest.raises(central.Interrupted):
-        RemoteLink(EnvironmentAgent.of(config, "actor"), config, run, context)
+        RemoteLink(EnvironmentAgent.of(config.agent, "actor"), config, run, context)
     assert said == [f"waits for inference of {run.path}"]
 
 
@@ -41,4 +41,4 @@ def test_whom_it_waited_for_too_long_is_named(
     context = RoleContext(at_once=True, say=lambda line: None)
     line = f"inference of {run.path} did not let this actor in for 0.3 s: "
     with pytest.raises(RunError, match=f"^{re.escape(line)}."):
-        RemoteLink(EnvironmentAgent.of(config, "actor"), config, run, context)
+        RemoteLink(EnvironmentAgent.of(config.agent, "actor"), config, run, context)

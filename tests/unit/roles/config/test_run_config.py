@@ -6,6 +6,7 @@ import pytest
 from tengen import games
 from tengen.actors import SelfplayConfig
 from tengen.agents import History, NetStage
+from tengen.agents.stages import num_begun
 from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate
@@ -121,9 +122,7 @@ def test_stages_begin_one_after_another(config):
     stages = [NetStage(share=s, net=n) for s, n in zip((0.5, 0.2), nets, strict=True)]
     changed = staged(config, stages)
     assert changed.nets == (parse_net("2x32"), *nets)
-    begun = [
-        changed.agent.num_stages_begun(History(spent, 10.0)) for spent in (2.0, 4.9, 5)
-    ]
+    begun = [num_begun(changed.stages, History(spent, 10.0)) for spent in (2.0, 4.9, 5)]
     # The second is due first, and waits.
     assert begun == [0, 0, 2]
 
@@ -186,8 +185,7 @@ def test_environments_have_no_matches():
         name = setting.split(".")[1]
         with pytest.raises(UsageError, match=rf"^agent\.{name} .* is not a known key"):
             change_config(config, [setting])
-    assert config.agent.gate.kind == "accept_all"
-    assert config.agent.rating is None
+    assert config.games is None
 
 
 @pytest.mark.parametrize("name", ["actor.num_slots", "gate.kind", "stages", "loss"])
@@ -202,17 +200,17 @@ def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
     with pytest.raises(
         UsageError, match=r"^agent\.actor\.lead_share \(0\.05\) needs a netw"
     ):
-        alone.agent.check_task(alone)
+        alone.check_task()
     with pytest.raises(UsageError, match=r"^net\.lead \(True\) needs auxiliary heads;"):
         override(go, ["net.auxiliary=false", "net.lead=true"])
     lead = ["agent.actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
     both = override(go, lead)
-    both.agent.check_task(both)
+    both.check_task()
     gomoku = override(config, lead)
     with pytest.raises(
         UsageError, match=r"^agent\.actor\.lead_share .* gomoku/9, which has no"
     ):
-        gomoku.agent.check_task(gomoku)
+        gomoku.check_task()
 
 
 def test_minigo_searches_games_of_the_core_alone():
@@ -226,8 +224,8 @@ def test_minigo_searches_games_of_the_core_alone():
         {"play": PlayConfig(search=minigo)},
     ):
         agent = dataclasses.replace(config.agent, **change)
-        agent.check_task(config)
+        dataclasses.replace(config, agent=agent).check_task()
         with pytest.raises(
             UsageError, match=r"^search\.policy \(minigo\) must be puct"
         ):
-            agent.check_task(own)
+            dataclasses.replace(own, agent=agent).check_task()

@@ -1,0 +1,389 @@
+"""One call of ``tengen train``: its arguments, and its checks of the run's config."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tengen.config import check, check_range, to_dict
+from tengen.errors import UsageError
+from tengen.inference import check_machine, devices_of, has_driver
+from tengen.launch import (
+    Budget,
+    check_doors,
+    check_launch,
+    launcher_of,
+)
+from tengen.observe.curves.charts import check_wandb
+from tengen.recipes.registry import USUAL_THREADS, make_config, recipe_of
+from tengen.recipes.resolve import (
+    fresh_config,
+    grows_by_recipe,
+    identity,
+    resolved,
+    sets,
+)
+from tengen.roles import (
+    RunConfig,
+    asked_generations,
+    change_config,
+    check_devices,
+    check_room,
+    checked_book,
+    checked_initial_model,
+    checked_source,
+    checked_target,
+    has_calls,
+    keep_book,
+    move_run,
+    note_call,
+    possible_inference,
+    read_config,
+    with_asked_generations,
+    write_config,
+)
+from tengen.run import RunDirectory, check_no_mirror, check_writable
+
+__all__ = ["Call", "check_typed_cluster", "launch_for"]
+
+# More than any machine runs for or plays, and far below a number's limits.
+_MAX_MINUTES = 10_000_000
+_MAX_GAMES = 1_000_000_000
+_MAX_FRAMES = 1_000_000_000_000
+
+
+@dataclass(kw_only=True)
+class Call:
+    """One call; the arguments are those of ``train_task``.
+
+    Raises:
+        UsageError: A number is out of range, or the launcher does not take so many
+            actors.
+    """
+
+    task: str
+    agent: str | None = None
+    recipe: str | None = None
+    launch: str | None = None
+    actors: int | None = None
+    minutes: float | None = None
+    games: int | None = None
+    frames: int | None = None
+    out: Path | str | None = None
+    seed: int | None = None
+    threads: int | None = None
+    devices: str | None = None
+    settings: Sequence[str] = ()
+    known: RunConfig | None = field(init=False, default=None)
+    """The run's config before this call; None for a new run."""
+    told: list[str] = field(init=False, default_factory=list)
+    """Lines for the user, once the config is written."""
+    _book: bytes | None = field(init=False, default=None)
+    _fits_generations: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        """Checks the numbers, and makes settings of ``actors`` and ``seed``."""
+        check(
+            self.launch != "inline" or self.actors is None or self.actors == 1,
+            "actors",
+            self.actors,
+            "must be 1 where roles take turns; use --launch local",
+        )
+        check(
+            self.minutes is None or 0 < self.minutes <= _MAX_MINUTES,
+            "minutes",
+            self.minutes,
+            f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
+        )
+        for name, most in (("games", _MAX_GAMES), ("frames", _MAX_FRAMES)):
+            if (number := getattr(self, name)) is not None:
+                check_range(name, number, 0, most, "leave it out")
+        first = [] if self.seed is None else [f"seed={self.seed}"]
+        if self.actors is not None:
+            first.append(f"launch.roles.actor.count={self.actors}")
+        self.settings = [*first, *self.settings]
+
+    @property
+    def only_makes(self) -> bool:
+        """Whether the call only writes the config."""
+        return self.games == 0 or self.frames == 0
+
+    def open(self) -> RunDirectory:
+        """Returns the run, which may be new, and which this call may write.
+
+        Raises:
+            UsageError: The directory is refused.
+        """
+        check(self.out != "", "out", "", "must name a directory; use . for this one")
+        name = self.task.replace(":", "_")
+        run = RunDirectory(Path("runs") / name if self.out is None else Path(self.out))
+        check_writable(run.path)
+        check_no_mirror(run)
+        run.check_new()
+        return run
+
+    def new_config(self, num_threads: int = USUAL_THREADS) -> RunConfig:
+        """Returns the config of a new run; reads no file.
+
+        Args:
+            num_threads: Cores to use.
+
+        Raises:
+            UsageError: The task, the agent, the recipe or a setting is refused.
+        """
+        fresh = fresh_config(
+            *(self.task, self.agent, self.recipe, self.settings),
+            minutes=self.minutes,
+            games=self.games,
+            frames=self.frames,
+            num_threads=num_threads,
+        )
+        config = resolved(fresh, self.settings)
+        self.check_budget(config)
+        return config
+
+    def changed_config(self, run: RunDirectory) -> RunConfig:
+        """Returns the config of a run that goes on, with the settings of this call.
+
+        Raises:
+            UsageError: The run is of another task or agent, or a setting is refused.
+        """
+        kept = read_config(run)
+        agent, recipe = self.agent, self.recipe
+        if agent is None:
+            # To resume a run, its agent need not be named again.
+            recipe = recipe or recipe_of(kept, self.task)
+            agent = kept.agent.kind if kept.task == self.task else None
+        fresh = make_config(self.task, agent, recipe)
+        known = with_asked_generations(run, kept)
+        # Stages that the user sets are kept.
+        grown = known
+        if not sets(self.settings, "agent.stages"):
+            grown = grows_by_recipe(run, known, fresh)
+        if grown != known:
+            self.told.append(
+                f"{run.path} is of an earlier version, and its network grows from now "
+                "on; --set 'agent.stages=[]' keeps the network as it is"
+            )
+        self.known = grown
+        given, theirs = identity(fresh), identity(grown)
+        for name in ("task", "agent"):
+            wanted, kept_name = given[name], theirs[name]
+            if wanted != kept_name:
+                raise UsageError(
+                    f"{name} ({wanted}) must be {kept_name}, that of the run at "
+                    f"{run.path}; choose another --out"
+                )
+        config = change_config(grown, self.settings)
+        self.check_budget(config)
+        return config
+
+    def check_budget(self, config: RunConfig) -> None:
+        """Makes sure that the budget has the unit that the run is counted in.
+
+        Raises:
+            UsageError: The budget has another unit.
+        """
+        schedule = config.schedule
+        counts_games = not schedule.counts_frames
+        check(
+            bool(schedule.acting) or not self.games,
+            "games",
+            self.games,
+            "must be left out where no games are played; use --minutes",
+        )
+        check(
+            self.games is None or counts_games,
+            "games",
+            self.games,
+            "must be left out where environments are stepped; use --frames",
+        )
+        check(
+            self.frames is None or not counts_games,
+            "frames",
+            self.frames,
+            "must be left out where games are played; use --games",
+        )
+
+    def checked(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        """Returns the config after the checks of its parts; writes nothing.
+
+        Paths become full, and what was left open for this machine is filled in.
+
+        Raises:
+            UsageError: Something cannot work.
+        """
+        for part in (
+            self._games,
+            self._learner_and_store,
+            self._devices,
+            self._observe,
+            self._inference,
+            self._task,
+            self._launcher,
+            self._room,
+        ):
+            config = part(config, run)
+        return config
+
+    def publish(self, config: RunConfig, run: RunDirectory) -> None:
+        """Writes the config, and what the run keeps of its files.
+
+        Args:
+            config: The config that ``checked`` returned.
+            run: The run; the caller holds its locks.
+
+        Raises:
+            RunError: The disk refuses.
+        """
+        if self._book is not None and config.games is not None:
+            keep_book(run, self._book, config.games.book)
+        sizes = {} if config.games is None else config.games.generation_sizes()
+        settings = [*(f"agent.actor.{name}" for name in sizes), "store.min_rows"]
+        is_set = sets(self.settings, *settings)
+        generation = asked_generations(run, config, is_set=is_set)
+        self._fits_generations = generation is not None
+        write_config(
+            run,
+            config,
+            keeps_asked=not sets(self.settings, "inference"),
+            generation=generation,
+        )
+        run.write_code()
+        run.clear_stop()
+        # Also where only the config is written, which roles by themselves train by.
+        num_models = config.schedule.num_models
+        if num_models or has_calls(run):
+            note_call(run, to_dict(config), trains=not self.only_makes)
+        if num_models and not self.only_makes and not config.schedule.opponent:
+            self.told.append(
+                "agent.target.opponent is empty, so that models are trained and meet "
+                "nobody; set it now, or in a later call"
+            )
+
+    def budget(self, config: RunConfig) -> Budget:
+        """Returns the call's budget, or the recipe's minutes where none is given."""
+        models = config.schedule.num_models or None
+        given = (self.minutes, self.games, self.frames, models)
+        is_open = all(limit is None for limit in given)
+        return Budget(
+            minutes=config.minutes if is_open else self.minutes,
+            games=self.games,
+            frames=self.frames,
+            models=models,
+            fits_generations=self._fits_generations,
+        )
+
+    def _games(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        if config.games is None:
+            return config
+        config = checked_source(config)
+        is_typed = sets(self.settings, "agent.target.opponent")
+        config = checked_target(config, run, self.known, is_typed=is_typed)
+        config, self._book = checked_book(config, run)
+        return config
+
+    def _learner_and_store(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        config = checked_initial_model(config, run)
+        return dataclasses.replace(config, store=config.store.checked(config.task))
+
+    def _devices(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        # On a cluster each role looks for its GPUs when it begins.
+        is_on_cluster = self.launch is not None and launcher_of(self.launch).package
+        is_here = not (self.only_makes or is_on_cluster)
+        config = move_run(run, config, self.devices, is_here=is_here)
+        if is_here:
+            check_devices(config)
+        return config
+
+    def _observe(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        check_wandb(config.observe)
+        return config
+
+    def _inference(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        if sets(self.settings, "inference"):
+            check_machine(config.inference)
+            return config
+        possible = possible_inference(run, config.inference)
+        return dataclasses.replace(config, inference=possible)
+
+    def _task(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        config.check_task()
+        return config
+
+    def _launcher(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        has_actors = self.actors is not None
+        self.launch = self.launch or launch_for(config, has_actors=has_actors)
+        if self.known is not None and self.launch == "ray" and not self.only_makes:
+            check_typed_cluster(self.known, self.settings, run.path)
+        check_launch(self.launch, config)
+        count = f"launch.roles.{config.schedule.acting}.count"
+        launcher = launcher_of(self.launch)
+        return launcher.fit(config, keeps_count=sets(self.settings, count))
+
+    def _room(self, config: RunConfig, run: RunDirectory) -> RunConfig:
+        assert self.launch is not None
+        if self.only_makes:
+            return config
+        launcher = launcher_of(self.launch)
+        # With a cluster the learner looks for its room where it begins.
+        if not launcher.package:
+            room = check_room(config, run, at_once=not launcher.takes_turns)
+            self.told.extend([room] if room else [])
+        # A run that trains already uses its ports; taking its lock names it.
+        if run.is_new or run.lock_holder("train") is None:
+            check_doors(self.launch, config)
+        return config
+
+
+def check_typed_cluster(
+    known: RunConfig, settings: Sequence[str], source: object
+) -> None:
+    """Refuses a cluster of Ray, or its environment, that only a run's file names.
+
+    A run may come from anyone. Processes of a cluster run what the cluster sends, and
+    an environment names programs and packages.
+
+    Args:
+        known: The run's config before this call.
+        settings: The call's settings.
+        source: The run, for the message.
+
+    Raises:
+        UsageError: ``run.json`` has one of the two, and this call does not set it.
+    """
+    for name in ("launch.address", "launch.runtime_env"):
+        kept = getattr(known.launch, name.removeprefix("launch."))
+        if kept and not sets(settings, name):
+            raise UsageError(
+                f"{name} ({kept}) of {source} decides which programs run, and is used "
+                f"only where it is typed; add --set {shlex.quote(f'{name}={kept}')}, "
+                f"or --set {name}= for none"
+            )
+
+
+def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
+    """Returns the launcher of a run for which none is named.
+
+    ``local`` in three cases. If acting has a device of its own, the learner need not
+    wait for it. If actors are asked for, or there are several, they are processes that
+    work at the same time. If ``launch.listen`` is set, other machines join while all
+    roles run. Else ``inline``.
+
+    Args:
+        config: The run's.
+        has_actors: Whether the call gives the number of actors.
+    """
+    schedule = config.schedule
+    has_many = has_actors or config.launch.of(schedule.acting).count > 1
+    can_be_at_once = not schedule.is_shared or bool(schedule.serving)
+    # A new run's devices are auto; torch, which can tell, is slow to import.
+    may_choose = config.inference.devices == "auto" and has_driver()
+    is_on_gpu = config.inference.is_on_gpu or (
+        may_choose and devices_of(config.inference) != "cpu"
+    )
+    wants_to = is_on_gpu or bool(config.launch.listen)
+    return "local" if has_many or (can_be_at_once and wants_to) else "inline"

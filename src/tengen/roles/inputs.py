@@ -1,0 +1,281 @@
+"""Checks of the files that a run's config names outside the run.
+
+``learner.initial_model``, ``agent.learn_from``, ``agent.book`` and ``agent.target``.
+A run has a copy of its book, named by the book's digest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+from tengen.agents.alphazero import AlphaZero
+from tengen.bundled import BUNDLED, bundled_name
+from tengen.config import check, to_dict
+from tengen.errors import RunError, UsageError
+from tengen.evaluation.targets.opponent import (
+    check_typed_opponent,
+    checked_opponent,
+)
+from tengen.evaluation.targets.records import TargetFiles
+from tengen.evaluation.targets.terms import check_terms
+from tengen.games import Book, open_game, parse_book, read_book, read_book_bytes
+from tengen.models import ModelDir, resolve_model
+from tengen.models.load import differences
+from tengen.nets import NetConfig
+from tengen.roles.config import RunConfig, read_config
+from tengen.run import RunDirectory, publish_file
+from tengen.tensors import Signature
+
+__all__ = [
+    "checked_book",
+    "checked_initial_model",
+    "checked_source",
+    "checked_target",
+    "fitting_model",
+    "keep_book",
+    "run_book",
+    "with_games",
+]
+
+_DIGEST = re.compile("[0-9a-f]{12}")
+_INITIAL = "learner.initial_model"
+
+
+def checked_initial_model(config: RunConfig, run: RunDirectory) -> RunConfig:
+    """Returns the config with ``learner.initial_model`` as the name of one model.
+
+    A RUN becomes its present newest model; a bundled player keeps its name, wherever
+    tengen is installed. A run that has a checkpoint does not read the model again, so
+    the model may be gone.
+
+    Raises:
+        UsageError: There is no such model, or it does not fit.
+    """
+    if not config.learner.initial_model or run.checkpoints.latest() is not None:
+        return config
+    model = fitting_model(config, config.agent.signature(config.task))
+    name = bundled_name(config.learner.initial_model)
+    word = str(model.path.resolve()) if name is None else f"{BUNDLED}{name}"
+    learner = dataclasses.replace(config.learner, initial_model=word)
+    return dataclasses.replace(config, learner=learner)
+
+
+def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
+    """Returns the model that a run begins with, verified.
+
+    Args:
+        config: The run's config, which names a model.
+        wanted: The signature that the agent asks of a network for its task.
+
+    Raises:
+        UsageError: There is no such model, or the run's first network neither is the
+            model's network nor can grow from it.
+    """
+    source, net = config.learner.initial_model, config.nets[0]
+    try:
+        model = resolve_model(source)
+    except UsageError as error:
+        raise UsageError(f"{_INITIAL} ({source}) cannot be used: {error}") from error
+    theirs = model.meta
+    wrong = differences(theirs.signature, wanted)
+    check(
+        not wrong,
+        _INITIAL,
+        source,
+        f"must be a model with the shapes of {config.task}, not one of {theirs.task} "
+        f"with {wrong}; choose another one",
+    )
+    if theirs.net == net:
+        return model
+    try:
+        theirs.net.check_grows(net)
+    except UsageError as error:
+        raise UsageError(
+            f"{_INITIAL} ({source}) must have the run's own network, or one that can "
+            f"grow into it; it has {_other_settings(theirs.net, net)}; set these"
+        ) from error
+    return model
+
+
+def _other_settings(theirs: NetConfig, net: NetConfig) -> str:
+    """Returns what a network has otherwise than another, as settings."""
+    ours = to_dict(net)
+    return ", ".join(
+        f"net.{name}={json.dumps(value)}"
+        for name, value in to_dict(theirs).items()
+        if name not in ours or value != ours[name]
+    )
+
+
+def checked_source(config: RunConfig) -> RunConfig:
+    """Returns the config with ``learn_from`` as the full path of a run that fits.
+
+    Raises:
+        UsageError: The folder is not a run, or its run has another task, learns from
+            another run itself, or plays on boards that the network would not know.
+    """
+    agent = config.games
+    if agent is None or not agent.learn_from:
+        return config
+    source = RunDirectory.open(Path(agent.learn_from).resolve())
+    _check_source(config, source)
+    agent = dataclasses.replace(agent, learn_from=str(source.path))
+    return dataclasses.replace(config, agent=agent)
+
+
+def _check_source(config: RunConfig, source: RunDirectory) -> None:
+    name, theirs = str(source.path), read_config(source)
+    check(
+        theirs.task == config.task,
+        "agent.learn_from",
+        name,
+        f"must be a run of {config.task}, not of {theirs.task}; choose another one",
+    )
+    their_agent = AlphaZero.of(theirs.agent, "selfplay")
+    check(
+        not their_agent.learn_from,
+        "agent.learn_from",
+        name,
+        f"must have games of its own; use {their_agent.learn_from}, whose games it "
+        "learns from",
+    )
+    variety = their_agent.actor.variety
+    AlphaZero.check_boards(config.net, theirs.task, open_game(theirs.task), variety)
+
+
+def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
+    """Returns the run whose experience a run's roles read.
+
+    Raises:
+        UsageError: The run of ``learn_from`` is gone, or ``checked_source`` would no
+            longer accept it.
+    """
+    agent = config.games
+    if agent is None or not agent.learn_from:
+        return run
+    source = RunDirectory(agent.learn_from)
+    if source.is_new:
+        raise UsageError(
+            f"agent.learn_from ({agent.learn_from}) is not a run directory; put it back"
+        )
+    _check_source(config, source)
+    view = RunDirectory(run.path)
+    view.experience = source.experience
+    return view
+
+
+def checked_book(
+    config: RunConfig, run: RunDirectory
+) -> tuple[RunConfig, bytes | None]:
+    """Returns the config with the book's digest, and the bytes to copy.
+
+    Args:
+        config: The config, whose ``agent.book`` is a file, or the digest of a book that
+            the run has.
+        run: The run, which may be new; nothing is written.
+
+    Returns:
+        The config, and the file's bytes; None where there is no book or the run has it.
+
+    Raises:
+        UsageError: The file cannot be read, is not a book, or is for another game.
+        RunError: The run's copy is damaged.
+    """
+    agent = config.games
+    if agent is None or not agent.book:
+        return config, None
+    if _DIGEST.fullmatch(agent.book) and _book_path(run, agent.book).exists():
+        run_book(config, run)
+        return config, None
+    game, path = open_game(config.task), Path(agent.book)
+    data = read_book_bytes(path)
+    book = parse_book(data, path, game)
+    agent = dataclasses.replace(agent, book=book.digest)
+    return dataclasses.replace(config, agent=agent), data
+
+
+def keep_book(run: RunDirectory, data: bytes, digest: str) -> None:
+    """Writes the bytes of ``checked_book`` into the run. Blocks until they are durable.
+
+    Raises:
+        RunError: The disk refuses.
+    """
+    target = _book_path(run, digest)
+    target.parent.mkdir(exist_ok=True)
+    publish_file(target, data)
+
+
+def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
+    """Returns the book of a run; None if the run has none.
+
+    Raises:
+        RunError: The book is missing or damaged.
+    """
+    agent = config.games
+    if agent is None or not agent.book:
+        return None
+    digest = agent.book
+    path = _book_path(run, digest)
+    book = read_book(path, open_game(config.task), error=RunError)
+    if book.digest != digest:
+        raise RunError(
+            f"book ({path}) is damaged, its digest is {book.digest}; put back the file "
+            "that tengen book wrote"
+        )
+    return book
+
+
+def _book_path(run: RunDirectory, digest: str) -> Path:
+    return run.path / "books" / f"{digest}.json"
+
+
+def checked_target(
+    config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
+) -> RunConfig:
+    """Returns the config with ``agent.target.opponent`` as the full path of a model.
+
+    A RUN becomes its newest model at the first call that names the RUN: later calls
+    with the same command keep this model.
+
+    Args:
+        config: The config of this call.
+        run: The run.
+        known: The run's config before this call; None for a new run.
+        is_typed: Whether the user typed the opponent in this call.
+
+    Raises:
+        UsageError: There is no such opponent, none where one is needed, it cannot play
+            the task, it is a program that was not typed, or models have already met it
+            by other settings.
+    """
+    agent = config.games
+    if agent is None:
+        return config
+    target = agent.target
+    if not target.opponent:
+        check(
+            not target.needs_opponent,
+            "agent.target.opponent",
+            "empty",
+            "must name whom the models meet, so that the run has a result; set it, or "
+            "agent.target.needs_opponent=false to train without",
+        )
+        return config
+    if known is not None and not is_typed:
+        option = "--set agent.target.opponent="
+        check_typed_opponent(target.opponent, None, run.path, option)
+    kept = "" if known is None else known.schedule.opponent
+    if _is_model_of(kept, target.opponent):
+        target = dataclasses.replace(target, opponent=kept)
+    target = checked_opponent(target, config.task)
+    agent = dataclasses.replace(agent, target=target)
+    check_terms(TargetFiles(run), target, agent.play_against_target())
+    return dataclasses.replace(config, agent=agent)
+
+
+def _is_model_of(path: str, word: str) -> bool:
+    """Returns whether a path is a model of the run that a word names."""
+    return bool(path) and Path(path).parent == RunDirectory(word).models.path.resolve()

@@ -1,1 +1,0 @@
-"""Checks of the files that a run's config names outside the run, before it starts."""
