@@ -79,7 +79,7 @@ def is_known(name: str) -> bool:
 
     The suite may not be installed, and may have no such environment.
     """
-    return name.startswith(tuple(prefixes())) or name in gymnasium_ids.names()
+    return name.startswith(tuple(prefixes())) or name in gymnasium_ids.SUITE.names()
 
 
 def make(name: str, num_envs: int, seed: int) -> Env:

@@ -65,7 +65,7 @@ def meet_target(
                     _check_room(waiting, workers, workers[number], report, journal)
                 journal.progress(report)
 
-        details = {"opponent": config.agent.target.opponent}
+        details = {"opponent": config.schedule.opponent}
         report: dict[str, Any] | None = {}
         try:
             while report is not None and not report.get("stopped"):
