@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.launch.at_once.turn_reports import BusyTimes
+from tengen.launch.reports.turns import BusyTimes
 
 
 @pytest.fixture
