@@ -20,7 +20,7 @@ from tests.unit.serve.served import serving  # noqa: E402
 def door(monkeypatch):
     """A server that may have eight connections at once."""
     monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
-    with serving([], token=TOKEN) as site:
+    with serving([], Limits(max_simulations=2**24), token=TOKEN) as site:
         yield site
 
 
@@ -113,17 +113,14 @@ def test_what_makes_room_is_closed_though_it_has_not_read(door, monkeypatch):
             wait_for(lambda: descriptor.fileno() == -1)
 
 
-def test_what_is_being_answered_is_not_ended_for_others(monkeypatch):
-    monkeypatch.setattr(connections, "_MAX_CONNECTIONS", 8)
+def test_what_is_being_answered_is_not_ended_for_others(door):
     body = b'{"moves": [], "simulations": 16777216}'
     request = (
         f"POST /api/players/go~7/play/search HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n\r\n"
     ).encode() + body
-    with (
-        serving([], Limits(max_simulations=2**24)) as door,
-        connected(door, 1, request) as (page,),
-    ):
+    with connected(door, 1, request) as (page,):
         assert b" 200 " in page.recv(65536)
         with connected(door, 20):
             page.setblocking(False)
