@@ -26,7 +26,7 @@ import tengen
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 
 PACKAGE = str(Path(tengen.__file__).parent)
 
@@ -79,7 +79,9 @@ def step_to_loss(folder: Path) -> list[str]:
 def insert_to_engine(folder: Path) -> list[str]:
     table = TableConfig(name="replay", columns={"x": Column(dtype="float32")})
     with (
-        Store([table], memory_bytes=1 << 20, listen="127.0.0.1:0") as server,
+        Store(
+            StoreConfig.of([table], memory_bytes=1 << 20, listen="127.0.0.1:0")
+        ) as server,
         Store.connect(str(server.address)) as client,
     ):
         replay = client.table("replay")

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tengen.store import Column, RateLimits, Selector, Store, TableConfig
+from tengen.store import Column, RateLimits, Selector, Store, StoreConfig, TableConfig
 
 ENVIRONMENT = "CartPole-v1"
 NUM_OBSERVATIONS, NUM_ACTIONS = 4, 2
@@ -173,7 +173,9 @@ def train(task: tuple[str, int, int]) -> dict[str, Any]:
     curve: list[float] = []
     num_samples = 0
     start = time.process_time()
-    with Store([replay(first)], memory_bytes=64 << 20, seed=seed) as store:
+    with Store(
+        StoreConfig.of([replay(first)], memory_bytes=64 << 20, seed=seed)
+    ) as store:
         table = store.table("replay")
         actor = Actor(store, seed)
         batches = table.sampler(BATCH_SIZE)
@@ -246,7 +248,7 @@ def draw(args: argparse.Namespace) -> None:
         config = replay(capacity)
         needed = (capacity + 8192) * config.step_bytes * 5 // 4 + (8 << 20)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with Store([config], memory_bytes=needed) as store:
+        with Store(StoreConfig.of([config], memory_bytes=needed)) as store:
             fill(store, capacity)
             batches = store.table("replay").sampler(BATCH_SIZE)
             priorities = np.random.default_rng(0).random((64, BATCH_SIZE))

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 STEP_BYTES = 110_000
 NUM_SAMPLES = 32
@@ -41,12 +41,14 @@ def make_store(folder: Path, disk: Path, num_steps: int) -> Store:
         max_items=num_steps,
     )
     return Store(
-        [table],
-        memory_bytes=num_steps * STEP_BYTES * 9 // 4,
-        directory=folder,
-        disk_bytes=num_steps * STEP_BYTES * 2,
-        disk_directory=disk,
-        durability="checkpoint",
+        StoreConfig.of(
+            [table],
+            memory_bytes=num_steps * STEP_BYTES * 9 // 4,
+            directory=folder,
+            disk_bytes=num_steps * STEP_BYTES * 2,
+            disk_directory=disk,
+            durability="checkpoint",
+        )
     )
 
 

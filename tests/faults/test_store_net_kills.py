@@ -20,7 +20,7 @@ from tengen.store import client as store_client
 
 SERVER = """
 import sys
-from tengen.store import Column, RateLimits, Selector, Store, TableConfig
+from tengen.store import Column, RateLimits, Selector, Store, StoreConfig, TableConfig
 table = TableConfig(
     name="queue",
     columns={"value": Column(dtype="int64")},
@@ -29,8 +29,11 @@ table = TableConfig(
     limits=RateLimits.queue(40),
     steps_per_chunk=8,
 )
+address, directory = sys.argv[1], sys.argv[2] or None
 store = Store(
-    [table], memory_bytes=1 << 20, listen=sys.argv[1], directory=sys.argv[2] or None
+    StoreConfig.of(
+        [table], memory_bytes=1 << 20, listen=address, directory=directory
+    )
 )
 print(store.address, flush=True)
 sys.stdin.read()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 __all__ = ["AcrossProcesses", "InProcess"]
 
@@ -21,7 +21,10 @@ class InProcess:
     """Store, writer and sampler in this process."""
 
     def __init__(self, table: Table) -> None:
-        self._open(Store([_config(table)], memory_bytes=_memory_bytes(table)), table)
+        self._open(
+            Store(StoreConfig.of([_config(table)], memory_bytes=_memory_bytes(table))),
+            table,
+        )
 
     def _open(self, store: Store, table: Table) -> None:
         self._store = store
@@ -93,6 +96,8 @@ def _memory_bytes(table: Table) -> int:
 
 def _serve(pipe: Connection, table: Table, directory: str) -> None:
     memory_bytes = _memory_bytes(table)
-    with Store([_config(table)], memory_bytes=memory_bytes, directory=directory):
+    with Store(
+        StoreConfig.of([_config(table)], memory_bytes=memory_bytes, directory=directory)
+    ):
         pipe.send("ready")
         pipe.recv()

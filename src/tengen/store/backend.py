@@ -131,7 +131,6 @@ class StoreBackend(Protocol):
         entry: TableEntry,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table, for one thread."""

@@ -36,7 +36,7 @@ class Replica(Closable):
             replica.wait()
 
     If the store's host is lost, close the replica and make the store with the replica's
-    folder: ``Store([...], disk_directory="/data/replica", durability="async", ...)``.
+    folder as the ``disk_directory`` of its config.
     Once the folder has a whole checkpoint, it always has one, whenever this process is
     killed; the next replica of the folder continues from it. While the store does not
     answer, or the disk has no room, the replica tries again each second.

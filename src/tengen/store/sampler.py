@@ -83,8 +83,7 @@ class Sampler(Closable):
     def close(self) -> None:
         """Gives back what was drawn and not acknowledged. Idempotent.
 
-        Arrays of batches stay valid. Arrays of ``copy=False`` keep the sampler alive
-        until the last of them is freed.
+        Arrays of batches stay valid.
         """
         self._core = None
 

@@ -60,7 +60,6 @@ class ShardSampler:
         table: The table's name.
         num_samples: B, the samples of every batch.
         num_ahead: Batches drawn before they are asked for, on each server.
-        copy: Whether batches are copies.
         leases: Yields the numbers of the batches' loans.
         timeout_s: How long each server may take to open its part; None: as long as the
             connection allows.
@@ -72,7 +71,6 @@ class ShardSampler:
         table: str,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         leases: Iterator[int],
         timeout_s: float | None = None,
     ) -> None:
@@ -80,7 +78,6 @@ class ShardSampler:
         self._table = table
         self._num_samples = num_samples
         self._num_ahead = num_ahead
-        self._copy = copy
         self._cores: dict[int, SamplerCore] = {}
         self._joins: dict[int, int] = {}
         # Batches that arrived while other servers had the turn, by server.
@@ -235,7 +232,6 @@ class ShardSampler:
                 shard.entry(self._table),
                 self._num_samples,
                 self._num_ahead,
-                self._copy,
                 timeout_s,
             )
         except RunError:

@@ -228,7 +228,6 @@ class Shards:
         entry: TableEntry,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         timeout_s: float | None = None,
     ) -> SamplerCore:
         """Returns a sampler of the table on all servers, for one thread."""
@@ -240,7 +239,6 @@ class Shards:
             entry.config.name,
             num_samples,
             num_ahead,
-            copy,
             self._leases,
             timeout_s,
         )
@@ -333,7 +331,7 @@ class Shards:
         whole: dict[str, Any] = {}
         for answer in answers:
             for name, value in answer.items():
-                if name in ("newest_version", "max_priority"):
+                if name == "max_priority":
                     whole[name] = max(whole.get(name, 0), value)
                 elif name == "limits":
                     whole.setdefault(name, value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.store import Store, TableConfig
+from tengen.store import Store, StoreConfig, TableConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -22,12 +22,17 @@ def open_store(request) -> Iterator:
         def make(*tables: TableConfig, memory_bytes: int = 1 << 20) -> Store:
             if request.param == "here":
                 return stack.enter_context(
-                    Store(tables, memory_bytes=memory_bytes, seed=5)
+                    Store(StoreConfig.of(tables, memory_bytes=memory_bytes, seed=5))
                 )
             if request.param in ("net", "shard"):
                 server = stack.enter_context(
                     Store(
-                        tables, memory_bytes=memory_bytes, seed=5, listen="127.0.0.1:0"
+                        StoreConfig.of(
+                            tables,
+                            memory_bytes=memory_bytes,
+                            seed=5,
+                            listen="127.0.0.1:0",
+                        )
                     )
                 )
                 # A store of one shard is as one without.
@@ -39,7 +44,11 @@ def open_store(request) -> Iterator:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             directory = folder + "/store"
             stack.enter_context(
-                Store(tables, memory_bytes=memory_bytes, seed=5, directory=directory)
+                Store(
+                    StoreConfig.of(
+                        tables, memory_bytes=memory_bytes, seed=5, directory=directory
+                    )
+                )
             )
             return stack.enter_context(Store.connect(directory))
 

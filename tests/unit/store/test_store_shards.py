@@ -14,6 +14,7 @@ from tengen.store import (
     RateLimits,
     Selector,
     Store,
+    StoreConfig,
     StoreTimeout,
     TableConfig,
     shards,
@@ -46,7 +47,12 @@ def open_shards(monkeypatch) -> Iterator[Open]:
             for seed, values in enumerate(held):
                 server = stack.enter_context(
                     Store(
-                        [table], memory_bytes=1 << 20, seed=seed, listen="127.0.0.1:0"
+                        StoreConfig.of(
+                            [table],
+                            memory_bytes=1 << 20,
+                            seed=seed,
+                            listen="127.0.0.1:0",
+                        )
                     )
                 )
                 fill(server, values)
@@ -197,11 +203,10 @@ def test_a_shard_that_waits_holds_nobody_up(open_shards: Open) -> None:
 def test_commands_go_to_every_shard(open_shards: Open) -> None:
     client, servers = open_shards(REPLAY, [1, 2, 3], [4, 5, 6])
     client.table("t").set_capacity(2)
-    client.table("t").set_version(7)
     held = [server.table("t").describe() for server in servers]
     assert [one["num_items"] for one in held] == [2, 2]
     whole = client.table("t").describe()
-    assert (whole["num_items"], whole["newest_version"]) == (4, 7)
+    assert whole["num_items"] == 4
     assert whole["missing_shards"] == []
 
 
@@ -232,7 +237,7 @@ def test_a_lost_shard_leaves_the_others_serving(open_shards: Open) -> None:
     with pytest.raises(RunError, match=r"shard \(tcp://.*\) does not answer"):
         client.writer(gone, "t")
     # It comes back, and is taken in again.
-    with Store([REPLAY], memory_bytes=1 << 20, listen=lost) as back:
+    with Store(StoreConfig.of([REPLAY], memory_bytes=1 << 20, listen=lost)) as back:
         fill(back, [3] * 3)
         until(lambda: not client.missing)
         client.writer(gone, "t").close()
@@ -254,7 +259,7 @@ def close_the_core(server: Store) -> contextlib.AbstractContextManager[object]:
 def close_and_open_another(server: Store) -> Store:
     address = server.address
     server.close()
-    return Store([REPLAY], memory_bytes=1 << 20, listen=address)
+    return Store(StoreConfig.of([REPLAY], memory_bytes=1 << 20, listen=address))
 
 
 @pytest.mark.parametrize("end", [close_all, close_the_core, close_and_open_another])
@@ -287,9 +292,7 @@ def test_commands_go_on_with_the_others_where_a_shard_is_lost(
     monkeypatch.setattr(shards, "_LOOK_S", 1000.0)
     for call, seen in (
         (lambda table: table.describe()["num_items"], 6),
-        (lambda table: table.set_limits(RateLimits(min_size=2)), None),
         (lambda table: table.set_capacity(max_items=2), None),
-        (lambda table: table.set_version(3), None),
         (lambda table: table.erase(np.arange(3)), 2),  # of each its first
         (lambda table: len(table._backend.command("sessions", {})), 0),
         (lambda table: len(table._backend.command("checkpoints", {})), 2),
@@ -301,11 +304,7 @@ def test_commands_go_on_with_the_others_where_a_shard_is_lost(
         assert client.table("t").describe()["missing_shards"] == [lost]
         told = [server.table("t").describe() for server in servers[1:]]
         if seen is None:
-            changed = [
-                (one["limits"]["min_size"], one["max_items"], one["newest_version"])
-                for one in told
-            ]
-            assert changed[0] == changed[1] != (1, REPLAY.max_items, 0)
+            assert [one["max_items"] for one in told] == [2, 2]
 
 
 def test_a_shard_that_closes_takes_no_writer(open_shards: Open) -> None:
@@ -336,7 +335,9 @@ def test_a_client_starts_with_those_that_answer(open_shards: Open) -> None:
 def test_shards_of_other_columns_are_refused(open_shards: Open) -> None:
     _, servers = open_shards(REPLAY, [])
     other = TableConfig(name="t", columns={"value": Column(dtype="float32")})
-    with Store([other], memory_bytes=1 << 20, listen="127.0.0.1:0") as wrong:
+    with Store(
+        StoreConfig.of([other], memory_bytes=1 << 20, listen="127.0.0.1:0")
+    ) as wrong:
         with pytest.raises(UsageError, match="with the columns of the others"):
             Store.connect([servers[0].address, wrong.address])
         with pytest.raises(UsageError, match="must be named once"):

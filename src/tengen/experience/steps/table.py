@@ -40,6 +40,7 @@ from tengen.store import (
     Batch,
     Column,
     Store,
+    StoreConfig,
     StoreTimeout,
 )
 from tengen.transport import NetDoor
@@ -123,14 +124,17 @@ class StepTable:
                 "disk_directory": folder,
                 "durability": "checkpoint",
             }
-        self._store = Store(
+        where = {} if net is None else dataclasses.asdict(net)
+        token = where.pop("token", None)
+        store = StoreConfig.of(
             [plan.table],
             memory_bytes=plan.room.memory_bytes,
             seed=seed,
             directory=directory,
-            **({} if net is None else dataclasses.asdict(net)),
+            **where,
             **durable,
         )
+        self._store = Store(store, token=token)
         self._table = self._store.table(TABLE)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tengen.store.configs.disk_config import DiskConfig
-from tengen.store.configs.table_config import TableConfig
+from tengen.store.configs.store_config import StoreConfig
 from tengen.store.folders.saved_config import (
     CONFIG_NAME,
     compare,
@@ -24,9 +23,7 @@ class StoreFolder(HostFolder):
 
     Args:
         directory: The folder; made when absent, for this user alone.
-        configs: The configs of the store's tables.
-        memory_bytes: Memory for all steps.
-        disk: The disk for steps that memory does not hold; None: no disk.
+        config: The store's.
 
     Raises:
         UsageError: The folder is in use by a store, holds other files, may be another
@@ -38,38 +35,22 @@ class StoreFolder(HostFolder):
         changed: Numbers of the tables whose limits or capacity differ.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        configs: list[TableConfig],
-        memory_bytes: int,
-        disk: DiskConfig | None,
-    ) -> None:
+    def __init__(self, directory: Path, config: StoreConfig) -> None:
         super().__init__("store", directory, _OWN)
         self.goes_on = False
         self.differences: list[str] = []
         self.changed: list[int] = []
         try:
-            self._compare(configs, memory_bytes, disk)
+            self._compare(config)
         except BaseException:
             self.leave()
             raise
 
-    def begin(
-        self,
-        configs: list[TableConfig],
-        memory_bytes: int,
-        disk: DiskConfig | None,
-    ) -> None:
+    def begin(self, config: StoreConfig) -> None:
         """Records the store's settings, once it is made."""
-        save_config(self.path, describe_store(configs, memory_bytes, disk))
+        save_config(self.path, describe_store(config))
 
-    def _compare(
-        self,
-        configs: list[TableConfig],
-        memory_bytes: int,
-        disk: DiskConfig | None,
-    ) -> None:
+    def _compare(self, config: StoreConfig) -> None:
         """Decides whether to continue from what is there; if not, removes it."""
         names = sorted(path.name for path in self.path.iterdir())
         has_state = any(name.startswith("state-") for name in names)
@@ -82,7 +63,7 @@ class StoreFolder(HostFolder):
         differences = compare(
             "directory",
             self.path,
-            describe_store(configs, memory_bytes, disk),
+            describe_store(config),
             ("memory_bytes", "disk_directory"),
         )
         self.differences = differences.lines

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from tengen.errors import UsageError
 from tengen.run.publish import publish_json
-from tengen.store.configs.disk_config import DiskConfig
-from tengen.store.configs.table_config import Column, TableConfig
+from tengen.store.configs.store_config import StoreConfig
+from tengen.store.configs.table_config import Column, TableConfig, without_dropped
 from tengen.store.messages import VERSION
 
 __all__ = [
@@ -27,7 +27,7 @@ CONFIG_NAME = "store.json"
 # If one of these changed, the stored bytes would be read as other steps.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
 # Settings of the store that may differ, which is reported. The disk may lie elsewhere.
-_TOLD = ("memory_bytes", "disk_bytes", "on_damage", "durability", "durability_ms")
+_TOLD = ("memory_bytes", "disk_bytes", "durability", "durability_ms")
 
 
 class Differences(NamedTuple):
@@ -42,22 +42,20 @@ class Differences(NamedTuple):
     changed: list[int]
 
 
-def describe_store(
-    configs: Sequence[TableConfig], memory_bytes: int, disk: DiskConfig | None
-) -> dict[str, Any]:
+def describe_store(config: StoreConfig) -> dict[str, Any]:
     """Returns a store's settings as JSON values."""
     tables = [
-        {**config.to_dict(), "steps_per_chunk": config.chunk_length}
-        for config in configs
+        {**table.to_dict(), "steps_per_chunk": table.chunk_length}
+        for table in config.tables.values()
     ]
+    has_disk = config.disk_bytes > 0
     return {
         "version": VERSION,
-        "memory_bytes": memory_bytes,
-        "disk_directory": None if disk is None else str(disk.directory),
-        "disk_bytes": 0 if disk is None else disk.num_bytes,
-        "on_damage": None if disk is None else disk.on_damage,
-        "durability": "none" if disk is None else disk.durability,
-        "durability_ms": None if disk is None else disk.durability_ms,
+        "memory_bytes": config.memory_bytes,
+        "disk_directory": config.disk_directory,
+        "disk_bytes": config.disk_bytes,
+        "durability": config.durability,
+        "durability_ms": config.durability_ms if has_disk else None,
         "tables": tables,
     }
 
@@ -89,9 +87,15 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
     Raises:
         UsageError: The folder's file is not as a store writes it.
     """
-    for left in read_config(directory).get("tables", []):
-        if left["name"] == table:
-            return TableConfig.from_dict(left).columns
+    try:
+        for left in _tables_of(read_config(directory)):
+            if left["name"] == table:
+                return TableConfig.from_dict(left).columns
+    except (LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{CONFIG_NAME} (in {directory}) must be as a store writes it; bring that "
+            f"back, or remove the folder"
+        ) from error
     return {}
 
 
@@ -117,7 +121,8 @@ def compare(
         )
 
     then = read_config(directory)
-    if not {"version", "tables"} <= then.keys():
+    tables_then = _tables_of(then)
+    if "version" not in then or tables_then != then.get("tables"):
         raise UsageError(
             f"{name} ({directory}) must have the {CONFIG_NAME} of the ended store that "
             f"left it; bring that back, or remove the folder"
@@ -132,7 +137,7 @@ def compare(
     for key in fixed:
         if then.get(key) != now[key]:
             raise refuse(key, then.get(key), now[key])
-    names_then = [table["name"] for table in then["tables"]]
+    names_then = [table["name"] for table in tables_then]
     names_now = [table["name"] for table in now["tables"]]
     if names_then != names_now:
         raise refuse("tables", names_then, names_now)
@@ -141,8 +146,9 @@ def compare(
         if key in then and then[key] != now[key]:
             differences.lines.append(_differs(key, then[key], now[key]))
     for number, (before, after) in enumerate(
-        zip(then["tables"], now["tables"], strict=True)
+        zip(tables_then, now["tables"], strict=True)
     ):
+        before = without_dropped(before)
         for key, value in after.items():
             if before.get(key) == value:
                 continue
@@ -153,6 +159,16 @@ def compare(
             if key in ("limits", "max_items", "max_bytes"):
                 differences.changed.append(number)
     return differences
+
+
+def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the entries of ``tables`` that are a table's."""
+    tables = config.get("tables")
+    return [
+        table
+        for table in (tables if isinstance(tables, list) else ())
+        if isinstance(table, dict) and isinstance(table.get("name"), str)
+    ]
 
 
 def _differs(setting: str, before: Any, after: Any) -> str:
