@@ -31,7 +31,7 @@ void check_parts() {
       const std::optional<uint32_t> slot = engine.grant(writer);
       TENGEN_CHECK(slot.has_value());
       engine.append(writer, *slot);
-      engine.insert(writer, {table, i, i, 1, 1.0, 0});
+      engine.insert(writer, {table, i, i, 1, 1.0});
       engine.release_before(writer, i + 1);
     }
   }

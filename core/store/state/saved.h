@@ -37,7 +37,6 @@ struct SavedItem {
   StepRange steps;
   float priority = 0.0f;
   uint32_t times_sampled = 0;
-  uint32_t version = 0;
 };
 
 struct SavedTable {
@@ -46,7 +45,6 @@ struct SavedTable {
   uint64_t num_inserts = 0;
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
-  uint32_t newest_version = 0;
   // Settings that were changed while the table was in use; none: as in its config.
   std::optional<RateLimits> limits;
   std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
@@ -88,7 +86,6 @@ struct SavedLoan {
   uint32_t table = 0;
   std::vector<int64_t> keys;
   std::vector<StepRange> steps;
-  bool is_kept = false;
 };
 
 // Where a session stands between its client and the engine.

@@ -17,9 +17,8 @@ SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t fir
 }
 
 void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk) {
-  const uint64_t step_bytes = schema.step_bytes() + (schema.num_context() > 0 ? 1 : 0);
   if (uint64_t{steps.first} + steps.count > schema.steps_per_chunk() ||
-      steps.bytes.size() != steps.count * step_bytes) {
+      steps.bytes.size() != steps.count * schema.step_bytes()) {
     throw Error("steps (" + std::to_string(steps.first) + " to " +
                 std::to_string(uint64_t{steps.first} + steps.count) +
                 ") must be of a chunk of the table; the log is damaged, remove the store's folder");

@@ -1,5 +1,5 @@
 #pragma once
-// Runs of a chunk's steps as bytes of their own, column after column, ages last.
+// Runs of a chunk's steps as bytes of their own, column after column.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
-// A binary heap of slots whose members can be removed and moved: fifo, lifo, min and max heap.
+// A binary heap of slots by age, any member of which can be removed: items that come back from a
+// loan are as old as they were.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,23 +9,21 @@
 
 namespace tengen::store::engine {
 
-// The first member is the one with the smallest order, of equal ones the smallest serial. Not
-// thread-safe.
+// The first member is the one with the smallest serial. Not thread-safe.
 class Heap {
  public:
   uint32_t size() const { return static_cast<uint32_t>(entries_.size()); }
   bool contains(uint32_t slot) const { return slot < places_.size() && places_[slot] != kAbsent; }
   uint32_t first() const { return entries_[0].slot; }
-  double first_order() const { return entries_[0].order; }
 
   // Sees to it that insert() of slots below `num_slots` needs no more memory.
   void reserve(size_t num_slots) {
     entries_.reserve(num_slots);
     places_.reserve(num_slots);
   }
-  void insert(uint32_t slot, double order, int64_t serial) {
+  void insert(uint32_t slot, int64_t serial) {
     if (slot >= places_.size()) places_.resize(size_t{slot} + 1, kAbsent);
-    entries_.push_back({order, serial, slot});
+    entries_.push_back({serial, slot});
     places_[slot] = size() - 1;
     rise(size() - 1);
   }
@@ -35,33 +34,22 @@ class Heap {
     entries_.pop_back();
     if (last.slot == slot) return;
     put(place, last);
-    settle(place);
-  }
-  void set_order(uint32_t slot, double order) {
-    const uint32_t place = places_[slot];
-    entries_[place].order = order;
-    settle(place);
+    rise(place);
+    sink(places_[last.slot]);
   }
 
  private:
   static constexpr uint32_t kAbsent = UINT32_MAX;
 
   struct Entry {
-    double order;
     int64_t serial;
     uint32_t slot;
-    bool operator<(const Entry& other) const {
-      return order != other.order ? order < other.order : serial < other.serial;
-    }
+    bool operator<(const Entry& other) const { return serial < other.serial; }
   };
 
   void put(uint32_t place, const Entry& entry) {
     entries_[place] = entry;
     places_[entry.slot] = place;
-  }
-  void settle(uint32_t place) {
-    rise(place);
-    sink(place);
   }
   void rise(uint32_t place) {
     const Entry entry = entries_[place];

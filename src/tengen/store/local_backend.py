@@ -46,7 +46,6 @@ class LocalBackend:
                 config.seed,
                 config.disk_directory or "",
                 config.disk_bytes,
-                False,
                 config.durability,
                 config.durability_ms / 1e3,
             )
@@ -161,6 +160,7 @@ class LocalBackend:
             "checkpoints": self._checkpoints,
             "incarnation": lambda: self._incarnation,
             "replicas": self._replicas,
+            "room": self.core.room,
             "sessions": self._sessions,
             "sizes": self._sizes,
             "wait_checkpoint": self._wait_checkpoint,
@@ -265,7 +265,6 @@ class LocalBackend:
         told = self.core.describe(table)
         max_bytes = self._entries[table].config.bytes_of(told.pop("max_steps"))
         limits = RateLimits.of_native(told.pop("limits"))
-        told.pop("newest_version", None)
         trouble = self.core.trouble()
         return {
             **told,

@@ -254,9 +254,9 @@ class Shards:
             ]
         if name == "wait_checkpoint":
             return self._wait_checkpoint(answer_s=timeout_s, **arguments)
-        if name in ("sessions", "replicas", "checkpoints"):
+        if name in ("sessions", "replicas", "checkpoints", "room"):
             told = self._ask_all(name, lambda _: arguments, timeout_s)
-            if name == "checkpoints":
+            if name in ("checkpoints", "room"):
                 return told
             return [one for some in told for one in some]
         rest = dict(arguments)

@@ -110,7 +110,7 @@ class StepWriter:
         core = self._open()
         slice_s = slice_of(timeout_s)
         try:
-            count = core.append(columns, None, slice_s)
+            count = core.append(columns, slice_s)
         except _core.CoreError as error:
             raise refused(error) from error
         except TypeError as error:
@@ -148,14 +148,14 @@ class StepWriter:
         number = self._number_of(table, num_steps)
         slice_s = slice_of(timeout_s)
         try:
-            if core.insert(number, num_steps, priority, sequence, 0, slice_s):
+            if core.insert(number, num_steps, priority, sequence, slice_s):
                 return
         except _core.CoreError as error:
             raise refused(error) from error
         except TypeError as error:
             raise _no_numbers(num_steps, priority, sequence) from error
         self._wait_for(
-            lambda s: core.insert(number, num_steps, priority, sequence, 0, s) or None,
+            lambda s: core.insert(number, num_steps, priority, sequence, s) or None,
             timeout_s,
             f"insert into {table}",
         )
@@ -204,7 +204,7 @@ class StepWriter:
         try:
             return self._wait_for(
                 lambda s: core.insert_each(
-                    number, num_steps, priorities, count, stride, sequence, 0, s
+                    number, num_steps, priorities, count, stride, sequence, s
                 ),
                 timeout_s,
                 f"insert into {table}",

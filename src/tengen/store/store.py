@@ -213,9 +213,11 @@ class Store(Closable):
         Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, one line
             for each writer and sampler of another process, which says what it is and
             what it waits for; ``checkpoints``, with the ``durability``, and ``age_s``,
-            how long ago the last checkpoint began, None where there was none, as a list
-            for shards; ``replicas``, for each its ``name`` and ``behind_s``, how many
-            seconds of changes would be lost if this host were lost now, None for a
+            how long ago the last checkpoint began, None where there was none;
+            ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and how much
+            of them steps take, ``memory_used_bytes`` and ``disk_used_bytes`` (both are
+            lists for shards); ``replicas``, for each its ``name`` and ``behind_s``, how
+            many seconds of changes would be lost if this host were lost now, None for a
             replica that has nothing yet.
         """
         checkpoints = self._backend.command("checkpoints", {})
@@ -225,6 +227,7 @@ class Store(Closable):
             "tables": tables,
             "sessions": sessions,
             "checkpoints": checkpoints,
+            "room": self._backend.command("room", {}),
             "replicas": self._backend.command("replicas", {}),
         }
 

@@ -99,9 +99,7 @@ class Selector:
 
     def native(self) -> _core.SelectorConfig:
         """Returns the core's form."""
-        native = _core.SelectorConfig()
-        native.kind, native.exponent = self.kind, self.exponent
-        return native
+        return fill_native(self, _core.SelectorConfig())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +230,10 @@ class TableConfig:
         """Returns the bytes of so many steps, the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
-    def native_columns(self) -> list[tuple[str, str, list[int], int]]:
+    def native_columns(self) -> list[tuple[str, str, list[int]]]:
         """Returns the core's form of the columns."""
         return [
-            (name, np.dtype(column.dtype).str[1:], list(column.shape), 1)
+            (name, np.dtype(column.dtype).str[1:], list(column.shape))
             for name, column in self.columns.items()
         ]
 
@@ -248,7 +246,6 @@ class TableConfig:
             remover=self.remover.native(),
             limits=self.limits.native(),
             max_steps=self.steps_of(self.max_bytes),
-            max_staleness=None,
         )
 
     def to_dict(self) -> dict[str, Any]:
