@@ -8,21 +8,31 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import house
 
 from tengen.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
+LIMITS = {
+    "lines_of_src": 92_900,
+    "lines_of_core": 34_160,
+    "lines_of_tests": 108_160,
+    "lines_of_benchmarks_and_scripts": 8_790,
+    "packages": 30,
+    "modules_with_one_importer": 186,
+    "imports_up": 12,
+    "circles": 15,
+    "symbols_without_caller": 1,
+    "enum_values_without_reader": 0,
+    "options_without_caller": 35,
+    "tests_of_prose": 618,
+    "monkeypatches": 410,
+    "private_attributes": 269,
+}
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
-
-
-def import_ranks() -> dict[str, int]:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    block = page.split("## Import order")[1].split("```")[1]
-    lines = block.strip().splitlines()
-    return {name: rank for rank, line in enumerate(lines) for name in line.split()}
 
 
 def include_ranks() -> dict[str, int]:
@@ -52,34 +62,6 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_parts(path: Path) -> set[str]:
-    """Returns the parts of tengen that a file imports, in functions too."""
-    tree = ast.parse(path.read_text())
-    skipped = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for child in block.body
-        for node in ast.walk(child)
-    }
-    names = []
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: import by full name"
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    parts = [name.split(".") for name in names]
-    ranks = import_ranks()
-    return {
-        words[1]
-        for words in parts
-        if words[0] == "tengen" and len(words) > 1 and words[1] in ranks
-    }
-
-
 def project_files() -> list[Path]:
     folders = (
         *("src", "core", "tests", "scripts", "docs", "examples", "benchmarks"),
@@ -96,19 +78,101 @@ def project_files() -> list[Path]:
 
 def test_every_part_has_its_place():
     parts = {part_of(path) for path in PACKAGE.rglob("*.py")}
-    assert parts - {"__init__", "__main__"} <= set(import_ranks())
+    assert parts - {"__init__", "__main__"} <= set(house.import_ranks())
     folders = {path.name for path in (ROOT / "core").iterdir() if path.is_dir()}
     assert folders <= set(include_ranks())
 
 
+@pytest.mark.parametrize("count", LIMITS)
+def test_the_house_only_shrinks(count):
+    """A limit may only fall: lower it in the commit that makes a count smaller."""
+    found = house.COUNTS[count]()
+    assert len(found) <= LIMITS[count], f"python scripts/house.py {count} lists them"
+
+
 def test_imports_go_one_way():
-    ranks = import_ranks()
+    """Imports for type checkers are counted above, until none is left."""
+    assert house.imports_up(for_types=False) == []
+
+
+PLANTED = {
+    "docs/architecture.md": "## Import order\n```\nlow\nhigh\n```\n",
+    "README.md": "",
+    "src/tengen/low/__init__.py": "",
+    "src/tengen/low/first.py": """
+from typing import TYPE_CHECKING
+from enum import Enum
+if TYPE_CHECKING:
+    from tengen.low.second import Second
+    from tengen.high.top import open_top
+class Color(Enum):
+    RED = 1
+    BLUE = 2
+def shut(): ...
+""",
+    "src/tengen/low/second.py": """
+from tengen.low.first import Color
+class Second:
+    def paint(self, color=Color.RED, *, twice=False): ...
+Second().paint(Color.RED)
+""",
+    "src/tengen/high/__init__.py": "",
+    "src/tengen/high/top.py": "def open_top(): ...\n",
+    "tests/test_low.py": """
+def test_paint(monkeypatch):
+    monkeypatch.setattr("tengen.low", 1)
+    with pytest.raises(ValueError, match="words"):
+        Second()._paint()
+""",
+    "core/a.cc": "int a;\n",
+    "core/a_test.cc": "int b;\nint c;\n",
+    "scripts/tool.sh": "true\n",
+}
+COUNTED = {
+    "lines_of_src": 16,
+    "lines_of_core": 1,
+    "lines_of_tests": 7,
+    "lines_of_benchmarks_and_scripts": 1,
+    "packages": ["high", "low"],
+    "modules_with_one_importer": [
+        "tengen.high.top",
+        "tengen.low.first",
+        "tengen.low.second",
+    ],
+    "imports_up": ["tengen.low.first imports tengen.high.top"],
+    "circles": ["tengen.low.first tengen.low.second"],
+    "symbols_without_caller": ["tengen.low.first.shut"],
+    "enum_values_without_reader": ["tengen.low.first.Color.BLUE"],
+    "options_without_caller": ["tengen.low.second.paint(twice)"],
+    "tests_of_prose": ["tests/test_low.py:2 test_paint"],
+    "monkeypatches": ["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
+    "private_attributes": ["tests/test_low.py:5 Second()._paint"],
+}
+
+
+def test_each_count_finds_what_is_planted(tmp_path):
+    assert set(COUNTED) == set(LIMITS) == set(house.COUNTS)
+    for name, text in PLANTED.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    # It counts the checkout that it lies in.
+    script = tmp_path / "house" / "house.py"
+    script.parent.mkdir()
+    script.write_text((ROOT / "scripts" / "house.py").read_text())
+    for name, expected in COUNTED.items():
+        command = [sys.executable, str(script), name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        found = done.stdout.splitlines()
+        assert (len(found) if isinstance(expected, int) else found) == expected, name
+
+
+def test_imports_are_by_full_name():
     wrong = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if part_of(path) in ranks
-        for name in imported_parts(path)
-        if ranks[name] > ranks[part_of(path)]
+        f"{module}:{node.lineno}"
+        for module, tree in house.trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level > 0
     ]
     assert wrong == []
 

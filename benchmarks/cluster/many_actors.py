@@ -38,6 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 from timed_env import NOTE
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.harness import TENGEN, memory_mib, processes
+
 from tengen.observe import read_events
 
 START_S = 300.0
@@ -49,44 +53,27 @@ FORKS = "tengen.launch.fork_server"
 def processes_of(run: Path) -> dict[int, str]:
     """Returns the processes of a run: number to role, ``fork server`` for that."""
     found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().decode().split("\0")
-            name = (folder / "comm").read_text().strip()
-        except OSError:
-            continue  # it has just ended
-        if str(run) not in words:
+    for number, process in processes().items():
+        if str(run) not in process.words:
             continue
-        if name.startswith("actor-"):
-            found[int(folder.name)] = "actor"
-        elif FORKS in words:
-            found[int(folder.name)] = "fork server"
-        elif "tengen.launch.child" in words:
-            roles = words[words.index(str(run)) + 2 :]
-            found[int(folder.name)] = roles[0]
-        elif "train" in words:
-            found[int(folder.name)] = "runner"
+        if process.name.startswith("actor-"):
+            found[number] = "actor"
+        elif FORKS in process.words:
+            found[number] = "fork server"
+        elif "tengen.launch.child" in process.words:
+            found[number] = process.words[process.words.index(str(run)) + 2]
+        elif "train" in process.words:
+            found[number] = "runner"
     return found
 
 
-def private_mb(pid: int) -> float:
-    """Returns MiB of pages that no other process has."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    found = (line.split()[1] for line in lines if line.startswith("Private_"))
-    return sum(map(int, found)) / 1024
-
-
-def cpu_s(processes: dict[int, str]) -> dict[int, float]:
+def cpu_s(known: dict[int, str]) -> dict[int, float]:
     """Returns CPU-seconds so far of those that live."""
-    found = {}
-    for pid in processes:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            continue
-        fields = stat.rpartition(")")[2].split()
-        found[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-    return found
+    return {
+        number: process.cpu_s
+        for number, process in processes().items()
+        if number in known
+    }
 
 
 def machine_busy_s() -> float:
@@ -129,7 +116,7 @@ class Training:
         # Room for some items of each, as ``tengen bench actors`` has.
         room = f"store.max_items={max(64, 4 * args.actors)}"
         settings = ["agent.actor.num_envs=1", room, *args.set]
-        words = [sys.executable, "-m", "tengen", "train", "timed_env:Timed"]
+        words = [*TENGEN, "train", "timed_env:Timed"]
         words += ["--agent", args.agent, "--launch", "local", "--frames", "1000M"]
         words += ["--actors", str(args.actors), "--out", str(self.out)]
         words += [word for one in settings for word in ("--set", one)]
@@ -192,19 +179,21 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def watch(args: argparse.Namespace, training: Training) -> dict[str, Any]:
     """Returns what a run that is under way does, before a kill and from then on."""
-    processes = processes_of(training.out)
-    used, machine_s = cpu_s(processes), machine_busy_s()
+    known = processes_of(training.out)
+    used, machine_s = cpu_s(known), machine_busy_s()
     begin_ns = time.monotonic_ns()
     time.sleep(args.seconds)
     middle_ns = time.monotonic_ns()
-    later, machine_s = cpu_s(processes), machine_busy_s() - machine_s
+    later, machine_s = cpu_s(known), machine_busy_s() - machine_s
     seconds = (middle_ns - begin_ns) / 1e9
-    roles = dict.fromkeys(processes.values(), 0.0)
+    roles = dict.fromkeys(known.values(), 0.0)
     for pid, used_s in used.items():
-        roles[processes[pid]] += later.get(pid, used_s) - used_s
-    actors = sorted(pid for pid, role in processes.items() if role == "actor")
-    memory = [private_mb(pid) for pid in actors]
-    others = {role: private_mb(p) for p, role in processes.items() if role != "actor"}
+        roles[known[pid]] += later.get(pid, used_s) - used_s
+    actors = sorted(pid for pid, role in known.items() if role == "actor")
+    memory = [memory_mib(pid, "Private_") for pid in actors]
+    others = {
+        role: memory_mib(p, "Private_") for p, role in known.items() if role != "actor"
+    }
     kill_ns = time.monotonic_ns()
     for pid in actors[: args.kill]:
         os.kill(pid, signal.SIGKILL)

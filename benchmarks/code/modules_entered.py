@@ -1,115 +1,231 @@
-"""How many modules a reader passes through, counted by a trace of one call.
+"""How many files and functions a reader passes through, counted by a trace of a call.
 
-    python benchmarks/code/modules_entered.py [--json]
+    python benchmarks/code/modules_entered.py [--only WALK ...] [--json]
 
-Two walks: an environment's step to the loss, which are a turn of the actor and a turn
-of the learner of CartPole-v1 by V-trace; and an insert into a store of another process
-to the store's engine, as its client makes it. Modules are files of tengen of which a
-function was entered; what is entered once when things are made is left out.
+Each walk runs in a process of its own. Only functions of tengen's Python count, without
+those that run while a module is imported; files of the core are no part of it. What is
+entered once, when things are made, is left out of the walks of experience:
+
+- ``train_to_child``: ``tengen.train("CartPole-v1", agent="ppo", launch="local")`` until
+  it starts the first process of a role.
+- ``train_to_step``: the same with ``launch="inline"`` until the first optimizer step.
+- ``frame_to_loss``: a turn of the actor and one of the learner, Pong with V-trace.
+- ``leaf_to_loss``: a generation of go/5, and a turn of the learner.
+- ``remote_insert``: an insert and a flush of a client of a store behind TCP.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 import tengen
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory
 from tengen.store import Column, Store, StoreConfig, TableConfig
 
 PACKAGE = str(Path(tengen.__file__).parent)
+Entered = set[tuple[str, str]]
+"""File and name of each function."""
 
 
-def entered(call: Callable[[], object]) -> list[str]:
-    """Returns the modules of tengen of which ``call`` enters a function."""
-    found: set[str] = set()
+class Trace:
+    """The functions of tengen that this process enters, in all threads."""
 
-    def trace(frame: FrameType, event: str, argument: Any) -> None:
-        name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
-            found.add(str(Path(name).relative_to(PACKAGE)))
+    def __init__(self) -> None:
+        self.found: Entered = set()
+        self._importing = threading.local()
+        threading.setprofile(self._take)
+        sys.setprofile(self._take)
 
-    # Threads that the call starts are part of it.
-    threading.setprofile(trace)
-    sys.setprofile(trace)
-    try:
-        call()
-    finally:
+    def end(self) -> Entered:
+        """Ends the trace and returns what it found."""
         sys.setprofile(None)
         threading.setprofile(None)
-    return sorted(found)
+        return set(self.found)
+
+    def tell_and_exit(self) -> NoReturn:
+        """Prints what was found and ends the process, whatever it has begun."""
+        print(json.dumps(sorted(self.end())), flush=True)
+        os._exit(0)
+
+    def _take(self, frame: FrameType, event: str, argument: Any) -> None:
+        name = frame.f_code.co_filename
+        if event not in ("call", "return") or not name.startswith(PACKAGE):
+            return
+        depth = getattr(self._importing, "depth", 0)
+        if frame.f_code.co_name == "<module>":
+            self._importing.depth = depth + (1 if event == "call" else -1)
+        elif depth == 0:
+            path = str(Path(name).relative_to(PACKAGE))
+            self.found.add((path, frame.f_code.co_qualname))
 
 
-def step_to_loss(folder: Path) -> list[str]:
+def train_to_child(folder: Path) -> Entered:
+    def stop(event: str, arguments: tuple[Any, ...]) -> None:
+        # Libraries start processes too, to ask the system for something.
+        is_child = event == "subprocess.Popen" and any(
+            str(word).startswith("tengen.") for word in arguments[1]
+        )
+        if is_child or event in ("os.fork", "os.posix_spawn"):
+            trace.tell_and_exit()
+
+    trace = Trace()
+    sys.addaudithook(stop)
+    cartpole(folder, "local")
+    raise AssertionError("no process was started")
+
+
+def train_to_step(folder: Path) -> Entered:
+    # The learner is in a child; what Python imports first in each process traces it.
+    (folder / "sitecustomize.py").write_text(
+        "import runpy, sys\n"
+        "if 'tengen.launch.child' in sys.orig_argv:\n"
+        f"    runpy.run_path({__file__!r})['trace_learner']({str(folder)!r})\n"
+    )
+    os.environ["PYTHONPATH"] = str(folder)
+    told = folder / "told.json"
+
+    def wait() -> None:
+        while not told.exists():
+            time.sleep(0.05)
+        trace.found |= {(path, name) for path, name in json.loads(told.read_text())}
+        trace.tell_and_exit()
+
+    threading.Thread(target=wait, daemon=True).start()
+    trace = Trace()
+    cartpole(folder, "inline")
+    raise AssertionError("no step was made")
+
+
+def trace_learner(folder: str) -> None:
+    """Traces this process, and tells at the first optimizer step what it found."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    def tell(*_: object) -> None:
+        part = Path(folder, "part.json")
+        part.write_text(json.dumps(sorted(trace.end())))
+        part.rename(Path(folder, "told.json"))
+        os._exit(0)  # its parent ends at once too
+
+    register_optimizer_step_pre_hook(tell)
+    trace = Trace()
+
+
+def cartpole(folder: Path, launch: str) -> None:
+    tengen.train(
+        "CartPole-v1",
+        agent="ppo",
+        launch=launch,
+        frames=100_000,
+        threads=1,
+        out=folder / "run",
+    )
+
+
+def frame_to_loss(folder: Path) -> Entered:
+    return turns(folder, "atari/Pong", "vtrace", "actor", [])
+
+
+def leaf_to_loss(folder: Path) -> Entered:
+    settings = ["agent.actor.games_per_generation=2", "store.min_rows=1"]
+    return turns(folder, "go/5", None, "selfplay", settings)
+
+
+def turns(
+    folder: Path, task: str, agent: str | None, acting: str, settings: list[str]
+) -> Entered:
+    """Traces a turn of the role that acts, and a turn of the learner with a step."""
     run = RunDirectory.create_or_resume(folder / "run")
-    config = make_config("CartPole-v1", "vtrace", None)
+    config = override(make_config(task, agent, None), settings)
     write_config(run, config)
     context = RoleContext()
-    roles = {
-        name: make_role(name, config, run, context)
-        for name in ("learn", "actor", "export", "gate")
-    }
-    for name in ("learn", "export", "gate", "actor", "learn"):
-        roles[name].turn()
+    names = ("learn", "export", "gate", acting)
+    roles = {name: make_role(name, config, run, context) for name in names}
 
-    def step() -> None:
-        roles["actor"].turn()
-        report = roles["learn"].turn()
-        assert report is not None
-        assert report["num_steps"] > 0
+    def turn() -> None:
+        roles[acting].turn()
+        while (report := roles["learn"].turn()) is None or not report["num_steps"]:
+            roles[acting].turn()
 
     try:
-        return entered(step)
+        for name in ("learn", "export", "gate"):
+            roles[name].turn()
+        turn()
+        trace = Trace()
+        turn()
+        return trace.end()
     finally:
         for role in roles.values():
             role.close()
 
 
-def insert_to_engine(folder: Path) -> list[str]:
+def remote_insert(folder: Path) -> Entered:
     table = TableConfig(name="replay", columns={"x": Column(dtype="float32")})
+    config = StoreConfig.of([table], memory_bytes=1 << 20, listen="127.0.0.1:0")
     with (
-        Store(
-            StoreConfig.of([table], memory_bytes=1 << 20, listen="127.0.0.1:0")
-        ) as server,
+        Store(config) as server,
         Store.connect(str(server.address)) as client,
     ):
         replay = client.table("replay")
         replay.insert("a", 0, {"x": np.float32(0)})
         client.flush()
 
-        def insert() -> None:
-            replay.insert("a", 1, {"x": np.float32(1)})
-            client.flush()
+        trace = Trace()
+        replay.insert("a", 1, {"x": np.float32(1)})
+        client.flush()
+        return trace.end()
 
-        return entered(insert)
+
+WALKS = {
+    walk.__name__: walk
+    for walk in (
+        *(train_to_child, train_to_step),
+        *(frame_to_loss, leaf_to_loss, remote_insert),
+    )
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=WALKS, action="append")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--walk", choices=WALKS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        found = {
-            "a step to the loss": step_to_loss(Path(name)),
-            "an insert to the engine": insert_to_engine(Path(name)),
-        }
-    for walk, modules in found.items():
-        print(f"{walk}: {len(modules)} modules")
+    if args.walk:
+        print(json.dumps(sorted(WALKS[args.walk](Path(args.folder)))))
+        return
+    report = {}
+    for walk in args.only or WALKS:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, __file__, "--walk", walk, "--folder", folder],
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        functions = json.loads(done.stdout.splitlines()[-1])
+        files = sorted({path for path, _ in functions})
+        report[walk] = {"functions": len(functions), "files": len(files)}
         if not args.json:
-            print("  " + " ".join(modules))
+            print(f"{walk}: {len(functions)} functions in {len(files)} files")
+            print("  " + " ".join(files))
     if args.json:
-        print(json.dumps({walk: len(modules) for walk, modules in found.items()}))
+        print(json.dumps(report))
 
 
 if __name__ == "__main__":

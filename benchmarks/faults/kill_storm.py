@@ -30,6 +30,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.harness import processes, report_of, run_command, tengen
+
 from tengen.run import RunDirectory, service_folder
 
 MARKS = 6
@@ -38,16 +42,13 @@ MARKS = 6
 def start(
     out: Path, args: argparse.Namespace, seed: int, frames: Any
 ) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "tengen", "train", args.task, "--agent", args.agent]
-    if args.actors:
-        words += ["--actors", args.actors]
-    words += ["--threads", 2, "--seed", seed, "--frames", frames, "--out", out]
+    words = ["train", args.task, "--agent", args.agent, "--threads", 2, "--out", out]
+    words += ["--actors", args.actors] if args.actors else []
     # The rate is to be the same whatever a call asks for.
-    words += ["--set", "learner.optimizer.cooldown=0"]
+    settings = {"learner.optimizer.cooldown": 0}
+    command = tengen(*words, "--seed", seed, "--frames", frames, settings=settings)
     with open(out.with_suffix(".log"), "ab") as log:
-        return subprocess.Popen(
-            [*map(str, words)], stdout=log, stderr=log, start_new_session=True
-        )
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
 def stop(run: subprocess.Popen[bytes]) -> int:
@@ -59,16 +60,12 @@ def stop(run: subprocess.Popen[bytes]) -> int:
 
 def children(out: Path) -> list[int]:
     """Returns the processes of roles of the run."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        programs = {"tengen.launch.child", "tengen.launch.fork_server"}
-        if programs & set(words) and str(out.absolute()) in words:
-            found.append(int(folder.name))
-    return found
+    programs = {"tengen.launch.child", "tengen.launch.fork_server"}
+    return [
+        number
+        for number, process in processes().items()
+        if programs & set(process.words) and str(out.absolute()) in process.words
+    ]
 
 
 def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -108,8 +105,7 @@ def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
     The last one may be later: after a kill no return is told until episodes have ended.
     """
     path = out.with_suffix(".csv")
-    tengen = [sys.executable, "-m", "tengen", "curves", str(out), str(path)]
-    subprocess.run(tengen, check=True, stdout=subprocess.DEVNULL)
+    run_command(tengen("curves", out, path))
     with path.open() as file:
         rows = list(csv.DictReader(file))
     points = [
@@ -128,11 +124,7 @@ def at(points: list[tuple[int, float]], frames: int) -> str:
 
 def score(out: Path) -> float:
     """Returns what the last model reaches in thirty episodes."""
-    tengen = [sys.executable, "-m", "tengen", "eval", str(out), "--json"]
-    played = subprocess.run(
-        [*tengen, "--episodes", "30"], check=True, capture_output=True, text=True
-    )
-    return float(json.loads(played.stdout.splitlines()[-1])["mean_return"])
+    return float(report_of("eval", out, "--episodes", 30)["mean_return"])
 
 
 def main() -> int:

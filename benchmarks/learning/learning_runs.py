@@ -17,13 +17,15 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import resource
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.harness import report_of, run_command, tengen
 
 MINUTES, FRAMES = "--minutes", "--frames"
 
@@ -98,7 +100,6 @@ def main() -> int:
 def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     row, place = ROWS[name], f"{name}-{seed}"
     result, run = args.out / f"{place}.json", args.out / place
-    tengen = [sys.executable, "-m", "tengen"]
     chosen = [*row.settings, *args.settings]
     asked = [row.task, row.agent, *row.budget, *chosen]
     if result.exists():
@@ -106,27 +107,15 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
             return
         # Of a row as it was: its run is another one.
         shutil.rmtree(run, ignore_errors=True)
-    settings = [word for one in chosen for word in ("--set", one)]
-    budget = _budget_left(run, row.budget)
-    command = [*tengen, "train", row.task, "--agent", row.agent, *budget]
-    command += ["--seed", str(seed), "--threads", "1", *settings, "--out", str(run)]
+    words = [*_budget_left(run, row.budget), "--seed", seed, "--threads", 1]
+    words += [word for one in chosen for word in ("--set", one)]
+    command = tengen("train", row.task, "--agent", row.agent, *words, "--out", run)
     print(f"{place}: {' '.join(command[1:])}", file=sys.stderr, flush=True)
-    begun_s, spent_s = time.monotonic(), _children_s()
-    with open(args.out / f"{place}.log", "a") as log:
-        subprocess.run(command, check=True, stdout=log, stderr=log)
-    minutes, cpu_s = (time.monotonic() - begun_s) / 60.0, _children_s() - spent_s
-    subprocess.run(
-        [*tengen, "curves", str(run), str(args.out / f"{place}.csv")],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    played = subprocess.run(
-        [*tengen, "eval", str(run), "--episodes", str(args.episodes), "--json"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    report = json.loads(played.stdout.splitlines()[-1])
+    begun_s = time.monotonic()
+    cpu_s = run_command(command, args.out / f"{place}.log")
+    minutes = (time.monotonic() - begun_s) / 60.0
+    run_command(tengen("curves", run, args.out / f"{place}.csv"))
+    report = report_of("eval", run, "--episodes", args.episodes)
     kept = {key: report.get(key) for key in ("mean_return", "low", "high")}
     kept |= {"minutes": minutes, "cpu_s": cpu_s, "settings": chosen, "asked": asked}
     result.write_text(json.dumps(kept))
@@ -148,12 +137,6 @@ def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
     if kind == FRAMES:
         return kind, str(max(0, int(amount) - num_rows))
     return kind, str(max(0.0, float(amount) - elapsed_s / 60.0))
-
-
-def _children_s() -> float:
-    """Returns the CPU-seconds of the processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _show(folder: Path, names: list[str]) -> int:

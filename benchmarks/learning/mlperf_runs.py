@@ -33,7 +33,6 @@ import csv
 import json
 import math
 import os
-import resource
 import signal
 import statistics
 import subprocess
@@ -43,10 +42,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.harness import TENGEN, children_cpu_s
+
 from tengen.observe.cpu_time import tree_cpu_s
 from tengen.run import NumberedFolder
 
-TENGEN = [sys.executable, "-m", "tengen"]
 NUM_RUNS = 10
 KILL_AT_MODEL = 3
 KILL_AFTER_S = 5.0
@@ -165,7 +167,7 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
     """
     models, kill_at_s = NumberedFolder(run / "models"), math.inf
     known, seen = models.latest() or 0, dict[int, float]()
-    before_s = _children_s()
+    before_s = children_cpu_s()
 
     def look(cpu_s: float) -> int:
         newest = models.latest() or 0
@@ -192,15 +194,9 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
             # The signal reaches this process alone; the run is to save its work too.
             process.send_signal(signal.SIGINT)
             process.wait()
-    cpu_s = _children_s() - before_s
+    cpu_s = children_cpu_s() - before_s
     look(cpu_s)
     return Call(process.returncode, cpu_s, seen, was_killed=False)
-
-
-def _children_s() -> float:
-    """Returns the CPU-seconds of the processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def score(times: Sequence[float | None]) -> float | None:

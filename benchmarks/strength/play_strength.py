@@ -35,7 +35,7 @@ from tengen.games import Game, openings_text, read_book
 from tengen.models import resolve_model
 from tengen.overrides import override
 from tengen.play import Player
-from tengen.play.session.thinking import Limits, Thinker
+from tengen.play.session.searches import Limits, Thinker
 from tengen.search import MAX_SIMULATIONS, PlayConfig
 
 CLOCKS = {"cpu": time.process_time, "wall": time.monotonic}

@@ -1,4 +1,4 @@
-"""What launchers take: rows and frames per CPU-second by each, over the same roles.
+"""What launchers cost: rows per CPU-second and the time to the first row with each.
 
 In each round every launcher trains a new run to the same budget, with the same
 processes and the same threads each, in an order that alternates. A process of the run
@@ -14,14 +14,16 @@ page that several processes share counts in parts.
 
 ``own`` is rows by the CPU-seconds of all processes of tengen, ``roles`` by those of the
 roles alone, ``all`` by those of the launcher too. Ratios are of the same round, to the
-first launcher that is named, and their median is what counts. Memory is the most that
-all processes of a kind had together.
+first launcher that is named, and their median is what counts. ``first_row_s`` is the
+time from the command to the first durable game, or to the first frame of an actor.
+Memory is the most that all processes of a kind had together.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -32,8 +34,14 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.harness import TENGEN, memory_mib, processes
+
+from tengen.experience.games.files import experience_files
 from tengen.learners.checkpoint_json import read_extra
 from tengen.run import RunDirectory
+from tengen.run.actor_counts import read_actor_counts
 
 _LOOK_S = 0.1
 # To read a process's pages takes milliseconds.
@@ -58,9 +66,9 @@ _FRAMES = (
 )
 
 
-Process = tuple[int, int]
+Alive = tuple[int, int]
 """Its id, and when it started: ids come again."""
-Seen = dict[Process, tuple[str, float]]
+Seen = dict[Alive, tuple[str, float]]
 
 
 class Work(NamedTuple):
@@ -77,6 +85,7 @@ class Spent(NamedTuple):
     """What one run did, and took; memory by kind of process, at most."""
 
     rows: int
+    first_row_s: float
     wall_s: float
     roles_s: float
     tengen_s: float
@@ -128,7 +137,7 @@ def main() -> int:
 def _run(work: Work, launcher: str) -> Spent:
     folder = Path(tempfile.mkdtemp(prefix="launchers-"))
     out = folder / "run"
-    command = [sys.executable, "-P", "-m", "tengen", "train", work.task, *work.budget]
+    command = [*TENGEN, "train", work.task, *work.budget]
     command += ["--launch", launcher, "--out", str(out), "--seed", "1"]
     if work.task != "go/7":
         command += ["--agent", "ppo"]
@@ -146,8 +155,10 @@ def _run(work: Work, launcher: str) -> Spent:
         process = subprocess.Popen(command, stdout=printed, stderr=printed)
         seen: Seen = {}
         memory_mib = dict.fromkeys(_KINDS, 0.0)
-        weighed_s = start_s
+        weighed_s, first_row_s = start_s, math.nan
         while process.poll() is None:
+            if math.isnan(first_row_s) and _has_rows(out):
+                first_row_s = time.monotonic() - start_s
             alive = _look(process.pid, seen)
             if time.monotonic() - weighed_s >= _WEIGH_S:
                 weighed_s = time.monotonic()
@@ -166,11 +177,27 @@ def _run(work: Work, launcher: str) -> Spent:
     for kind, seconds in seen.values():
         cpu_s[kind] += seconds
     return Spent(
-        rows, wall_s, cpu_s["roles"], cpu_s["tengen"], cpu_s["launcher"], memory_mib
+        rows,
+        first_row_s,
+        wall_s,
+        cpu_s["roles"],
+        cpu_s["tengen"],
+        cpu_s["launcher"],
+        memory_mib,
     )
 
 
-def _look(root: int, seen: Seen) -> list[Process]:
+def _has_rows(out: Path) -> bool:
+    """Returns whether a game of the run is durable, or an actor has made a frame."""
+    run = RunDirectory(out)
+    games = experience_files(run.experience, "journal")
+    games += experience_files(run.experience, "npz")
+    if any(path.exists() and path.stat().st_size for path in games):
+        return True
+    return read_actor_counts(run).get("num_rows", 0) > 0
+
+
+def _look(root: int, seen: Seen) -> list[Alive]:
     """Takes the processor time of each process of a tree, so far.
 
     Args:
@@ -180,44 +207,32 @@ def _look(root: int, seen: Seen) -> list[Process]:
     Returns:
         Those that are there now.
     """
-    alive: list[Process] = []
-    table: dict[int, tuple[int, int, float, str]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-            words = (path / "cmdline").read_text(errors="replace").split("\0")
-        except (OSError, ValueError):
-            continue  # it has just ended
-        seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        table[int(path.name)] = (int(fields[1]), int(fields[19]), seconds, _kind(words))
-    for process, (_, started, seconds, _) in table.items():
+    alive: list[Alive] = []
+    table = processes()
+    for process, found in table.items():
         kinds = []
         at = process
         while at in table and at != root:
-            kinds.append(table[at][3])
-            at = table[at][0]
+            kinds.append(_kind(table[at].words))
+            at = table[at].parent
         if at != root:
             continue
-        kinds.append(table[root][3] if root in table else "")
+        kinds.append(_kind(table[root].words) if root in table else "")
         # The nearest that is known: what a role starts is the role's.
         kind = next((one for one in kinds if one), "launcher")
-        if (process, started) in seen and not kinds[0]:
-            kind = seen[process, started][0]  # it has ended, and has no words any more
-        seen[process, started] = (kind, seconds)
-        alive.append((process, started))
+        key = process, found.started
+        if key in seen and not kinds[0]:
+            kind = seen[key][0]  # it has ended, and has no words any more
+        seen[key] = (kind, found.cpu_s)
+        alive.append(key)
     return alive
 
 
-def _weigh(processes: list[Process], seen: Seen) -> dict[str, float]:
+def _weigh(alive: list[Alive], seen: Seen) -> dict[str, float]:
     """Returns the memory of processes by kind, in MiB."""
     found = dict.fromkeys(_KINDS, 0.0)
-    for process, started in processes:
-        try:
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue  # it has just ended
-        kib = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-        found[seen[process, started][0]] += kib / 1024
+    for key in alive:
+        found[seen[key][0]] += memory_mib(key[0], "Pss:")
     return found
 
 
@@ -258,6 +273,14 @@ def _summary(
             "roles_s": round(statistics.median(s.roles_s for s in runs), 2),
             "tengen_s": round(statistics.median(s.tengen_s for s in runs), 2),
             "launcher_s": round(statistics.median(s.launcher_s for s in runs), 2),
+            "first_row_s": round(statistics.median(s.first_row_s for s in runs), 2),
+            "first_row_ratio": round(
+                statistics.median(
+                    spent[one].first_row_s / spent[launchers[0]].first_row_s
+                    for spent in rounds
+                ),
+                3,
+            ),
             "wall_s": round(statistics.median(s.wall_s for s in runs)),
             "memory_mib": {
                 kind: round(statistics.median(s.memory_mib[kind] for s in runs))
@@ -269,7 +292,8 @@ def _summary(
 
 def _shown(spent: Spent) -> str:
     return (
-        f"{spent.rows} rows in {spent.wall_s:.0f} s; CPU of roles {spent.roles_s:.1f} "
+        f"{spent.rows} rows in {spent.wall_s:.0f} s, the first after "
+        f"{spent.first_row_s:.1f} s; CPU of roles {spent.roles_s:.1f} "
         f"s, of tengen beside them {spent.tengen_s:.2f} s, of the launcher "
         f"{spent.launcher_s:.2f} s; {spent.rates['own']:.1f} rows per own CPU-second; "
         f"MiB at most "

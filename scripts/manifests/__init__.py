@@ -1,5 +1,6 @@
-"""What scripts/check_manifests.py is made of: rendering, schemas, and checks.
+"""What scripts/check_manifests.py is made of.
 
-``render`` makes the objects of an overlay, ``schemas`` validates each alone, and each
-file of ``checks`` holds rules that tie several of them together, or to the project.
+``table`` has every name, port, image and size; ``pods``, ``jobs``, ``mpi`` and
+``ray`` make the objects, ``files`` their files. ``renders`` has kubectl render the
+overlays, and ``schemas`` validates each object.
 """

@@ -24,12 +24,12 @@ PLATFORM = re.compile(r"manylinux_2_\d+_(x86_64|aarch64)")
 NEEDED = (
     "tengen/py.typed",
     "tengen/bundled/players/connect4/weights.safetensors",
-    "tengen/cli.py",
-    "tengen/completion/bash.txt",
+    "tengen/cli/__init__.py",
+    "tengen/cli/data/bash.txt",
     "tengen/serve/assets/index.html",
     "tengen/serve/assets/app.js",
     "tengen/serve/assets/style.css",
-    "tengen/starters/game.txt",
+    "tengen/cli/data/game.txt",
     "tengen/tests/test_installed.py",
 )
 BUILT = "tengen/_core.pyi"
@@ -40,7 +40,7 @@ SOURCES = (
     "README.md",
     "core/python/module.cc",
     "pyproject.toml",
-    "src/tengen/cli.py",
+    "src/tengen/cli/__init__.py",
 )
 LEFT_OVER = re.compile(
     r"(^|/)(__pycache__|\.git|\.venv|build|dist|runs|node_modules)/|\.(so|o|pyc|whl)$"

@@ -27,7 +27,7 @@ from tengen.experience.rows.shuffled_files import (
 from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.learners.checkpoint_json import read_extra
 from tengen.models import load_model
-from tengen.observe.roles import read_roles
+from tengen.observe.status import read_status
 from tengen.run import RunDirectory, find_files
 from tests.integration.runs import wait_for
 
@@ -163,7 +163,7 @@ class RoleProcesses:
 
     def _are_at_work(self) -> bool:
         self.check_alive()
-        processes = [role["process"] for role in read_roles(self.run)]
+        processes = [role["process"] for role in read_status(self.run)["roles"]]
         pids = {int(process.split()[0]) for process in processes if process is not None}
         return pids == {child.pid for child in self._children}
 

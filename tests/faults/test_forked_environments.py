@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 FORKS = """
-import ctypes, os, signal
+import ctypes, os, signal, time
 from pathlib import Path
 
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -30,6 +30,8 @@ from gymnasium.envs.classic_control import CartPoleEnv
 class Forks(CartPoleEnv):
     def __init__(self):
         super().__init__()
+        self.num_steps = 0
+        self.is_killed = Path(__file__).with_name("killed")
         children = []
         for fork in (os.fork, ctypes.PyDLL(None).fork):
             child = fork()
@@ -40,6 +42,13 @@ class Forks(CartPoleEnv):
             children.append(child)
         with Path(__file__).with_name("children").open("a") as file:
             file.writelines(f"{child}\\n" for child in children)
+
+    def step(self, action):
+        # The run cannot end before its role was killed.
+        while not self.is_killed.exists() and self.num_steps >= 400:
+            time.sleep(0.01)
+        self.num_steps += 1
+        return super().step(action)
 """
 
 
@@ -62,6 +71,7 @@ def test_a_role_begins_again_beside_what_its_environment_forked(tmp_path: Path) 
         role = process_of(out, "learn")
         assert role is not None
         os.kill(role, signal.SIGKILL)
+        (tmp_path / "killed").touch()
         run.wait(900)
         children = {int(line) for line in (tmp_path / "children").read_text().split()}
         assert run.returncode == 0, printed.read_text()

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tengen.observe import read_hosts
 from tengen.run import RunDirectory, find_files
 from tests.faults.pods import Pods
 from tests.faults.role_processes import check_learner, games_in_segments
 from tests.integration.runs import wait_for
-from tests.unit.deploy.overlays import rendered
 
 NEEDED = ("ip", "sshd", "ssh", "mpirun", "setpriv", "openssl")
 _PATH = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
@@ -36,6 +36,11 @@ pytestmark = [
     ),
 ]
 
+MANIFEST = Path(__file__).parents[2] / "deploy" / "k8s" / "job_4GPU_64CPU.yaml"
+OBJECTS = {
+    (one["kind"], one["metadata"]["name"]): one
+    for one in yaml.safe_load_all(MANIFEST.read_text())
+}
 WORKERS = [f"minigo-worker-{index}" for index in range(4)]
 LAUNCHER = "minigo-launcher"
 GAMES = 24
@@ -100,11 +105,10 @@ def certificate(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
     monkeypatch.setenv("PATH", _PATH)
-    overlay = rendered("mpijob-4gpu-64cpu")
-    spec = overlay.documents["MPIJob", "minigo"]["spec"]
+    spec = OBJECTS["MPIJob", "minigo"]["spec"]
     files = {}
     for name, folder in (("minigo-mpi", "mpi"), ("minigo-data", "data")):
-        for file, text in overlay.documents["ConfigMap", name]["data"].items():
+        for file, text in OBJECTS["ConfigMap", name]["data"].items():
             files[f"/etc/tengen/{folder}/{file}"] = text
     for file, text in ssh_keys(tmp_path).items():
         files[f"{spec['sshAuthMountPath']}/{file}"] = text
@@ -119,7 +123,7 @@ def pods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
 
 
 def start_worker(pods: Pods, name: str) -> None:
-    spec = rendered("mpijob-4gpu-64cpu").documents["MPIJob", "minigo"]["spec"]
+    spec = OBJECTS["MPIJob", "minigo"]["spec"]
     (container,) = spec["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
     pods.start(name, container["command"][2:], PYTHONUNBUFFERED="1")
 
@@ -127,7 +131,7 @@ def start_worker(pods: Pods, name: str) -> None:
 def start_launcher(
     pods: Pods, task: str = "go/5", settings: tuple[str, ...] = SMALLER
 ) -> None:
-    spec = rendered("mpijob-4gpu-64cpu").documents["MPIJob", "minigo"]["spec"]
+    spec = OBJECTS["MPIJob", "minigo"]["spec"]
     pod = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
     (container,) = pod["containers"]
     variables = {one["name"]: one["value"] for one in container["env"]}

@@ -34,17 +34,17 @@ from tengen.models import load_model
 from tengen.observe.curves.table import read_curve
 from tengen.observe.status import read_status
 from tengen.overrides import override
-from tengen.recipes.resolve import new_config
 from tengen.report.write import write_report
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, find_files
 from tengen.run.mirrors import MirrorRecord, read_mirrors, write_mirror
 from tengen.serve.catalog import Catalog
-from tengen.serve.history import History, shown_curves
 from tengen.serve.kept import Source, read_source, replayed, sources
-from tengen.serve.watch import Watch, facts, summary
+from tengen.serve.shown import run_page, summary
+from tengen.serve.watch import Watch
 from tengen.store import Column, Store, TableConfig
 from tengen.store.configs.store_config import StoreConfig
+from tests.configs import new_config
 from tests.fuzz.reading import Surface, every
 from tests.oracle.katago_files import tiny_network
 from tests.unit.minigo.golden import GAME, GRAPH, PREFIX
@@ -205,11 +205,8 @@ def _use_run(folder: Path) -> None:
 def _serve_run(run: RunDirectory) -> None:
     catalog = Catalog([], run.path.parent)
     assert len(catalog.runs()) >= 1
-    history = History(run)
-    history.read()
-    json.dumps(shown_curves(history.curves))
-    with Watch(run, 0.0).look() as (status, seen):
-        json.dumps([summary(status, seen), facts(status), status])
+    with Watch(run, 0.0).look() as (status, view):
+        json.dumps([summary(status, view), run_page({"id": "run"}, status, view)])
     every(*(lambda source=source: _serve_source(source) for source in sources(run)))
 
 

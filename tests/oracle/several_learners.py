@@ -24,12 +24,12 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
-from tengen.experience import Divided, ItemLayout, ReplayConfig
+from tengen.experience import Divided, ExperiencePart, ItemLayout, ReplayConfig
 from tengen.learners import Learner, LearnerConfig, SgdConfig, Update
 from tengen.learners.follower import Follower
 from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.team import Team
-from tengen.nets import Net, ResNetConfig, build_net
+from tengen.nets import Net, ResNetConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
 from tengen.store import Batch
@@ -80,8 +80,8 @@ class Tape:
     def shared(self, *, begins: bool) -> dict[str, Any]:
         return {}
 
-    def catch_up(self, shared: Mapping[str, Any]) -> None:
-        pass
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        return True
 
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
@@ -156,7 +156,7 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
             policy_layout="cells",
         )
         config = ResNetConfig(num_blocks=2, num_channels=8, head_channels=8)
-        net = build_net(features.signature, config)
+        net = config.build(features.signature)
         update = AlphaZeroUpdate(AlphaZeroLossConfig())
         # At ten times the rate a rounding error of 1e-7 grows to 1 in a hundred steps
         # of one learner alone.
@@ -287,7 +287,7 @@ def _follow(pipe: Connection, index: int) -> None:
         tape = Tape(case)
         follower = Follower(
             connection,
-            tape,
+            ExperiencePart(lambda shared, tape=tape: tape),  # type: ignore[misc]
             lambda stage, case=case: make_learner(case, None, None),  # type: ignore[misc]
             threading.Event(),
             patience_s=20.0,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import tengen.games
 from tengen import _core
-from tengen.search import ReferenceSearch, SearchConfig
-from tengen.search.reference import Evaluate
+from tengen.search import SearchConfig
+from tests.oracle.search import Evaluate, ReferenceSearch
 
 
 def even_place(

@@ -15,7 +15,7 @@ from slow_minigo_score import kept, minigo_score
 from tengen import _core, games
 from tengen.actors import SelfplayConfig
 from tengen.search import SearchConfig
-from tengen.search.reference_minigo import ReferenceMinigo
+from tests.oracle.search.minigo import ReferenceMinigo
 
 SEED, GENERATION = 5, 1
 # Purposes of random numbers, in core/base/rng.h.

@@ -21,8 +21,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from tengen import distribution
+from tengen.cli.doctor.packages import EXTRAS
 from tengen.distribution import DISTRIBUTION, pip_install, pip_install_extra
-from tengen.doctor.packages import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask } from "./api";
+import { ask, report } from "./api";
 
 export interface Asked<T> {
   data: T | null;
@@ -46,7 +46,7 @@ export function useTold(
   const latest = useRef({ path, handlers });
   latest.current = { path, handlers };
   useEffect(() => {
-    if (path === null) return;
+    if (path === null || report) return;
     let source: EventSource | null = null;
     let timer = 0;
     const open = () => {

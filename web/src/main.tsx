@@ -1,10 +1,12 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
+import { report } from "./api";
 import { useKept } from "./hooks";
 import { Link, usePath } from "./link";
 import { EnvironmentsPage } from "./pages/environments";
 import { GamesPage } from "./pages/games";
 import { PlayPage } from "./pages/play";
+import { ReportParts } from "./pages/report";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { StorePage } from "./pages/store";
@@ -24,22 +26,31 @@ function App() {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <header class="top">
-        <Link to="/" class="brand">
-          <img src="/assets/icon.svg" alt="" width="26" height="26" />
-          tengen
-        </Link>
-        <nav aria-label="Pages">
-          <Link to="/" isCurrent={!first || first === "runs" || first === "players"}>Runs</Link>
-          <Link to="/environments" isCurrent={first === "environments"}>Environments</Link>
-          <Link to="/store" isCurrent={first === "store"}>Store</Link>
-        </nav>
+        {report ? <span class="brand">tengen</span> : <Pages first={first} />}
         <button class="theme" type="button" onClick={() => setTheme(next)}>
           Colours: {theme}<span class="hidden">; choose {next}</span>
         </button>
       </header>
       <main id="main" tabIndex={-1}>
         <Page first={first} id={id} page={page} url={url} />
+        {report && !page && <ReportParts report={report} />}
       </main>
+    </>
+  );
+}
+
+function Pages({ first }: { first?: string }) {
+  return (
+    <>
+      <Link to="/" class="brand">
+        <img src="/assets/icon.svg" alt="" width="26" height="26" />
+        tengen
+      </Link>
+      <nav aria-label="Pages">
+        <Link to="/" isCurrent={!first || first === "runs" || first === "players"}>Runs</Link>
+        <Link to="/environments" isCurrent={first === "environments"}>Environments</Link>
+        <Link to="/store" isCurrent={first === "store"}>Store</Link>
+      </nav>
     </>
   );
 }

@@ -1,6 +1,7 @@
 // Small things that several pages show.
 
 import type { ComponentChildren } from "preact";
+import { report } from "./api";
 import { chance, percent } from "./format";
 import { Link } from "./link";
 
@@ -48,6 +49,11 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
+// A run's name for people, where nobody has asked for more than its address.
+export function nameOf(id: string): string {
+  return report?.name ?? id.replaceAll("~", "/");
+}
+
 // A value of the first of two sides, as a bar that both share.
 export function ValueBar({ value, names }: { value: number; names: [string, string] }) {
   const first = chance(value);
@@ -77,7 +83,7 @@ export function RunHeader({ id, name, page, isGame = true }: HeaderProps) {
       <nav aria-label="This run">
         <Link to={base} isCurrent={page === ""}>Progress</Link>
         {isGame && <Link to={`${base}/games`} isCurrent={page === "games"}>Games</Link>}
-        {isGame && <Link to={`${base}/play`} isCurrent={page === "play"}>Play</Link>}
+        {isGame && !report && <Link to={`${base}/play`} isCurrent={page === "play"}>Play</Link>}
       </nav>
     </header>
   );

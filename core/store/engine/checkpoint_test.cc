@@ -90,7 +90,7 @@ void check_restored(World& world, const Made& made, bool rewritten, Counts* coun
   World next(true, true);
   next.log.clear();
   std::vector<uint32_t> promised;
-  for (const TableConfig& config : configs(true)) promised.push_back(config.num_promised());
+  for (const TableConfig& config : configs()) promised.push_back(config.num_promised());
   const uint64_t num_lost =
       state.lose_memory({&next.engine.pool(0).schema(), &next.engine.pool(1).schema()}, promised);
   counts->num_open += state.open_steps.size();
@@ -215,7 +215,7 @@ void check_full_chunks() {
 struct SmallDisk {
   explicit SmallDisk(uint64_t num_rows) : disk(&tier, num_rows * Disk::kAlignment, true) {
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-    engine.add_table(configs(true)[1], 0);
+    engine.add_table(configs()[1], 0);
     writer = engine.open_writer(engine.begin_session(), "a", 0).writer;
   }
   void insert(uint64_t count) {

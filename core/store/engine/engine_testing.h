@@ -18,22 +18,18 @@ namespace tengen::store::engine {
 constexpr uint64_t kStepBytes = 64;
 
 // Tables whose draws need no random numbers, so that two engines can be held to each other.
-// With a disk none by chance at all, as it shows in what memory is short of.
-inline std::vector<TableConfig> configs(bool has_disk) {
+inline std::vector<TableConfig> configs() {
   std::vector<TableConfig> configs(4);
+  for (TableConfig& config : configs) config.sampler = selector_of("fifo");
   configs[0].name = "queue";
-  configs[0].sampler = selector_of("fifo");
   configs[0].limits = {1.0, 1, 0.0, 60.0};
   configs[0].max_times_sampled = 1;
-  configs[1].name = "best";
-  configs[1].sampler = selector_of("fifo");
+  configs[1].name = "thrice";
   configs[1].max_items = 40;
   configs[1].max_times_sampled = 3;
-  configs[2].name = "newest";
-  configs[2].sampler = selector_of("fifo");
+  configs[2].name = "pairs";
   configs[2].num_steps = 2;
-  configs[3].name = "any";
-  configs[3].sampler = selector_of(has_disk ? "fifo" : "uniform");
+  configs[3].name = "small";
   configs[3].max_items = 30;
   return configs;
 }
@@ -51,8 +47,8 @@ struct World {
         engine(&memory, 7, &log, with_disk ? &disk : nullptr) {
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 3));
-    for (const TableConfig& config : configs(has_disk)) {
-      engine.add_table(config, config.name == "newest" || config.name == "any" ? 1 : 0);
+    for (const TableConfig& config : configs()) {
+      engine.add_table(config, config.name == "pairs" || config.name == "small" ? 1 : 0);
     }
   }
   // What was logged since the last call is in `records` too.

@@ -34,13 +34,11 @@ from tengen.evaluation import (
     TargetConfig,
 )
 from tengen.experience import (
+    ExperiencePart,
     GameWindow,
-    GenerationPart,
     GenerationWindow,
-    ShuffledPart,
     ShuffledRows,
     WindowConfig,
-    WindowPart,
 )
 from tengen.games import Game, GoVariety
 from tengen.inference import search_outputs
@@ -263,7 +261,7 @@ class AlphaZero(Agent):
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
-    ) -> ShuffledPart | GenerationPart | WindowPart:
+    ) -> ExperiencePart:
         """See ``Agent.open_part``; any process can read the games' files."""
         return alphazero_experience.open_part(config, run)
 

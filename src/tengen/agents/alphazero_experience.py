@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tengen import games
 from tengen.config import check
 from tengen.experience import (
+    ExperiencePart,
     GameWindow,
-    GenerationPart,
     GenerationsConfig,
     GenerationWindow,
-    ShuffledPart,
     ShuffledRows,
     WindowConfig,
-    WindowPart,
     check_window_memory,
 )
 from tengen.nets import board_of
@@ -76,15 +74,9 @@ def open_games(
     return open_window(config, run, state)
 
 
-def open_part(
-    config: RunConfig, run: RunDirectory
-) -> ShuffledPart | GenerationPart | WindowPart:
+def open_part(config: RunConfig, run: RunDirectory) -> ExperiencePart:
     """Returns the experience of a following learner: a part of each batch."""
-    if is_shuffled(config):
-        return ShuffledPart(partial(ShuffledRows, config.task, run.shuffled))
-    if isinstance(config.store, GenerationsConfig):
-        return GenerationPart(partial(_open_generations, config, run))
-    return WindowPart(partial(open_window, config, run), config.seed)
+    return ExperiencePart(partial(open_games, config, run))
 
 
 def open_window(

@@ -30,10 +30,11 @@ from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import (
     Experience,
+    ExperiencePart,
     FirstPriorities,
     ItemLayout,
     ReplayConfig,
-    StepPart,
+    StepDraws,
     StepPlan,
     StepTable,
     plan_steps,
@@ -299,17 +300,18 @@ class EnvironmentAgent(Agent):
 
     def open_part(
         self, config: RunConfig, run: RunDirectory, way: Callable[[], StoreWay]
-    ) -> StepPart:
+    ) -> ExperiencePart:
         """See ``Agent.open_part``: as a client of the table."""
+        _, columns, layout, table = table_of(self, config, run)
 
-        def connect() -> Store:
+        def open_draws(shared: Mapping[str, Any]) -> StepDraws:
             found = way()
-            return Store.connect(
+            store = Store.connect(
                 found.address, token=found.token, fingerprint=found.fingerprint
             )
+            return StepDraws(store, columns, layout, table)
 
-        _, columns, layout, table = table_of(self, config, run)
-        return StepPart(connect, columns, layout, table)
+        return ExperiencePart(open_draws)
 
     def plan_table(
         self, config: RunConfig, run: RunDirectory, directory: Path | None = None

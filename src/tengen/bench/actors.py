@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import signal
 import statistics
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 from tengen import envs
 from tengen.bench.no_net import NO_NET, SilentBackend
 from tengen.bench.process_group import STEP_AT_RANDOM, ProcessGroup, processes
+from tengen.bench.random_model import write_random_model
 from tengen.config import check, check_range, to_dict
 from tengen.errors import RunError
 from tengen.experience import Experience
@@ -38,7 +38,6 @@ from tengen.roles.doors import INFERENCE, Doors, server_name
 from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, find_files
-from tengen.tensors import Signature
 from tengen.transport import HostFolder, Server
 
 __all__ = ["add_arguments", "run"]
@@ -197,26 +196,13 @@ def _service(
     signature = config.net.signature(asked)
     backend: Backend = SilentBackend(signature)
     if args.net != NO_NET:
-        backend = _random_backend(config, asked, folder / "model")
+        write_random_model(folder / "model", asked, config.net)
+        backend = open_backend(folder / "model", config.inference, 1)
     service = _Service(config, run, backend, args.actors * args.envs)
     try:
         yield service
     finally:
         service.close()
-
-
-def _random_backend(config: RunConfig, asked: Signature, path: Path) -> Backend:
-    """Returns the run's network with random weights: speed does not depend on them."""
-    import torch
-    from safetensors.torch import save_file
-
-    torch.manual_seed(0)
-    path.mkdir()
-    net = config.net.build(asked)
-    save_file(net.state_dict(), path / "weights.safetensors")
-    meta = {"net": to_dict(config.net), "signature": to_dict(net.signature)}
-    (path / "meta.json").write_text(json.dumps(meta))
-    return open_backend(path, config.inference, 1)
 
 
 def _config(args: argparse.Namespace) -> RunConfig:

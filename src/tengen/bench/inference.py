@@ -124,7 +124,7 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for net, config in nets.items():
             path = Path(folder) / net
-            write_random_model(path, features, config)
+            write_random_model(path, features.signature, config, with_graph=True)
             chosen = [case for case in cases if case.net == net]
             if any(case.precision == "int8" for case in chosen):
                 quantise(path, _random_planes(features, _NUM_CALIBRATION, seed=0))

@@ -11,20 +11,23 @@ from tengen.games import open_game
 from tengen.nets import NetConfig, board_of, parse_net, parse_size
 from tengen.nets.minigo import MinigoConfig
 from tengen.run import RunDirectory
-from tengen.tensors import BoardSpec
+from tengen.tensors import Signature
 
 __all__ = ["bench_net", "publish_random", "write_random_model"]
 
 _MINIGO = "minigo:"
 
 
-def write_random_model(path: Path, board: BoardSpec, config: NetConfig) -> None:
+def write_random_model(
+    path: Path, asked: Signature, config: NetConfig, *, with_graph: bool = False
+) -> None:
     """Writes the files of a model that backends read.
 
     Args:
         path: The model directory, made here.
-        board: What the network sees and how its actions lie.
+        asked: What the network must take and answer.
         config: The network.
+        with_graph: Whether there is an ONNX graph beside the weights.
     """
     import torch
     from safetensors.torch import save_file
@@ -33,11 +36,12 @@ def write_random_model(path: Path, board: BoardSpec, config: NetConfig) -> None:
 
     path.mkdir()
     torch.manual_seed(0)
-    signature = config.signature(board.signature)
+    signature = config.signature(asked)
     state = config.build(signature).state_dict()
-    weights = {name: tensor.numpy() for name, tensor in state.items()}
-    graph = ModelExporter().export(signature, config, weights)
-    (path / "model.onnx").write_bytes(graph)
+    if with_graph:
+        weights = {name: tensor.numpy() for name, tensor in state.items()}
+        graph = ModelExporter().export(signature, config, weights)
+        (path / "model.onnx").write_bytes(graph)
     save_file(state, path / "weights.safetensors")
     meta = {"net": to_dict(config), "signature": to_dict(signature)}
     (path / "meta.json").write_text(json.dumps(meta))

@@ -8,12 +8,12 @@ machine. Samplers and copiers read every byte of their batches; ``read_share`` i
 part of a sampler's CPU-seconds that reading takes, and ``unread_share_of_copies``
 compares both sides without it. The measurements take turns, because the speed of a
 machine's memory changes from minute to minute, and a figure is the median of its turns.
-With ``--cold`` memory holds a tenth of the steps, and the rest lies on a disk, whose
-own rate is measured beside the store's. With ``--paced`` all workloads run at once at
-the reference's rates, and a call's latency counts from when the call was due. The
-processes share memory, or with ``--over tcp`` talk over the loopback interface, as if
-they were on different hosts. With ``--selection`` there are no processes, and only the
-choice of the next items is measured.
+With ``--cold`` memory holds a tenth of the steps, and the rest lies on a disk. With
+``--paced`` all workloads run at once at the reference's rates, and a call's latency
+counts from when the call was due. The processes share memory, or with ``--over tcp``
+talk over the loopback interface, as if they were on different hosts. With
+``--selection`` there are no processes, and only the choice of the next items is
+measured.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from tengen.bench.store_clients import (
     run_sampler,
     run_writer,
 )
-from tengen.bench.store_cold import BASELINE, run_cold
 from tengen.bench.store_processes import Role, ServerProcess, together
 from tengen.bench.store_selection import run_selection
 from tengen.bench.store_workloads import VARIANTS, WORKLOADS, Workload
@@ -112,29 +111,30 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
     # Nothing inserts while samples are measured, so items must not run out of uses.
     workloads = [one.at_full_speed() for one in workloads]
-    if args.cold is not None:
-        rows = [
-            run_cold(one, args.over, memory_bytes, args.seconds, args.cold)
-            for one in workloads
-        ]
-        return {
-            "name": "store",
-            "over": args.over,
-            "cold": True,
-            "baseline": BASELINE,
-            "rows": rows,
-        }
-    rows = [_run_alone(one, args.over, memory_bytes, args.seconds) for one in workloads]
-    return {"name": "store", "over": args.over, "paced": False, "rows": rows}
+    rows = [
+        _run_alone(one, args.over, memory_bytes, args.seconds, args.cold)
+        for one in workloads
+    ]
+    return {
+        "name": "store",
+        "over": args.over,
+        "paced": False,
+        "cold": args.cold is not None,
+        "rows": rows,
+    }
 
 
 def _run_alone(
-    workload: Workload, over: str, memory_bytes: int, seconds: float
+    workload: Workload,
+    over: str,
+    memory_bytes: int,
+    seconds: float,
+    disk: Path | None,
 ) -> dict[str, Any]:
     """Measures copies, samples and inserts in turns; the median of the turns."""
     sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
     turns: list[dict[str, float]] = []
-    with ServerProcess([workload], over, memory_bytes) as server:
+    with ServerProcess([workload], over, memory_bytes, disk) as server:
         client = Client(
             workload,
             server.address,

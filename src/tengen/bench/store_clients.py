@@ -7,7 +7,6 @@ does not include them.
 
 from __future__ import annotations
 
-import resource
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -31,8 +30,6 @@ __all__ = [
 ]
 
 _FILL_BYTES = 8 << 20
-# The unit in which getrusage() counts reads of a disk.
-_BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def run_server(
     capacities: list[int],
     where: dict[str, Any],
 ) -> None:
-    """Makes the store, fills it, and tells its address and then its use of resources.
+    """Makes the store, fills it, and tells its address and then its CPU-seconds.
 
     Args:
         pipe: To the benchmark.
@@ -82,9 +79,7 @@ def run_server(
             _fill(store, workload, capacity)
         pipe.send(store.address)
         while pipe.recv() == "used":
-            blocks = resource.getrusage(resource.RUSAGE_SELF).ru_inblock
-            used = {"cpu_s": time.process_time(), "disk_bytes": blocks * _BLOCK_BYTES}
-            pipe.send(used)
+            pipe.send(time.process_time())
 
 
 def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -95,11 +95,6 @@ class ServerProcess:
         if self._disk is not None:
             shutil.rmtree(self._disk, ignore_errors=True)
 
-    @property
-    def row_files(self) -> list[str]:
-        """The files of a store with a disk."""
-        return [str(path) for path in Path(self._disk or "").glob("rows-*")]
-
     def measure(
         self, clients: list[tuple[Role, Client]]
     ) -> tuple[list[dict[str, Any]], float]:
@@ -107,24 +102,16 @@ class ServerProcess:
 
         The server's CPU-seconds include its warm-up and are scaled to the measurement.
         """
-        before = self._used()["cpu_s"]
+        before = self._cpu_s()
         results = together(clients)
-        spent = self._used()["cpu_s"] - before
+        spent = self._cpu_s() - before
         seconds = clients[0][1].seconds
         share = seconds / (seconds + clients[0][1].warm_s)
         return results, sum(one["cpu_seconds"] for one in results) + spent * share
 
-    def disk_bytes_read(self) -> int:
-        """Returns the bytes that the server has read from disks so far.
-
-        Bytes from the system's cache do not count; 0 where the system does not count
-        reads.
-        """
-        return int(self._used()["disk_bytes"])
-
-    def _used(self) -> dict[str, float]:
+    def _cpu_s(self) -> float:
         self._pipe.send("used")
-        return dict(_receive(self._pipe, self._process))
+        return float(_receive(self._pipe, self._process))
 
 
 def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:

@@ -15,10 +15,7 @@ how often the agent draws each item.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from tengen.store import Column, Selector, TableConfig
 
@@ -68,20 +65,6 @@ class Workload:
         """Bytes that an item adds to the items before it."""
         return self.step_bytes * self.period
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes that are read from a disk at once: a chunk of the table.
-
-        Must match Schema::add() of core/store/state/schema.cc, and what pool.cc adds.
-        """
-        table = self.table(1)
-        sizes = [
-            np.dtype(column.dtype).itemsize * math.prod(column.shape)
-            for column in table.columns.values()
-        ]
-        chunk_bytes = sum(_up(size * table.chunk_length, 64) for size in sizes)
-        return _up(chunk_bytes, 4096)
-
     def at_full_speed(self) -> Workload:
         """Returns the workload with uses that are counted and never run out."""
         if self.max_times_sampled == 0:
@@ -102,10 +85,6 @@ class Workload:
             max_times_sampled=self.max_times_sampled,
             num_steps=self.num_steps,
         )
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 WORKLOADS = {

@@ -74,7 +74,8 @@ def run(game: str, simulations: int, threads: int, net: str | None) -> dict[str,
         cases = [_Case(net, *shape) for shape in shapes]
         with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
             path = Path(folder) / "model"
-            write_random_model(path, board_of(rules), parse_net(net))
+            asked = board_of(rules).signature
+            write_random_model(path, asked, parse_net(net), with_graph=True)
             searches = [_with_net(rules, path, simulations, case) for case in cases]
             table = _measure(cases, searches)
     return {

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NewType
 
-__all__ = ["Markup", "element", "fragment", "text"]
+__all__ = ["FRAGMENT_STYLE", "Markup", "element", "table", "text"]
 
 Markup = NewType("Markup", str)
 """Elements and escaped text. Made by the functions here alone."""
 
-_VOID = frozenset(("meta", "br"))
+FRAGMENT_STYLE = (
+    "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"
+    "align-items:flex-start"
+)
+"""The style of an element in a page of somebody else, such as a notebook's cell."""
+
 # What HTML forbids or hides: control characters, and marks that turn the order of what
 # stands beside them.
 _HIDDEN = re.compile(
@@ -31,11 +36,6 @@ def text(value: object) -> Markup:
     return Markup(html.escape(_HIDDEN.sub(_SHOWN, shown)))
 
 
-def fragment(parts: Iterable[Markup]) -> Markup:
-    """Returns markup one after the other."""
-    return Markup("".join(parts))
-
-
 def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
     """Returns an element.
 
@@ -50,12 +50,38 @@ def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    if name in _VOID:
-        return Markup(f"<{name}{written}>")
-    return Markup(f"<{name}{written}>{fragment(children)}</{name}>")
+    return Markup(f"<{name}{written}>{''.join(children)}</{name}>")
 
 
 def _number(value: object) -> object:
     if not isinstance(value, float):
         return value
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Markup:
+    """Returns a table that scrolls by itself where it is too wide.
+
+    Args:
+        caption: What it has.
+        columns: Their names.
+        rows: Values, the first of which names its row.
+    """
+    head = [element("th", text(name), scope="col") for name in columns]
+    body = [
+        element(
+            "tr",
+            element("th", text(first), scope="row"),
+            *(element("td", text(cell)) for cell in cells),
+        )
+        for first, *cells in rows
+    ]
+    shown = element(
+        "table",
+        element("caption", text(caption)),
+        element("thead", element("tr", *head)),
+        element("tbody", *body),
+    )
+    return element("div", shown, style="overflow-x:auto", role="region", tabindex=0)

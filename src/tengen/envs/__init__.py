@@ -7,9 +7,8 @@ environment library; the first use of an environment does.
 from __future__ import annotations
 
 from tengen.envs.check import check_own_env
-from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, Scale, Step
+from tengen.envs.env import ActionSpec, Arrays, Env, EnvSpec, GroupEnv, Scale, Step
 from tengen.envs.filmed import FilmedEnv, Picture
-from tengen.envs.group_env import GroupEnv
 from tengen.envs.registry import (
     env_spec,
     in_suite,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 from tengen.config import check
 from tengen.tensors import TensorSpec
 
-__all__ = ["MOST_BOUND", "ActionSpec", "Arrays", "Env", "EnvSpec", "Scale", "Step"]
+__all__ = [
+    "MOST_BOUND",
+    "ActionSpec",
+    "Arrays",
+    "Env",
+    "EnvSpec",
+    "GroupEnv",
+    "Scale",
+    "Step",
+]
 
 MOST_BOUND = 1e8
 """Greater bounds, of observations or half the distance between those of an action, mean
@@ -261,3 +270,47 @@ class Env(Protocol):
 
         ``observed`` and ``own_action``, which need no copy, still work.
         """
+
+
+@runtime_checkable
+class GroupEnv(Protocol):
+    """One of two groups of copies, which steps while its caller does something else.
+
+    The first call is ``receive_first`` of the first group. Then the calls of both
+    groups alternate: after receiving from a group, the caller sends it actions before
+    it receives from the other group. The convention of time is that of ``Env``. Not
+    thread-safe.
+    """
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's spec."""
+
+    @property
+    def num_envs(self) -> int:
+        """Copies N of the group."""
+
+    def receive_first(self) -> Arrays:
+        """Returns the first observations, ``[N, ...]`` each. Blocks."""
+
+    def send(self, actions: NDArray[Any]) -> None:
+        """Sends actions to every copy of the group; it steps after the other group.
+
+        Args:
+            actions: ``[N, ...]``, as for ``Env.step``.
+
+        Raises:
+            EnvError: The environment raised.
+            RunError: An action is out of range, or the calls do not alternate.
+        """
+
+    def receive(self) -> Step:
+        """Returns the step that was sent. Blocks.
+
+        Raises:
+            EnvError: The environment raised.
+            RunError: The calls do not alternate.
+        """
+
+    def close(self) -> None:
+        """Releases both groups' resources. Safe to call twice, and for both groups."""

@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 from warnings import warn
 
-from tengen.envs.env import Env, EnvSpec
+from tengen.envs.env import Env, EnvSpec, GroupEnv
 from tengen.envs.filmed import FilmedEnv
-from tengen.envs.group_env import GroupEnv
 from tengen.envs.suites import (
     atari,
     atari_film,

@@ -17,8 +17,12 @@
 """
 
 from tengen.experience.config import ExperienceConfig
-from tengen.experience.divided import Divided, Divisible, ExperiencePart
-from tengen.experience.experience import Experience
+from tengen.experience.experience import (
+    Divided,
+    Experience,
+    ExperiencePart,
+    Followed,
+)
 from tengen.experience.games.generations import (
     MAX_WRITERS,
     TRAIN_WRITER,
@@ -36,12 +40,10 @@ from tengen.experience.games.open_generation import OpenGeneration
 from tengen.experience.games.segment import SegmentReader
 from tengen.experience.games.tables import read_table
 from tengen.experience.games.writer import ExperienceWriter
-from tengen.experience.generations.part import GenerationPart
 from tengen.experience.generations.window import GenerationWindow
 from tengen.experience.generations_config import GenerationsConfig
 from tengen.experience.limiter import SamplesPerInsert, SamplesPerInsertConfig
 from tengen.experience.replay_config import ReplayConfig
-from tengen.experience.rows.parts import ShuffledPart, WindowPart
 from tengen.experience.rows.positions import sample_positions
 from tengen.experience.rows.shuffled_files import ShuffledTurn
 from tengen.experience.rows.shuffled_rows import ShuffledRows
@@ -56,9 +58,9 @@ from tengen.experience.rows.window_memory import (
     predicted_window_bytes,
 )
 from tengen.experience.steps.client import StepClient
+from tengen.experience.steps.draws import StepDraws
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import STATE, ItemLayout
-from tengen.experience.steps.part import StepPart
 from tengen.experience.steps.plan import StepPlan, plan_steps
 from tengen.experience.steps.slot_writer import SlotWriter
 from tengen.experience.steps.table import StepTable
@@ -70,14 +72,13 @@ __all__ = [
     "STATE",
     "TRAIN_WRITER",
     "Divided",
-    "Divisible",
     "Experience",
     "ExperienceConfig",
     "ExperiencePart",
     "ExperienceWriter",
     "FirstPriorities",
+    "Followed",
     "GameWindow",
-    "GenerationPart",
     "GenerationWindow",
     "GenerationsConfig",
     "ItemLayout",
@@ -90,18 +91,16 @@ __all__ = [
     "SamplesPerInsertConfig",
     "SegmentEntry",
     "SegmentReader",
-    "ShuffledPart",
     "ShuffledRows",
     "ShuffledTurn",
     "Shuffler",
     "ShufflingStopped",
     "SlotWriter",
     "StepClient",
-    "StepPart",
+    "StepDraws",
     "StepPlan",
     "StepTable",
     "WindowConfig",
-    "WindowPart",
     "adopt_writer",
     "begin_generation",
     "check_window_memory",

@@ -15,11 +15,15 @@ from tengen.games.book import (
 )
 from tengen.games.check import check_own_game
 from tengen.games.framed import Framed
-from tengen.games.go_result import go_result
+from tengen.games.go_rules import go_result
 from tengen.games.go_variety import GoVariety, variants_of
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.games.planes import stone_planes, transform_cell, transform_planes
-from tengen.games.positions import mean_random_plies, random_positions
+from tengen.games.positions import (
+    mean_random_plies,
+    position_after,
+    random_positions,
+)
 from tengen.games.program import load_program
 from tengen.games.protocol import Game, OwnGame, Planes, PolicyLayout, State
 from tengen.games.registry import is_game, make, names, open_game
@@ -61,6 +65,7 @@ __all__ = [
     "open_game",
     "openings_text",
     "parse_book",
+    "position_after",
     "random_positions",
     "read_book",
     "read_book_bytes",

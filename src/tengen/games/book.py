@@ -1,8 +1,8 @@
-"""Books of openings: a file of moves that games begin with.
+"""Opening books: files of moves that games begin with.
 
-A JSON object: ``schema``, ``task``, ``made_by`` (anything, for people) and
-``openings``, each with ``moves``, actions from the start of the game, and anything
-else. ``tengen book`` makes one by search.
+A book is a JSON object with ``schema``, ``task``, ``made_by`` (for people) and
+``openings``. Each opening has ``moves``, the actions from the start of the game; other
+keys are ignored. ``tengen book`` makes a book by search.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ __all__ = [
 BOOK_SCHEMA = 1
 """The version of books written here, and the newest that is read."""
 MAX_OPENINGS = 65_536
-"""Most openings of a book."""
+"""The maximum number of openings in a book."""
 _MAX_BYTES = 64 << 20
 _ADVICE = "make one by tengen book"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """Openings of one game, each legal and none over."""
+    """Openings of one game; each is legal and does not end the game."""
 
     task: str
     """The game."""
     openings: tuple[tuple[int, ...], ...]
-    """Actions from the start of the game; one at least, no two alike."""
+    """The actions of each opening; at least one opening, all different."""
     digest: str
     """The first 12 hexadecimal digits of the file's SHA-256."""
 
@@ -54,21 +54,21 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
     Args:
         path: The file.
-        game: The game that the openings must be of.
+        game: The game that the book must be for.
         error: The exception to raise if the file cannot be read, or is damaged.
 
     Raises:
-        UsageError: It is of another game or of a newer schema.
+        UsageError: The book is for another game, or has a newer schema.
         TengenError: ``error``, if the file cannot be read or is not a book.
     """
     return parse_book(read_book_bytes(path, error=error), path, game, error=error)
 
 
 def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
-    """Returns the content of a file, up to the size that a book may have.
+    """Returns the content of a file, up to the maximum size of a book.
 
     Raises:
-        TengenError: ``error``: it cannot be read.
+        TengenError: ``error``, if the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -85,13 +85,13 @@ def parse_book(
     """Returns the book from a file's bytes.
 
     Args:
-        data: Of ``read_book_bytes``.
+        data: The result of ``read_book_bytes``.
         path: The file, for messages.
         game: As for ``read_book``.
         error: As for ``read_book``.
 
     Raises:
-        UsageError: It is of another game or of a newer schema.
+        UsageError: The book is for another game, or has a newer schema.
         TengenError: ``error``, if the bytes are not a book.
     """
 
@@ -131,7 +131,7 @@ def parse_book(
 
 
 def openings_text(random_plies: int, book: Book | None) -> str:
-    """Returns a text that says what games begin with."""
+    """Describes how games begin."""
     plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
     if book is None:
         return plies if random_plies else "the empty board"

@@ -1,20 +1,24 @@
-"""Rules of Go as other programs name them: in SGF, and in KataGo's GTP commands.
+"""Rules and results of Go as text, in SGF and in KataGo's GTP commands.
 
-The names and what they stand for: KataGo, docs/GTP_Extensions.md and its page of rules.
-Only area scoring without group tax or a button can be said in the name of a game.
+Source of the names: KataGo, docs/GTP_Extensions.md and its page of rules. Games in
+tengen have area scoring, without group tax and without a button.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from tengen import _core
 from tengen._core import GoRules
+from tengen.games.positions import position_after
+from tengen.games.registry import open_game
 
-__all__ = ["read_go_rules", "rules_as_json", "rules_as_text"]
+__all__ = ["go_result", "read_go_rules", "rules_as_json", "rules_as_text"]
 
-# (ko, whether a chain may take its own last liberty); what is written comes first.
+# (ko, whether suicide is allowed). The first name of each pair is the one written.
 _NAMED = {
     "Tromp-Taylor": ("positional", True),
     "NZ": ("situational", True),
@@ -26,7 +30,7 @@ _NAMED = {
 _COMPACT = re.compile(
     "ko(SIMPLE|POSITIONAL|SITUATIONAL)scoreAREAtaxNONEsui([01])(?:whb0)?", re.I
 )
-# What a JSON object may say besides ko and suicide, and must say as here.
+# Further keys of the JSON object, with the only values that are supported.
 _FIXED = {
     "scoring": "AREA",
     "tax": "NONE",
@@ -38,7 +42,7 @@ _MAX_CHARACTERS = 1000
 
 
 def read_go_rules(text: str) -> tuple[str, bool] | None:
-    """Returns (ko, may_suicide) of a text, as ``GoRules`` has them.
+    """Parses rules; returns (ko, may_suicide) as in ``GoRules``.
 
     Args:
         text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``), letters
@@ -46,7 +50,7 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
             (``koSIMPLEscoreAREAtaxNONEsui0``) or its JSON object.
 
     Returns:
-        None where the text means nothing known, or rules that no name of a game says.
+        The rules; None if the text is unknown, or the rules are not supported.
     """
     text = text.strip()
     if len(text) > _MAX_CHARACTERS:
@@ -61,7 +65,7 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
 
 
 def rules_as_text(rules: GoRules) -> str:
-    """Returns the name of ko and suicide rule, else KataGo's short form."""
+    """Returns the name of the rules, or else KataGo's short form."""
     for name, said in _NAMED.items():
         if said == (rules.ko, rules.may_suicide):
             if name.startswith("chinese-"):
@@ -87,3 +91,25 @@ def _read_object(text: str) -> tuple[str, bool] | None:
     if any(key not in _FIXED or said[key] != _FIXED[key] for key in said):
         return None
     return ko.lower(), may_suicide
+
+
+def go_result(name: str, moves: Sequence[int]) -> str:
+    """Returns the result as SGF and GTP write it: ``B+3.5``, ``W+R``, ``0``.
+
+    Args:
+        name: The game's name.
+        moves: All actions. If they do not end the game, the side to move has resigned.
+
+    Raises:
+        UsageError: There is no such game.
+        CoreError: A move is not legal.
+    """
+    state = position_after(open_game(name), moves)
+    if not state.is_terminal():
+        return f"{'WB'[state.to_play]}+R"
+    # The score alone does not decide: a repeated board may end a game as a draw.
+    winner = state.returns()[0]
+    if winner == 0:
+        return "0"
+    score = _core.GoPosition(name, list(moves)).score()
+    return f"{'B' if winner > 0 else 'W'}+{abs(score):g}"

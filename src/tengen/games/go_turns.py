@@ -1,6 +1,6 @@
-"""Moves of Go in which a side may move twice, as a game whose sides take turns.
+"""Translates moves of Go in any order of sides to a game in which they alternate.
 
-Controllers and servers let one side move twice and go on after two passes.
+Controllers and servers let one side move twice, and continue after two passes.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ __all__ = ["GoTurns"]
 
 
 class GoTurns:
-    """Actions in which the sides take turns: a side that is left out passes.
+    """Actions in which the sides alternate: a side that is skipped passes.
 
-    Passes that a later stone makes superfluous are removed again. Whether stones are
-    legal is not checked.
+    A pass is removed again if a later stone makes it superfluous. Legality of stones is
+    not checked.
 
     Args:
-        first_player: Who has the first move: 0 Black, 1 White.
-        pass_action: Height times width.
-        setup: Actions that set up what stands before the first move; they stay.
+        first_player: The side to move first: 0 Black, 1 White.
+        pass_action: The action of a pass, height times width.
+        setup: Actions that place the setup; they are never removed.
 
     Attributes:
-        actions: From the first of the setup.
-        to_play: Whose turn it is.
-        is_passed_to: Whether the last action is a pass that nobody made, for a side
-            left out: a pass that answers it would end a game that nobody ends.
+        actions: All actions, the setup first.
+        to_play: The side to move.
+        is_passed_to: Whether the last action is the pass of a skipped side. Another
+            pass would end the game, although nobody has passed.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GoTurns:
 
     @property
     def num_passes(self) -> int:
-        """Passes that stand at the end, of those that are moves; two end the game."""
+        """Number of passes at the end, without the setup; two end the game."""
         end = place = len(self.actions)
         while place > self._num_setup and self.actions[place - 1] == self._pass:
             place -= 1
@@ -55,7 +55,7 @@ class GoTurns:
         """Adds a side's move.
 
         Returns:
-            False where it changes nothing: a pass out of turn, or after two.
+            False if the move changes nothing: a pass out of turn, or after two passes.
         """
         num_passes = self.num_passes
         if action == self._pass:
@@ -71,21 +71,21 @@ class GoTurns:
         return True
 
     def turned(self, player: int) -> GoTurns:
-        """Returns the game with that side to move, the other having passed."""
+        """Returns the game with a side to move; the other side passes if needed."""
         other = copy(self)
         if player != self.to_play:
             other._turn(player)
         return other
 
     def going_on(self) -> GoTurns:
-        """Returns the game with the two passes forgotten that ended it, if any did."""
+        """Returns the game without the two passes that ended it, if it ended so."""
         other = copy(self)
         if self.num_passes == 2:
             del other.actions[-2:]
         return other
 
     def _turn(self, player: int) -> None:
-        """Makes it that side's turn: by a pass of the other, or one less."""
+        """Gives a side the turn: the other side passes, or its pass is removed."""
         self.is_passed_to = self.num_passes == 0
         if self.is_passed_to:
             self.actions.append(self._pass)

@@ -16,12 +16,12 @@ _CELL = re.compile(r"\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*")
 
 @dataclass(frozen=True)
 class GomokuRules:
-    """What a game of gomoku is played by."""
+    """The rules of a game of gomoku."""
 
     size: int
     """Cells along a side of the board."""
     exactly_five: bool
-    """Whether a row of more than five wins nothing."""
+    """Whether only exactly five in a row win."""
 
     @property
     def text(self) -> str:
@@ -30,7 +30,7 @@ class GomokuRules:
 
 
 def read_gomoku_name(name: str) -> GomokuRules | None:
-    """Returns the rules of a game that has this name; None where it is no gomoku."""
+    """Returns the rules of a game by its name; None if it is not gomoku."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -42,7 +42,7 @@ def read_gomoku_name(name: str) -> GomokuRules | None:
 
 
 def read_cell(text: str, size: int) -> int | None:
-    """Returns the action of ``X,Y``, both from 0; None where it is no cell of a board.
+    """Returns the action of ``X,Y``, both from 0; None if it is not on the board.
 
     Args:
         text: X is the column from the left, Y the row from the top.

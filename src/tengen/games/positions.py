@@ -1,14 +1,31 @@
-"""Positions of random games: to check and to measure with, never to learn from."""
+"""The position after moves, and positions of random games.
+
+Random games are for checks and measurements, never for learning.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.games.protocol import Game
+from tengen.games.protocol import Game, State
 
-__all__ = ["mean_random_plies", "random_positions"]
+__all__ = ["mean_random_plies", "position_after", "random_positions"]
+
+
+def position_after(game: Game, moves: Iterable[int]) -> State:
+    """Returns the position after moves from the start of a game.
+
+    Raises:
+        CoreError: A move is not legal.
+    """
+    state = game.new_state()
+    for action in moves:
+        state.apply(action)
+    return state
 
 
 def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32]:
@@ -22,11 +39,10 @@ def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32
     rng = _core.Rng(seed)
     rows: list[NDArray[np.float32]] = []
     while len(rows) < num_rows:
-        state = game.new_state()
-        while not state.is_terminal() and len(rows) < num_rows:
+        for state in _random_game(game, rng):
             rows.append(state.observation())
-            legal = state.legal_actions()
-            state.apply(legal[rng.below(len(legal))])
+            if len(rows) == num_rows:
+                break
     return np.stack(rows)
 
 
@@ -39,11 +55,14 @@ def mean_random_plies(game: Game, num_games: int, seed: int) -> float:
         seed: At least 0.
     """
     rng = _core.Rng(seed)
-    num_plies = 0
-    for _ in range(num_games):
-        state = game.new_state()
-        while not state.is_terminal():
-            legal = state.legal_actions()
-            state.apply(legal[rng.below(len(legal))])
-            num_plies += 1
-    return num_plies / num_games
+    lengths = (sum(1 for _ in _random_game(game, rng)) for _ in range(num_games))
+    return sum(lengths) / num_games
+
+
+def _random_game(game: Game, rng: _core.Rng) -> Iterator[State]:
+    """Yields the position before each move of a uniform random game."""
+    state = game.new_state()
+    while not state.is_terminal():
+        yield state
+        legal = state.legal_actions()
+        state.apply(legal[rng.below(len(legal))])

@@ -1,7 +1,7 @@
-"""What a game is: to those who use one, and to those who write one.
+"""The interfaces of games: to use one, and to write one.
 
-`Game` and `State` are the face that every game shows, native or not. `OwnGame` is
-what anyone writes to add a game in Python; `tengen.games.make` turns one into a
+`Game` and `State` are the interface of every game, native or not. `OwnGame` is the
+interface to implement for a new game in Python; `tengen.games.make` turns it into a
 `Game`.
 
 Two players, perfect information, zero sum. Player 0 moves first. Letters:
@@ -77,7 +77,7 @@ class State(Protocol):
 
 
 class Game(Protocol):
-    """The rules: what is fixed. Never changes; shared freely between threads."""
+    """The rules of a game. Immutable; threads may share it."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class Game(Protocol):
 
     @property
     def max_plies(self) -> int:
-        """No game is longer."""
+        """The maximum length of a game, in plies."""
 
     @property
     def policy_layout(self) -> PolicyLayout:
@@ -113,28 +113,29 @@ class Game(Protocol):
 
     @property
     def max_score(self) -> int:
-        """Points that a game is hardly ever won by more than; 0 without a score."""
+        """A score that winning margins hardly ever exceed; 0 without a score."""
 
     def new_state(self, variant: str = "") -> State:
         """Returns the position before the first move.
 
         Args:
-            variant: The name of a game that this one can also be played as, as Go can
-                on a smaller board or by other rules; empty for the game itself.
+            variant: The name of a variant, such as Go on a smaller board or with other
+                rules; empty for the game itself.
 
         Raises:
-            UsageError: A game in Python has no such; a native one raises CoreError.
+            UsageError: A game in Python has no variants.
+            CoreError: A native game has no such variant.
         """
 
     def transform_action(self, action: int, symmetry: int) -> int:
-        """Returns what ``action`` becomes when the board is so transformed."""
+        """Returns the action that a symmetry maps ``action`` to."""
 
 
 S = TypeVar("S")
 
 
 class OwnGame(Protocol[S]):
-    """What to write for a game of one's own: two numbers and eight methods.
+    """The interface to implement for a new game: two numbers and eight methods.
 
     No base class is needed: any class that has these works, and its constructor
     takes no arguments. A state is any value of the author's choice (a tuple, a
@@ -142,7 +143,7 @@ class OwnGame(Protocol[S]):
     ``examples/own_game.py`` is a complete one; `tengen.games.check_own_game` says
     which method is wrong and how.
 
-    Optional attributes and methods, with what holds without them:
+    Optional attributes and methods, with their defaults:
 
     * ``policy_layout: PolicyLayout`` is "flat". The others learn faster where the
       actions are cells or columns of the planes.

@@ -1,4 +1,4 @@
-"""Shows a game written in Python with the face of a native one."""
+"""Presents a game written in Python through the interface of a native one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["PythonGame", "PythonState"]
 
 
 class PythonGame:
-    """A `tengen.games.Game` over an `OwnGame`. Does not check it: see `check.py`.
+    """A `tengen.games.Game` over an `OwnGame`, which it does not check.
 
     Args:
         own: The game.
-        name: What `tengen.games.make` was asked for.
+        name: The name given to `tengen.games.make`.
     """
 
     def __init__(self, own: OwnGame[Any], name: str) -> None:
@@ -40,16 +40,16 @@ class PythonGame:
         return PythonState(self, self.call(0, "initial_state"), 0)
 
     def transform_action(self, action: int, symmetry: int) -> int:
-        """Returns what ``action`` becomes when the board is so transformed."""
+        """Returns the action that a symmetry maps ``action`` to."""
         if symmetry == 0:
             return action
         return int(self.call(0, "transform_action", action, symmetry))
 
     def call(self, ply: int, method: str, *args: Any) -> Any:
-        """Returns what a method of the game returns, asked after ``ply`` moves.
+        """Calls a method of the game; ``ply`` is for messages.
 
         Raises:
-            UsageError: It raised.
+            UsageError: The method raised.
         """
         return call_method(type(self.own).__name__, self.own, ply, method, *args)
 

@@ -1,4 +1,4 @@
-"""What an author's code raised, as an error that names the method."""
+"""Turns exceptions of a user's own game into errors that name the method."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tengen.errors import UsageError
 __all__ = ["RAISED", "call_method", "raised"]
 
 RAISED = (Exception, SystemExit)
-"""What an author's code may raise: a game that leaves the process is broken too."""
+"""Exceptions that count as errors of a user's game, exits included."""
 
 
 def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
     """Returns what a method of a game returns.
 
     Args:
-        name: What messages call the game.
+        name: The game's name in messages.
         own: The game.
         ply: Moves made so far.
-        method: Its name.
-        args: What it is given.
+        method: Name of the method.
+        args: Its arguments.
 
     Raises:
-        UsageError: It raised.
+        UsageError: The method raised.
     """
     try:
         return getattr(own, method)(*args)
@@ -32,11 +32,11 @@ def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
 
 
 def raised(what: str, error: BaseException) -> UsageError:
-    """Returns the error of an author's code that raised ``error``.
+    """Returns the error of user code that raised ``error``.
 
     Args:
-        what: Name and value, as messages begin.
-        error: What it raised.
+        what: Name and value, the beginning of the message.
+        error: The exception.
     """
     return UsageError(
         f"{what} must not raise; "

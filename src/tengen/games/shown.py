@@ -1,4 +1,4 @@
-"""How notebooks show a position: its board drawn, or its text.
+"""Shows positions in notebooks, as a drawn board or as text.
 
 Only IPython and Jupyter call these two methods of a value.
 """
@@ -14,7 +14,7 @@ __all__ = ["pretty_state", "show_native_states", "state_html"]
 
 
 class _Printer(Protocol):
-    """What IPython prints by."""
+    """IPython's printer."""
 
     def text(self, obj: str) -> None:
         """Prints text."""
@@ -34,14 +34,14 @@ def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
 
     Args:
         state: As for ``state_html``.
-        printer: Of IPython.
-        cycle: Whether it is in itself; never.
+        printer: IPython's printer.
+        cycle: Whether the value contains itself; never here.
     """
     printer.text(str(state))
 
 
 def show_native_states() -> None:
-    """Gives the core's positions what notebooks ask for; the core knows no HTML."""
+    """Adds the methods for notebooks to the core's positions."""
     shown: Any = _core.State
     shown._repr_html_ = state_html
     shown._repr_pretty_ = pretty_state

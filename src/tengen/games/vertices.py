@@ -22,7 +22,7 @@ def write_vertex(action: int, height: int, width: int) -> str:
 
 
 def read_vertex(text: str, height: int, width: int) -> int | None:
-    """Returns the action of a vertex in either case; None where it is none of them."""
+    """Returns the action of a vertex in either case; None if it is not a vertex."""
     text = text.upper()
     if text == "PASS":
         return height * width

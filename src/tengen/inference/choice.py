@@ -168,7 +168,7 @@ def open_backend(
     precision: Any = config.precision
     backend: Backend
     if config.is_on_gpu:
-        from tengen.inference.device_choice import open_on_devices
+        from tengen.inference.device_backend import open_on_devices
 
         return open_on_devices(source, config, outputs)
     if config.backend == "openvino":
@@ -220,7 +220,7 @@ def choose(
     """
     config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
-        from tengen.inference.device_choice import choose_on_devices
+        from tengen.inference.device_backend import choose_on_devices
 
         return choose_on_devices(directory, config, outputs)
     config = _with_backend(config, has_graph=(directory / ONNX_FILE).exists())

@@ -8,21 +8,21 @@ Legend: n rows, C planes, H W board, A actions.
 
 from __future__ import annotations
 
+import bisect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tengen.inference.buckets import bucket_for, bucket_sizes
 from tengen.inference.device import Device, Step
 from tengen.inference.rows import RowLayout, unpack_rows
 from tengen.inference.torch_backend import LoadedHead
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["Batch", "Programs", "rate"]
+__all__ = ["MIN_BUCKET_ROWS", "Batch", "Programs", "bucket_for", "bucket_sizes", "rate"]
 
 _MIN_WORK_S = 0.03
 
@@ -177,3 +177,35 @@ def rate(
         if now_s - before_s < _MIN_WORK_S:
             num_at_once *= 2
     return num_calls * num_rows / (now_s - start_s)
+
+
+MIN_BUCKET_ROWS = 8
+"""The smallest batch size: a device takes as long for fewer rows."""
+
+
+def bucket_sizes(max_rows: int) -> tuple[int, ...]:
+    """Returns the sizes in increasing order: ``max_rows``, 3/4 of it, then halves.
+
+    The steps are small near ``max_rows``, because batches are usually nearly full.
+
+    Args:
+        max_rows: The largest batch, at least 1.
+    """
+    sizes = {max_rows}
+    if max_rows >= 4 * MIN_BUCKET_ROWS:
+        sizes.add(3 * max_rows // 4)
+    half = max_rows // 2
+    while half >= MIN_BUCKET_ROWS:
+        sizes.add(half)
+        half //= 2
+    return tuple(sorted(sizes))
+
+
+def bucket_for(num_rows: int, sizes: Sequence[int]) -> int:
+    """Returns the smallest of the sizes that holds the rows.
+
+    Args:
+        num_rows: 1 to the largest size.
+        sizes: In increasing order.
+    """
+    return sizes[bisect.bisect_left(sizes, num_rows)]

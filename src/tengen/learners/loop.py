@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -37,7 +37,6 @@ from tengen.nets import Net
 from tengen.store import Batch
 
 if TYPE_CHECKING:
-    from tengen.experience import Divisible
     from tengen.learners.team import Team
 
 __all__ = ["Learner", "LearnerState"]
@@ -327,7 +326,7 @@ class Learner:
             return self._experience.sample(num_samples)
         assert self._team is not None
         bounds = row_bounds(num_samples, self._num_parts, self.group.size)
-        divided = cast("Divisible", self._experience).divide(num_samples, *bounds[0])
+        divided = self._experience.divide(num_samples, *bounds[0])
         # The followers draw their parts while this learner draws its own.
         self._team.order(divided.order, bounds, self.remaining, self.asked)
         return divided.draw()

@@ -26,7 +26,7 @@ from tengen.learners.torch_group import GLOO, NCCL, Meeting, TorchGroup
 from tengen.transport import Message, Service
 
 if TYPE_CHECKING:
-    from tengen.experience import Divisible
+    from tengen.experience import Experience
     from tengen.learners.loop import Learner
 
 __all__ = ["PATIENCE_S", "Team", "gpu_name"]
@@ -60,7 +60,7 @@ class Team:
 
     def __init__(
         self,
-        experience: Divisible,
+        experience: Experience,
         count: int,
         *,
         host: str = "127.0.0.1",

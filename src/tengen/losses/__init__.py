@@ -37,11 +37,13 @@ from tengen.losses.ppo import (
     is_clipped,
     normalise,
 )
-from tengen.losses.priorities import sequence_priorities
 from tengen.losses.q_learning import (
     double_q_values,
     dueling,
     n_step_targets,
+    sequence_priorities,
+    signed_hyperbolic,
+    signed_parabolic,
     td_errors,
     td_loss,
 )
@@ -53,7 +55,6 @@ from tengen.losses.soft_actor_critic import (
     squashed_sample,
     temperature_loss,
 )
-from tengen.losses.value_rescaling import signed_hyperbolic, signed_parabolic
 from tengen.losses.vtrace import (
     VtraceTargets,
     baseline_loss,

@@ -17,9 +17,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tengen.losses.value_rescaling import signed_hyperbolic, signed_parabolic
-
-__all__ = ["double_q_values", "dueling", "n_step_targets", "td_errors", "td_loss"]
+__all__ = [
+    "double_q_values",
+    "dueling",
+    "n_step_targets",
+    "sequence_priorities",
+    "signed_hyperbolic",
+    "signed_parabolic",
+    "td_errors",
+    "td_loss",
+]
 
 
 def n_step_targets(
@@ -118,3 +125,45 @@ def td_loss(errors: Tensor, huber_delta: float | None = None) -> Tensor:
     return functional.huber_loss(
         errors, torch.zeros_like(errors), delta=huber_delta, reduction="none"
     )
+
+
+def sequence_priorities(td_errors: Tensor, is_learned: Tensor, eta: float) -> Tensor:
+    """Returns ``[B]`` float32, eta times the largest error plus 1 - eta times the mean.
+
+    Errors are absolute values. A sequence in which no row counts has priority 0.
+
+    Args:
+        td_errors: ``[T, B]`` float32.
+        is_learned: ``[T, B]`` bool, whether a row counts; false in burn-in and where a
+            row resets.
+        eta: Share of the largest error, in [0, 1]; 0.9 in the paper.
+    """
+    sizes = torch.where(is_learned, td_errors.detach().abs(), 0.0)
+    means = sizes.sum(0) / is_learned.sum(0).clamp_min(1)
+    return eta * sizes.amax(0) + (1.0 - eta) * means
+
+
+def signed_hyperbolic(x: Tensor, epsilon: float) -> Tensor:
+    """Returns h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x, of the shape of x.
+
+    Args:
+        x: Float32 of any shape.
+        epsilon: A small number such as 1e-3, at least 0.
+    """
+    # sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1)
+    return x * (1.0 / ((x.abs() + 1.0).sqrt() + 1.0) + epsilon)
+
+
+def signed_parabolic(y: Tensor, epsilon: float) -> Tensor:
+    """Returns the x whose ``signed_hyperbolic`` is y, of the shape of y.
+
+    Args:
+        y: Float32 of any shape.
+        epsilon: As in ``signed_hyperbolic``.
+    """
+    # With u = sqrt(|x| + 1) - 1: |x| = u (u + 2) and |y| = epsilon u (u + 2) + u, so
+    # u is the root of epsilon u^2 + (1 + 2 epsilon) u - |y|, written without the
+    # difference: u = 2 |y| / divisor.
+    size, slope = y.abs(), 1.0 + 2.0 * epsilon
+    divisor = slope + (slope * slope + 4.0 * epsilon * size).sqrt()
+    return 2.0 * y / divisor * (2.0 * size / divisor + 2.0)

@@ -1,7 +1,7 @@
-"""Does the exported model answer as its torch source does? Asked before publishing.
+"""Compares an exported model with its torch source, before it is published.
 
-The reference is torch in float32 over the very files that are about to be published,
-on positions of real games.
+The reference is torch in float32, with the files that are about to be published, on
+positions of real games.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _REFERENCE = InferenceConfig(backend="torch", precision="fp32", batch_shape="dyn
 class _Tolerance:
     """Allowed root mean square error: ``relative`` of the spread plus ``absolute``.
 
-    Relative to the spread over positions and actions, because the logits of a young
-    net are nearly equal and an absolute bound would let any other young net pass.
+    It is relative to the spread over positions and actions, because the logits of an
+    untrained net are nearly equal: an absolute bound would accept any other such net.
     """
 
     relative: float
@@ -51,7 +51,7 @@ _TOLERANCES = {
 
 @dataclass(frozen=True)
 class ExportCheck:
-    """How far an exported model is from its torch source.
+    """The errors of an exported model against its torch source.
 
     Policy, value and score are those of a board game's network. Logits are compared
     without their mean over actions, which no policy depends on.
@@ -97,12 +97,12 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
 
     Args:
         directory: The model directory that ``backend`` was opened on.
-        backend: What will evaluate it.
+        backend: The backend that will evaluate it.
         inputs: ``[M, ...]`` by name, some hundred different rows of real games or
             episodes.
 
     Raises:
-        RunError: The source answers no finite numbers, or they differ by more than the
+        RunError: The source's answers are not finite, or the errors are larger than the
             backend's precision explains.
     """
     outputs = tuple(backend.signature.outputs)
@@ -146,8 +146,8 @@ def evaluate(backend: Backend, inputs: Arrays) -> dict[str, NDArray[Any]]:
     """Returns the answers to many rows, ``[M, ...]`` by name. Blocks.
 
     Args:
-        backend: What evaluates; a network with memory sees each row as the first of
-            its episode.
+        backend: The backend. A network with memory sees each row as the first of an
+            episode.
         inputs: ``[M, ...]`` by name.
     """
     rows = {name: np.ascontiguousarray(array) for name, array in inputs.items()}

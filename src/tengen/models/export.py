@@ -1,7 +1,7 @@
-"""Export: an architecture is traced once, every model of it is patched.
+"""Exports models to ONNX: an architecture is traced once, then weights are patched in.
 
-Templates are kept in memory and, given a folder, on disk, where another process or a
-resumed run finds them.
+Templates are kept in memory and, if a folder is given, on disk, where other processes
+and resumed runs find them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # Imports onnx, which who only reads models, or acts, does not need.
+    # It imports onnx, which is needed only for exports.
     from tengen.models.onnx_template import OnnxTemplate
 
 __all__ = ["ModelExporter", "architecture_hash"]
 
-# Part of every template's name: raise it when tracing or the rules change.
+# A part of the names of templates; raise it when tracing or the rules change.
 _TRACE_VERSION = 3
 
 
@@ -39,13 +39,13 @@ def architecture_hash(signature: Signature, config: NetConfig) -> str:
 
 
 class ModelExporter:
-    """Makes ``model.onnx`` of weights. Used by one thread."""
+    """Makes ``model.onnx`` from weights. Used by one thread."""
 
     def __init__(self, templates: Path | None = None) -> None:
         """Starts with no template in memory.
 
         Args:
-            templates: Folder of templates, made when first needed; None keeps them in
+            templates: Folder of templates, created when needed; None to keep them in
                 memory only.
         """
         self._folder = templates
@@ -59,12 +59,12 @@ class ModelExporter:
     ) -> bytes:
         """Returns the ONNX file of a network with these weights.
 
-        Milliseconds, but for the first of an architecture: one or two seconds.
+        Takes milliseconds, or one to two seconds for the first of an architecture.
 
         Args:
-            signature: What the network reads and answers.
-            config: Its size.
-            tensors: Its whole state, under its own names.
+            signature: The network's inputs and outputs.
+            config: The network's size.
+            tensors: The network's whole state, by its own names.
 
         Raises:
             UsageError: The network keeps state.
@@ -74,7 +74,7 @@ class ModelExporter:
         return self.template(signature, config).patch(tensors)
 
     def template(self, signature: Signature, config: NetConfig) -> OnnxTemplate:
-        """Returns the architecture's template; traces it if nobody did before.
+        """Returns the architecture's template; traces the network if there is none yet.
 
         Raises:
             UsageError: The network keeps state.

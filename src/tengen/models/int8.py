@@ -1,4 +1,4 @@
-"""int8 models: calibrated on positions, compared with the float model on others.
+"""int8 models: calibrated on some positions, compared with the float model on others.
 
 Calibration takes the largest value that each activation reaches. Ranges clipped at a
 quantile were measured and are no better (docs/explanation/performance_inference.md).
@@ -26,17 +26,17 @@ from tengen.models.meta import INT8_FILE, ONNX_FILE
 __all__ = ["Int8Check", "can_quantise", "quantise"]
 
 _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
-# One position in so many is kept from calibration and compared.
+# One position in this many is held out from calibration, for the comparison.
 _HELD_OUT = 3
 _MAX_POLICY_DIVERGENCE = 0.005
 _MAX_VALUE_ERROR = 0.05
-# A logit whose probability is zero, yet a number to reckon with.
+# The finite logit of an illegal action, whose probability is then zero.
 _ILLEGAL = -1e9
 
 
 @dataclass(frozen=True)
 class Int8Check:
-    """How far an int8 model is from its float source, on positions it never saw.
+    """The errors of an int8 model against its float source, on held-out positions.
 
     Attributes:
         num_rows: Positions that were compared.
@@ -59,11 +59,11 @@ class Int8Check:
         return dataclasses.asdict(self)
 
     def refusal(self, point_utility: float = 0.0) -> str | None:
-        """Returns which error is too large to play with, and its limit, if one is.
+        """Returns the error that is too large, with its limit; None if none is.
 
         Args:
-            point_utility: The most that a point more of the score is worth to the
-                searches, beside a value in [-1, 1]; 0 where they do not read scores.
+            point_utility: The maximum utility of a point of the score in searches,
+                beside a value in [-1, 1]; 0 if they ignore scores.
         """
         most_points = (
             _MAX_VALUE_ERROR / point_utility if point_utility > 0 else math.inf
@@ -96,14 +96,14 @@ def quantise(
     Args:
         directory: A model directory that is not published yet.
         planes: ``[M, C, H, W]`` float32, different positions, at least 3. Every third
-            is compared, the others calibrate.
-        legal: ``[M, A]``, which actions a policy is compared on; None for all.
+            position is compared, the others calibrate.
+        legal: ``[M, A]``, the actions whose probabilities are compared; None for all.
 
     Raises:
         UsageError: OpenVINO is not installed, or the CPU has no int8.
-        RunError: The network has nothing to compute in int8.
+        RunError: The network has no layer to compute in int8.
     """
-    # It imports onnx, which who only reads models does not need.
+    # It imports onnx, which is needed only here.
     from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
 
     graph = (directory / ONNX_FILE).read_bytes()
@@ -138,7 +138,7 @@ def quantise(
 def _log_policy(
     logits: NDArray[np.float32], legal: NDArray[np.bool_] | None
 ) -> NDArray[np.float64]:
-    """Returns ``[M, A]`` log probabilities; an illegal action has none to speak of."""
+    """Returns ``[M, A]`` log probabilities over the legal actions."""
     wide = logits.astype(np.float64)
     if legal is not None:
         wide = np.where(legal, wide, _ILLEGAL)

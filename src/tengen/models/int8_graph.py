@@ -1,14 +1,14 @@
-"""From a float graph to an int8 one: the same nodes, the trunk's convolutions rounded.
+"""Quantises a float graph: the trunk's convolutions are computed in int8.
 
 Weights become int8 with a scale for each output channel, activations uint8 with one
-scale; standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a convolution
-say so, and a backend that knows them computes it in integers. What is left in floats:
-the first convolution, whose planes are few, and the heads, which cost little.
+scale. Standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a convolution
+describe this, and a backend that knows them computes in integers. The first convolution
+stays in floats, because it has few planes, and so do the heads, which cost little.
 
-x86 processors without VNNI add two products of uint8 and int8 in 16 bits, and saturate
-beyond 32,767. Two of 255 * 127 would. So the scale of an output channel is such that no
-two weights that a processor may add first exceed 128 levels together. The same graph
-then gives the same integers with VNNI and without. ``INT8_RULE`` in the graph says so.
+x86 processors without VNNI add two products of uint8 and int8 in 16 bits, which
+saturates above 32,767; two products of 255 * 127 would. So the scale of an output
+channel keeps the sum of any two weights that may be added first within 128 levels. The
+same graph then gives the same integers with and without VNNI. ``INT8_RULE`` marks it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tengen.inference.openvino_backend import INT8_RULE
 __all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
 
 PEAK_PREFIX = "peak."
-"""Before the name of an activation: the output that holds its largest values."""
+"""The prefix of the output with the largest values of an activation."""
 
-# The first in which ONNX's own interpreter computes both nodes.
+# The first opset in which ONNX's own interpreter computes both nodes.
 _OPSET = 19
 _IR_VERSION = 9
 _WEIGHT_LEVELS = 127
 _ACTIVATION_LEVELS = 255
-# Input channels whose products a processor without VNNI adds two by two.
+# Input channels whose products a processor without VNNI adds in pairs.
 _GROUP = 4
 
 
 def peak_graph(graph: bytes) -> bytes:
-    """Returns a float graph that also answers how large its activations get.
+    """Returns a float graph that also outputs the peaks of its activations.
 
     Args:
         graph: A serialised ``ModelProto`` with weights.
@@ -70,11 +70,11 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
 
     Args:
         graph: A serialised ``ModelProto`` with weights, in float32.
-        peaks: The largest value of each activation that ``peak_graph`` asks for, by
-            its name; they are never negative, for a ReLU comes before.
+        peaks: The largest value of each activation of ``peak_graph``, by its name. They
+            are never negative, because a ReLU precedes them.
 
     Raises:
-        RunError: The graph has no convolution to round.
+        RunError: The graph has no convolution to quantise.
     """
     proto = onnx.load_model_from_string(graph)
     weights = {item.name: item for item in proto.graph.initializer}
@@ -101,10 +101,10 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
 
 
 class _Rounding:
-    """Collects the nodes of the new graph, and the tensors that the old one had not.
+    """Collects the nodes and the additional tensors of the new graph.
 
     Attributes:
-        nodes: In an order that computes.
+        nodes: The nodes, in topological order.
         tensors: Scales and int8 weights.
     """
 
@@ -167,7 +167,7 @@ def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _scales(peaks: NDArray[np.floating], num_levels: int) -> NDArray[np.float32]:
-    """Returns the step between levels; 1 where all is zero and any step will do."""
+    """Returns the step between levels; 1 if all values are zero."""
     return np.where(peaks > 0, peaks / num_levels, 1.0).astype(np.float32)
 
 
@@ -177,7 +177,7 @@ def _convolutions(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _is_rounded(node: onnx.NodeProto, weights: Mapping[str, onnx.TensorProto]) -> bool:
-    """Whether a node is a convolution of more than one cell behind the first."""
+    """Whether a node is a convolution larger than 1x1, and not the first one."""
     if node.op_type != "Conv" or node.input[0] == "planes":
         return False
     weight = weights.get(node.input[1])

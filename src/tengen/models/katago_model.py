@@ -1,8 +1,8 @@
-"""A network of KataGo's as a model: made of its file once, and kept.
+"""KataGo's networks as models, made from their files once and cached.
 
-A model is of one board, as everywhere, and the network of all of them: for each that is
-asked for there is a model directory, in the user's cache folder, whose weights are the
-same. It can be removed at any time.
+A model is for one board size, and a network for all sizes. So each requested size has
+its own model directory in the user's cache folder, with the same weights. It can be
+removed at any time.
 """
 
 from __future__ import annotations
@@ -11,41 +11,44 @@ import functools
 import os
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tengen.errors import RunError, UsageError, os_reason
-from tengen.games import open_game
+from tengen.games import Game, open_game
+from tengen.inference import InferenceConfig, allocate, open_backend
 from tengen.katago.network import KatagoNetwork, read_network
 from tengen.katago.stream import check_name
 from tengen.models.export import ModelExporter
-from tengen.models.katago_int8 import add_int8_graph
+from tengen.models.int8 import can_quantise, quantise
 from tengen.models.load import load_model
-from tengen.models.meta import META_FILE, ModelDir, ModelMeta
+from tengen.models.meta import INT8_FILE, META_FILE, ModelDir, ModelMeta
 from tengen.models.publish import publish_model_at
 from tengen.nets import board_of
 from tengen.run import file_sha256
 
-__all__ = ["katago_model"]
+__all__ = ["add_int8_graph", "katago_model"]
 
 _FOLDER = "tengen/katago"
-# Part of the folder's name: raise it when models are made otherwise.
+# A part of the folder's name; raise it when the way of making models changes.
 _FORMAT = 1
 _USUAL_SIDE = 19
 
 
 def katago_model(path: Path, cache: Path | None = None) -> ModelDir:
-    """Returns the model of a network's file, on a board of 19x19.
+    """Returns the model of a network's file for a board of 19x19.
 
-    It has ``boards`` for others. Blocks while it is made: the first time some seconds,
-    with a trial of the network for its int8 graph.
+    Its ``boards`` makes models for other sizes. Blocks for some seconds the first time,
+    to make the model and to try the network in int8.
 
     Args:
         path: ``.bin.gz`` or ``.txt.gz``, as KataGo publishes them.
-        cache: Where models are kept; None for ``tengen/katago`` of the user's cache
+        cache: Folder of the models; None for ``tengen/katago`` of the user's cache
             folder (``XDG_CACHE_HOME``, else ``~/.cache``).
 
     Raises:
-        UsageError: The file cannot be read, is damaged, or is of a kind that is not
-            supported.
-        RunError: The disk refuses.
+        UsageError: The file cannot be read, is damaged, or of an unsupported kind.
+        RunError: The disk fails.
     """
     check_name(path)
     if cache is None:
@@ -105,3 +108,75 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
         # Another process may have made it in the meantime.
         if not (kept / META_FILE).exists():
             raise
+
+
+# Number of games, moves of the network in each, and the first of these moves whose
+# positions are not used, because random moves came before.
+_NUM_GAMES = 24
+_NUM_MOVES = 6
+_NUM_FIRST = 2
+# Small boards have too few positions to calibrate.
+_LEAST_POSITIONS = 30
+# The maximum share of the board's points that random moves fill.
+_MOST_FILLED = 0.6
+_FLOAT = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dynamic")
+
+
+def add_int8_graph(directory: Path, game: Game) -> None:
+    """Writes ``model_int8.onnx`` if the CPU has int8 and the errors are small. Blocks.
+
+    The graph is calibrated on positions of games that the network plays.
+
+    Args:
+        directory: A model directory that is not published yet.
+        game: The game whose planes the network reads.
+    """
+    if not can_quantise():
+        return
+    planes, legal = _positions(directory, game)
+    if len(planes) < _LEAST_POSITIONS:
+        return
+    try:
+        is_lossy = quantise(directory, np.stack(planes), np.stack(legal)).refusal()
+    except RunError:
+        # The network has no layer to compute in int8.
+        return
+    if is_lossy:
+        (directory / INT8_FILE).unlink()
+
+
+def _positions(
+    directory: Path, game: Game
+) -> tuple[list[NDArray[np.float32]], list[NDArray[np.bool_]]]:
+    """Returns the planes ``[C, H, W]`` of each, and its legal actions ``[A]``."""
+    backend = open_backend(directory, _FLOAT, 1, outputs=("policy",))
+    inputs = allocate(backend.signature.inputs, _NUM_GAMES)
+    outputs = allocate(backend.signature.outputs, _NUM_GAMES)
+    runner = backend.bind(inputs, outputs)
+    rng = np.random.default_rng(0)
+    states = [game.new_state() for _ in range(_NUM_GAMES)]
+    num_points = game.height * game.width
+    for index, state in enumerate(states):
+        for _ in range(int(index / _NUM_GAMES * _MOST_FILLED * num_points)):
+            # Without the pass, which is the last action.
+            stones = np.asarray(state.legal_actions())[:-1]
+            if len(stones) == 0:
+                break
+            state.apply(int(rng.choice(stones)))
+    planes: list[NDArray[np.float32]] = []
+    legal: list[NDArray[np.bool_]] = []
+    for move in range(_NUM_MOVES):
+        for row, state in enumerate(states):
+            inputs["planes"][row] = state.observation()
+        runner.run(_NUM_GAMES)
+        for row, state in enumerate(states):
+            if state.is_terminal():
+                continue
+            actions = np.asarray(state.legal_actions())
+            if move >= _NUM_FIRST:
+                planes.append(inputs["planes"][row].copy())
+                legal.append(np.isin(np.arange(game.num_actions), actions))
+            logits = outputs["policy"][row][actions].astype(np.float64)
+            shares = np.exp(logits - logits.max())
+            state.apply(int(rng.choice(actions, p=shares / shares.sum())))
+    return planes, legal

@@ -1,4 +1,4 @@
-"""Finding a model and making sure that it is whole before anyone uses it."""
+"""Finds a model by its name, and verifies it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 KATAGO = "katago:"
-"""Begins a word that names a network of KataGo's by its file."""
+"""The prefix of a name for one of KataGo's networks, by its file."""
 
 _ADVICE = "restore it from a copy, or remove its folder to do without this model"
 
@@ -46,8 +46,8 @@ def resolve_model(source: str | Path) -> ModelDir:
     Args:
         source: A RUN (its newest model), ``RUN@17``, a model directory,
             ``katago:FILE`` with a network of KataGo's, or a bundled player,
-            ``bundled:go/9`` or ``go/9``. A path that exists as it stands wins over
-            the readings with ``@`` and as a bundled player.
+            ``bundled:go/9`` or ``go/9``. An existing path takes precedence over the
+            meanings with ``@`` and as a bundled player.
 
     Raises:
         UsageError: There is no such model, or it is damaged, foreign or newer than
@@ -55,7 +55,7 @@ def resolve_model(source: str | Path) -> ModelDir:
     """
     word = str(source)
     if word.startswith(KATAGO):
-        # Imports what exports networks, which others do not need.
+        # It imports onnx, which only KataGo's networks need.
         from tengen.models.katago_model import katago_model
 
         return katago_model(Path(word.removeprefix(KATAGO)))
@@ -88,13 +88,14 @@ def load_model(
 
     Args:
         path: The directory.
-        task: What the model must have been trained for; None takes any.
-        wanted: What it must read, and answer at least; None takes any.
-        error: What is raised where a file is missing or damaged; ``RunError`` where
-            nobody named the model.
+        task: The task that the model must have; None for any.
+        wanted: Inputs and outputs that it must have; it may have more outputs. None for
+            any.
+        error: The exception for a missing or damaged file; ``RunError`` if the user did
+            not name the model.
 
     Raises:
-        UsageError: Or ``error``: a file is missing, truncated, changed or foreign.
+        TengenError: ``error``, if a file is missing, truncated, changed or foreign.
         UsageError: The schema is newer than this code, or the model is of another task
             or shape.
     """
@@ -113,7 +114,7 @@ def load_model(
         if name in meta.sha256:
             _verify(path / name, meta.sha256[name], error)
         elif (path / name).exists():
-            # A backend takes it for the model's own.
+            # A backend would use it.
             raise error(
                 f"model file ({path / name}) has no sha256 in meta.json; remove it"
             )
@@ -123,10 +124,10 @@ def load_model(
 def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
     """Returns a network's whole state, by its own names.
 
-    Half precision, which bundled players are kept in, becomes float32.
+    Half precision, which bundled players have, becomes float32.
 
     Args:
-        directory: Of a model that was verified.
+        directory: The directory of a verified model.
     """
     tensors = safetensors.numpy.load_file(directory / WEIGHTS_FILE)
     return {
@@ -136,9 +137,9 @@ def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def differences(found: Signature, wanted: Signature) -> str:
-    """Returns in words where a network is another one than is wanted.
+    """Describes how a network differs from the wanted signature; empty if it fits.
 
-    It may answer more than is wanted, and keep any state.
+    It may have more outputs than wanted, and any state.
     """
     theirs, ours = _described(found), _described(wanted)
     names = {**ours, **{name: None for name in theirs if name not in found.outputs}}
@@ -150,7 +151,7 @@ def differences(found: Signature, wanted: Signature) -> str:
 
 
 def _described(signature: Signature) -> dict[str, Any]:
-    """Returns what networks are compared by: fields of a board, or named tensors."""
+    """Returns the properties to compare: fields of a board, or named tensors."""
     if signature.board is not None:
         return dict(to_dict(signature.board))
     tensors = {**signature.inputs, **signature.outputs}
@@ -184,15 +185,15 @@ def _task(run: RunDirectory) -> str | None:
 
 
 def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> ModelMeta:
-    """Returns what a model directory says about itself, without reading its weights.
+    """Returns the metadata of a model directory, without reading its weights.
 
     Args:
-        directory: The model's.
+        directory: The model directory.
         error: As for ``load_model``.
 
     Raises:
-        UsageError: Or ``error``: the file is missing or damaged.
-        UsageError: It is foreign or of a newer schema.
+        TengenError: ``error``, if the file is missing or damaged.
+        UsageError: The file is foreign or has a newer schema.
     """
     path = directory / META_FILE
     content = read_object(
@@ -203,7 +204,7 @@ def read_meta(directory: Path, *, error: type[TengenError] = UsageError) -> Mode
         error=error,
     )
     if "signature" not in content:
-        # Until schema 2 there were features, of which it is made.
+        # Up to schema 2 there are features instead, which determine the signature.
         signature = parse_architecture(content, str(path)).signature
         content["signature"] = to_dict(signature)
         content.pop("features", None)

@@ -1,4 +1,4 @@
-"""What a model directory says about itself: ``meta.json``."""
+"""The metadata of a model directory: ``meta.json``."""
 
 from __future__ import annotations
 
@@ -24,75 +24,74 @@ __all__ = [
 ]
 
 MODEL_SCHEMA = 5
-"""The version of model directories written here, and the newest that is read."""
+"""The schema of model directories that is written, and the newest that can be read."""
 
 META_FILE = "meta.json"
 WEIGHTS_FILE = "weights.safetensors"
-"""The file that every model has. ``meta.json`` has its sha256."""
+"""The weights, which every model has. ``meta.json`` has the file's sha256."""
 GRAPH_FILES = (ONNX_FILE, INT8_FILE)
-"""Files that a model may have: a graph where its run reads graphs, and another one
-where it plays in int8. ``meta.json`` has the sha256 of each that is there."""
+"""Graphs that a model may have: in floats if its run uses graphs, and in int8.
+``meta.json`` has the sha256 of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOrigin:
-    """What a model was trained on, as its export knew it."""
+    """The data that a model was trained on, as known at its export."""
 
     run: str
-    """The run's folder, as export was given it."""
+    """The run's folder, as given to export."""
     seed: int
-    """Of the run."""
+    """Seed of the run."""
     checkpoint: int
-    """Number of the checkpoint that has its weights."""
+    """Number of the checkpoint with its weights."""
     num_games: int | None = None
-    """Games that the run had then; None where environments are played."""
+    """Games in the run at that time; None for environments."""
     num_rows: int | None = None
-    """Rows of these to learn from; None likewise."""
+    """Training rows of these games; None for environments."""
     window_rows: int | None = None
-    """Rows that the learner drew from then, the newest; None likewise."""
+    """Rows in the learner's window at that time; None for environments."""
     pass_generation: int | None = None
-    """The newest generation that was learned from for it, named by the model that its
-    games ended on, or below 0 an imported one; None where experience does not go by
+    """The newest generation in its training data: the number of the model that the
+    games ended on, or below 0 for imported games. None without passes over
     generations."""
     pass_games: int | None = None
-    """Games that this generation had when it was learned from; None likewise."""
+    """Games of this generation when it was learned from; None without passes."""
     learned_from_at: float | None = None
-    """When the steps began that no earlier model has, UNIX seconds; None in models of
-    schema 4 and before."""
+    """When its own training steps began, UNIX seconds; None up to schema 4."""
     learned_to_at: float | None = None
-    """When these were made, UNIX seconds."""
+    """When its own training steps ended, UNIX seconds; None up to schema 4."""
     learn_from: str = ""
-    """The run whose games it learned from, empty for its own."""
+    """The run whose games it learned from; empty for its own."""
     initial_model: str = ""
-    """The model whose weights the run began with, empty for random ones."""
+    """The model whose weights the run began with; empty for random weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMeta:
-    """One published model: where it comes from and what it needs."""
+    """Metadata of a model: its origin, and its network."""
 
     schema: int = MODEL_SCHEMA
-    """Version of the directory's layout."""
+    """Schema of the directory."""
     task: str
-    """The game or environment it was trained for, as on the command line."""
+    """The game or environment, as on the command line."""
     agent: str
     """The agent that trained it."""
     net: NetConfig
     """The network's size."""
     signature: Signature
-    """What it reads, answers and keeps."""
+    """The network's inputs, outputs and state."""
     generation: int
-    """Generation of self-play that its newest training data comes from."""
+    """Generation of self-play of its newest training data."""
     num_steps: int
-    """Learner steps behind it, over the whole run."""
+    """Learner steps so far, over the whole run."""
     num_samples: int
-    """Training rows behind it, over the whole run, repeats counted."""
+    """Training rows so far, over the whole run; repeated rows count again."""
     origin: ModelOrigin | None = None
-    """What it was trained on; None in models of schema 1, and in those of no run."""
+    """Its training data; None in schema 1, and for models without a run."""
     made_at: float | None = None
-    """When it was exported, UNIX seconds; None in models of schema 4 and before."""
+    """When it was exported, UNIX seconds; None up to schema 4."""
     play: PlayConfig | None = None
-    """How it plays; None in models of before, and in those that play no games."""
+    """How it plays; None in older models, and for environments."""
     sha256: dict[str, str]
     """Lower-case hexadecimal sha256 of each other file of the directory."""
 
@@ -104,8 +103,8 @@ class ModelDir:
     Attributes:
         path: The directory.
         meta: Its ``meta.json``.
-        boards: Of a network that knows boards of all sizes, what makes a model of
-            another one, by its height and width; None of others.
+        boards: Makes the model for another board from height and width; None unless the
+            network plays on boards of all sizes.
     """
 
     path: Path

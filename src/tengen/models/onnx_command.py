@@ -29,13 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
     """Writes the graph; returns ``model``, ``onnx``, ``task``, ``inputs``, ``outputs``.
 
-    The last two are, by name, ``dtype`` and ``shape`` of one row; the graph takes and
-    gives any number of rows.
+    ``inputs`` and ``outputs`` have ``dtype`` and ``shape`` of one row, by name. The
+    graph accepts any number of rows.
 
     Raises:
-        UsageError: There is no such model, it keeps state from row to row, or the file
-            has no folder.
-        RunError: The network cannot be traced, or the disk refuses.
+        UsageError: There is no such model, its network keeps state, or the folder of
+            the file does not exist.
+        RunError: The network cannot be traced, or the disk fails.
     """
     path = Path(args.onnx)
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()

@@ -1,8 +1,8 @@
-"""One rule for each torch operation of our networks: what it is in ONNX.
+"""A rule for each torch operation of tengen's networks: its equivalent in ONNX.
 
-The rules are our own because they keep every tensor's name, fold nothing, and take
-milliseconds where torch's exporter takes seconds and needs one more package. A network
-with an operation without a rule goes through that exporter (``torch_exporter``).
+These rules keep every tensor's name, fold nothing, and take milliseconds, while torch's
+exporter takes seconds and needs another package. A network
+with an operation without a rule goes through that exporter (``export_by_torch``).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["OPSET", "RULES", "GraphBuilder", "NoRuleError", "Value"]
 
 OPSET = 18
 
-# What torch writes for "to the end" in a slice.
+# The end of a slice that torch writes for "to the end".
 _TO_END = 2**63 - 1
 
 
 class NoRuleError(RunError):
-    """An operation, or how it is used, has no rule here."""
+    """There is no rule for an operation, or for its arguments."""
 
 
 class Value(str):
-    """The name of a tensor in the graph; any other argument is a plain number."""
+    """The name of a tensor in the graph. Other arguments are plain numbers."""
 
     __slots__ = ("dtype", "num_axes")
     dtype: str
-    """As torch writes it, ``torch.float32``."""
+    """The dtype in torch's form, ``torch.float32``."""
     num_axes: int
 
 
@@ -41,7 +41,7 @@ class GraphBuilder:
     """Collects ONNX nodes.
 
     Attributes:
-        nodes: The nodes so far, in an order that computes.
+        nodes: The nodes so far, in topological order.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class GraphBuilder:
         return output
 
     def constant(self, array: NDArray[np.generic]) -> Value:
-        """Adds a constant; a node, so that initializers are weights and no more."""
+        """Adds a constant as a node, so that initializers are only weights."""
         return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
 
     def axes(self, *axes: int) -> Value:
@@ -64,7 +64,7 @@ class GraphBuilder:
         return self.constant(np.array(axes, np.int64))
 
     def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
-        """Returns a tensor for an operand that torch allows to be a number."""
+        """Returns the tensor of an operand that may be a number in torch."""
         if isinstance(operand, Value):
             return operand
         return self.constant(np.array(operand, kind))
@@ -157,7 +157,7 @@ def _batch_norm(
     if training:
         raise RunError("network (training mode) cannot be exported; call eval() first")
     if weight is None or bias is None:
-        # ONNX's own has both; without them it is a difference and a quotient.
+        # ONNX's operator needs both; without them it is a difference and a quotient.
         if weight is not None or bias is not None:
             raise NoRuleError(
                 "batch_norm (a scale or a shift alone) has no ONNX rule; have both"

@@ -1,8 +1,8 @@
-"""An ONNX graph of one architecture into which weights are patched; no torch here.
+"""The ONNX graph of an architecture, into which weights are patched; without torch.
 
 Tracing a network takes seconds, replacing the bytes of its initializers takes
-milliseconds, so each architecture is traced once and every model of it is the same
-graph with other numbers.
+milliseconds, so each architecture is traced once, and its models are the same graph
+with other numbers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tengen.errors import RunError, did_you_mean
 
 __all__ = ["OnnxTemplate"]
 
-# Under this key the template names the tensors that inference never reads.
+# The metadata key for the names of tensors that inference never reads.
 _UNUSED_KEY = "tengen.unused"
 
 
 class OnnxTemplate:
-    """A graph whose initializers carry the network's own tensor names.
+    """A graph whose initializers have the network's own tensor names.
 
     Attributes:
         data: The serialised graph.
@@ -33,10 +33,10 @@ class OnnxTemplate:
 
         Args:
             data: A serialised ``ModelProto``.
-            where: Its file, for messages.
+            where: The file, for messages.
 
         Raises:
-            RunError: It is damaged or holds no graph.
+            RunError: The data is damaged or holds no graph.
         """
         self.data = data
         try:
@@ -59,15 +59,15 @@ class OnnxTemplate:
 
     @classmethod
     def from_graph(cls, graph: onnx.ModelProto, names: set[str]) -> OnnxTemplate:
-        """Makes a template of a traced graph.
+        """Makes a template from a traced graph.
 
         Args:
-            graph: Traced without optimisation.
+            graph: The graph, traced without optimisation.
             names: Every tensor of the network.
 
         Raises:
-            RunError: The graph holds a tensor that the network does not have, so
-                that patching could not replace all that training changes.
+            RunError: The graph holds a tensor that the network does not have, which
+                patching could not replace.
         """
         used = {item.name for item in graph.graph.initializer}
         if unexpected := sorted(used - names):
@@ -82,7 +82,7 @@ class OnnxTemplate:
 
     @property
     def tensor_names(self) -> frozenset[str]:
-        """Every tensor of the network, those that inference never reads included."""
+        """All tensors of the network, even those that inference never reads."""
         return frozenset(self._initializers) | self._unused
 
     def patch(self, tensors: Mapping[str, NDArray[np.generic]]) -> bytes:

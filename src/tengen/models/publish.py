@@ -1,7 +1,7 @@
-"""Publishing a model: everything in place and checked, then one rename.
+"""Publishes models: writes and verifies a directory, then renames it into place.
 
-A directory in ``candidates`` or ``models`` is whole and immutable from the instant it
-is there. Export writes candidates; the gate alone accepts or rejects them.
+A directory in ``candidates`` or ``models`` is complete and immutable as soon as it
+exists. Export writes candidates; only the gate accepts or rejects them.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def publish_model(
     """Writes one model directory. Blocks until it is durable.
 
     Args:
-        folder: Where, ``candidates`` of a run.
-        number: Its number.
-        meta: What it says about itself; ``sha256`` is filled in here.
-        tensors: The network's whole state, under its own names.
-        exporter: Makes ``model.onnx``; None for a model without.
-        complete: Called with the finished temporary directory before it is published;
-            it may add an int8 graph, returns what the model then says about itself,
-            and what it raises keeps the model from being published.
+        folder: The folder, ``candidates`` of a run.
+        number: The model's number.
+        meta: The model's metadata; ``sha256`` is filled in.
+        tensors: The network's whole state, by its own names.
+        exporter: Makes ``model.onnx``; None for a model without it.
+        complete: Called with the temporary directory before it is published. It may
+            add an int8 graph, and returns the final metadata. If it raises, the model
+            is not published.
 
     Raises:
-        UsageError: The network keeps state, and no graph can.
-        RunError: The number is taken, the tensors are not the architecture's, the
-            network cannot be exported, or the disk refuses.
+        UsageError: The network keeps state, which graphs cannot.
+        RunError: The number is taken, the tensors do not fit the architecture, the
+            network cannot be exported, or the disk fails.
     """
     write, published = _writer(meta, tensors, exporter, complete)
     return ModelDir(folder.publish(number, write), published[-1])
@@ -74,17 +74,17 @@ def publish_model_at(
     exporter: ModelExporter | None,
     complete: Callable[[Path], ModelMeta] | None = None,
 ) -> ModelDir:
-    """Writes a model directory of no run. Blocks until it is durable.
+    """Writes a model directory outside a run. Blocks until it is durable.
 
     Args:
-        final: The directory to make; its parent exists.
-        meta: As for ``publish_model``, and so the rest.
-        tensors: The same.
-        exporter: The same.
-        complete: The same.
+        final: The directory to create; its parent exists.
+        meta: As for ``publish_model``.
+        tensors: As for ``publish_model``.
+        exporter: As for ``publish_model``.
+        complete: As for ``publish_model``.
 
     Raises:
-        RunError: It exists, or as ``publish_model``.
+        RunError: The directory exists, or as ``publish_model``.
     """
     write, published = _writer(meta, tensors, exporter, complete)
     publish_directory(final, write)
@@ -97,9 +97,9 @@ def _writer(
     exporter: ModelExporter | None,
     complete: Callable[[Path], ModelMeta] | None = None,
 ) -> tuple[Callable[[Path], None], list[ModelMeta]]:
-    """Returns what fills a folder with a model, and a list.
+    """Returns a function that writes a model into a folder, and a list.
 
-    The list has at its end what the model says about itself, once it is filled.
+    The function appends the final metadata to the list.
     """
     graphs = []
     if exporter is not None:
@@ -109,15 +109,15 @@ def _writer(
         for graph in graphs:
             (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
-        # Not its own save_file, which hides a full disk in an error of another kind.
+        # safetensors' save_file would report a full disk as another kind of error.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         _write_meta(path, meta)
         if complete is not None:
-            # With the int8 graph, which may be there by now.
+            # Again, because the int8 graph may exist now.
             _write_meta(path, complete(path))
         published.append(load_model(path).meta)
 
-    # Verified before it is there: the gate may take it away at once.
+    # Verified before it is published, because the gate may move it away at once.
     published: list[ModelMeta] = []
     return write, published
 
@@ -132,8 +132,8 @@ def _write_meta(path: Path, meta: ModelMeta) -> None:
 def next_number(run: RunDirectory) -> int:
     """Returns the number of the next candidate, 0 in a new run.
 
-    A model keeps its number through candidates, models and rejected, so a number
-    names one model for ever.
+    A model keeps its number in candidates, models and rejected, so a number never names
+    another model.
     """
     folders = (run.candidates, run.models, run.rejected)
     newest = [number for folder in folders for number in folder.numbers()]
@@ -141,28 +141,27 @@ def next_number(run: RunDirectory) -> int:
 
 
 def accept(run: RunDirectory, number: int) -> ModelDir:
-    """Moves candidate ``number`` into ``models``. Only the gate may.
+    """Moves candidate ``number`` into ``models``. Only the gate calls this.
 
     Raises:
-        UsageError: It is of a newer schema.
-        RunError: The candidate is gone or damaged, it stays where it is; or the disk
-            refuses.
+        UsageError: The candidate has a newer schema.
+        RunError: The candidate is missing or damaged and not moved, or the disk fails.
     """
     candidate, final = run.candidates.entry(number), run.models.entry(number)
-    # Before anyone can take it for the newest model.
+    # Verified before others see it as the newest model.
     meta = load_model(candidate, error=RunError).meta
     move_directory(candidate, final)
     return ModelDir(final, meta)
 
 
 def reject(run: RunDirectory, number: int) -> Path:
-    """Moves candidate ``number`` into ``rejected``. Only the gate may.
+    """Moves candidate ``number`` into ``rejected``. Only the gate calls this.
 
     Returns:
-        Where it is now.
+        Its new path.
 
     Raises:
-        RunError: The candidate is gone, or the disk refuses.
+        RunError: The candidate is missing, or the disk fails.
     """
     final = run.rejected.entry(number)
     move_directory(run.candidates.entry(number), final)

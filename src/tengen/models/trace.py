@@ -1,11 +1,18 @@
-"""From a torch network to an ONNX graph: trace it once, apply one rule an operation.
+"""Turns a torch network into an ONNX graph: one rule for each traced operation.
+
+Networks with an operation without a rule go through torch's exporter. It takes seconds
+and the package onnxscript, and knows nearly every operation. It must not optimise, or
+it would fold weights into each other, and they could no longer be patched.
 
 Legend: B batch, H W board, A actions.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import warnings
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -16,17 +23,17 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
+from tengen.distribution import pip_install
 from tengen.errors import RunError
 from tengen.models.onnx_rules import OPSET, RULES, GraphBuilder, NoRuleError, Value
-from tengen.models.torch_exporter import export_by_torch
 from tengen.nets import InferenceHead
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["trace"]
+__all__ = ["export_by_torch", "trace"]
 
-# Assertions about dtypes that torch puts in for its own compiler.
+# Assertions about dtypes that torch inserts for its own compiler.
 _IGNORED = "aten._assert_tensor_metadata.default"
-# What the head puts before the network's own names.
+# The prefix of the network's own names within the head.
 _PREFIX = "net."
 # Tensors that training may change.
 _KEPT = (InputKind.PARAMETER, InputKind.BUFFER)
@@ -35,20 +42,20 @@ _Axes = list[str | int]
 
 
 def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
-    """Returns a network as an ONNX graph with its tensors under their own names.
+    """Returns the ONNX graph of a network, whose tensors keep their names.
 
     Args:
-        head: float32 on the CPU, in evaluation mode; takes the signature's inputs and
-            answers its outputs, in its order.
-        signature: Without state. The batch is free; H and W of a board are too, but
-            for nets of a flat policy or a fixed size.
+        head: The network, float32 on the CPU, in evaluation mode; with the
+            signature's inputs and outputs, in its order.
+        signature: The signature, without state. The batch axis is dynamic, and so are
+            H and W of a board, except for nets with a flat policy or a fixed size.
 
     Returns:
         A graph whose inputs and outputs have the signature's names.
 
     Raises:
-        RunError: The network cannot be traced, or has an operation that neither our
-            rules nor torch's exporter know.
+        RunError: The network cannot be traced, or has an operation that neither the
+            rules nor torch's exporter support.
     """
     is_fixed = head.net.config.fixed_size
     board = signature.board
@@ -188,3 +195,101 @@ class _Translation:
 def _described(name: str, spec: TensorSpec, axes: _Axes) -> onnx.ValueInfoProto:
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
     return onnx.helper.make_tensor_value_info(name, kind, axes)
+
+
+_ADVICE = "set inference.backend=torch"
+
+
+def export_by_torch(
+    program: ExportedProgram,
+    signature: Signature,
+    prefix: str,
+    names: Set[str],
+    reason: str,
+) -> onnx.ModelProto:
+    """Returns the ONNX graph of a traced network, made by torch's exporter.
+
+    Args:
+        program: The traced network.
+        signature: Names of its inputs and outputs, in order.
+        prefix: The program's prefix of the network's own names.
+        names: Every tensor of the network.
+        reason: Why the rules do not suffice, for messages.
+
+    Raises:
+        RunError: onnxscript is not installed, or the exporter fails.
+    """
+    if importlib.util.find_spec("onnxscript") is None:
+        raise RunError(
+            f"{reason}, and torch's exporter needs onnxscript; {_ADVICE}, or "
+            f"{pip_install('onnxscript')}"
+        )
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    try:
+        logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = torch.onnx.export(
+                program, dynamo=True, optimize=False, verbose=False
+            )
+        assert made is not None
+        graph: onnx.ModelProto = made.model_proto
+    except Exception as error:
+        words = str(error).strip().partition("\n")[0]
+        raise RunError(
+            f"{reason}, and torch's exporter fails: {words}; {_ADVICE}"
+        ) from error
+    finally:
+        logger.setLevel(level)
+    _rename(graph.graph, signature, prefix, names)
+    found = {item.name for item in graph.graph.initializer}
+    if lost := sorted(_used(program, prefix) - found):
+        raise RunError(
+            f"{reason}, and torch's exporter folds tensor ({lost[0]}), which cannot be "
+            f"patched then; {_ADVICE}"
+        )
+    return graph
+
+
+def _used(program: ExportedProgram, prefix: str) -> set[str]:
+    """Returns the tensors of the network that inference reads."""
+    read = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
+    return {
+        str(spec.target).removeprefix(prefix)
+        for spec in program.graph_signature.input_specs
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER)
+        and spec.arg.name in read
+    }
+
+
+def _rename(
+    graph: onnx.GraphProto, signature: Signature, prefix: str, names: Set[str]
+) -> None:
+    """Renames tensors to the network's names; other initializers become constants.
+
+    Identity nodes do it, so that graphs inside nodes need no change.
+    """
+    before: list[onnx.NodeProto] = []
+    after: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
+    make = onnx.helper.make_node
+    for item in graph.initializer:
+        old = item.name
+        name = old.removeprefix(prefix)
+        if name in names:
+            item.name = name
+            weights.append(item)
+            before.append(make("Identity", [name], [old]))
+        else:
+            before.append(make("Constant", [], [old], value=item))
+    for value, name in zip(graph.input, signature.inputs, strict=True):
+        before.append(make("Identity", [name], [value.name]))
+        value.name = name
+    for value, name in zip(graph.output, signature.outputs, strict=True):
+        after.append(make("Identity", [value.name], [name]))
+        value.name = name
+    nodes = [*before, *graph.node, *after]
+    del graph.node[:], graph.initializer[:], graph.value_info[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(weights)

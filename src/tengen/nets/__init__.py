@@ -10,15 +10,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tengen.nets.config import NetConfig, board_of, build_net
+from tengen.nets.config import NetConfig, board_of
 from tengen.nets.mlp import MlpConfig
 from tengen.nets.resnet import ResNetConfig, parse_net, parse_size
 
 if TYPE_CHECKING:
     from tengen.nets.modules.auxiliary import Auxiliary
     from tengen.nets.modules.board_net import BoardNet
-    from tengen.nets.modules.inference_head import InferenceHead
-    from tengen.nets.modules.net import Net
+    from tengen.nets.modules.net import InferenceHead, Net
     from tengen.nets.modules.resnet import ResNet
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "ResNet",
     "ResNetConfig",
     "board_of",
-    "build_net",
     "parse_net",
     "parse_size",
 ]
@@ -39,7 +37,7 @@ __all__ = [
 _TORCH_NAMES = {
     "Auxiliary": "auxiliary",
     "BoardNet": "board_net",
-    "InferenceHead": "inference_head",
+    "InferenceHead": "net",
     "Net": "net",
     "ResNet": "resnet",
 }

@@ -23,7 +23,7 @@ from tengen.tensors import BoardSpec, Signature
 if TYPE_CHECKING:
     from tengen.nets.modules.net import Net
 
-__all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "build_net", "check_board"]
+__all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "check_board"]
 
 NUM_HORIZONS: int = _core.NUM_HORIZONS
 """Number of horizons whose values a network with auxiliary heads estimates."""
@@ -96,19 +96,6 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         raise UsageError(
             f"net ({self.kind}) cannot grow; keep it, and leave out stages"
         )
-
-
-def build_net(wanted: Signature, config: NetConfig) -> Net:
-    """Returns a new network with random weights from torch's generator.
-
-    Args:
-        wanted: The inputs and outputs that are needed.
-        config: The kind of network, and its size.
-
-    Raises:
-        UsageError: The network cannot have these inputs or outputs.
-    """
-    return config.build(wanted)
 
 
 def board_of(game: Game) -> BoardSpec:

@@ -58,17 +58,6 @@ class ImpalaConfig(ImageConfig):
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.images import ImageTorso
         from tengen.nets.modules.impala import impala_layers
-        from tengen.nets.modules.torso_net import TorsoNet
 
-        def torso(seen: Signature) -> ImageTorso:
-            return ImageTorso(
-                seen,
-                lambda n: impala_layers(n, self),
-                self.num_units,
-                pixel_scales=self.pixel_scales(seen),
-                standardizes=self.standardizes,
-            )
-
-        return TorsoNet(wanted, self, torso)
+        return self.torso_net(wanted, lambda n: impala_layers(n, self), self.num_units)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.nets.config import NetConfig
 from tengen.nets.inputs import MAX_UINT8, MAX_UNITS, images_of
 from tengen.tensors import FRAMES, Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from tengen.nets.modules.torso_net import TorsoNet
 
 __all__ = ["ImageConfig", "MemoryConfig"]
 
@@ -78,3 +85,30 @@ class ImageConfig(MemoryConfig):
             name: MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else scale
             for name, scale in zip(images, scales, strict=True)
         }
+
+    def torso_net(
+        self,
+        wanted: Signature,
+        make_layers: Callable[[int], nn.Sequential],
+        num_units: int,
+    ) -> TorsoNet:
+        """Returns a new network: layers for each image, then a dense layer.
+
+        Args:
+            wanted: The inputs and outputs that an agent needs.
+            make_layers: Returns the layers for an image with a number of channels.
+            num_units: Units of the dense layer.
+        """
+        from tengen.nets.modules.images import ImageTorso
+        from tengen.nets.modules.torso_net import TorsoNet
+
+        def torso(seen: Signature) -> ImageTorso:
+            return ImageTorso(
+                seen,
+                make_layers,
+                num_units,
+                pixel_scales=self.pixel_scales(seen),
+                standardizes=self.standardizes,
+            )
+
+        return TorsoNet(wanted, self, torso)

@@ -75,20 +75,9 @@ class NatureConfig(ImageConfig):
 
     def build(self, wanted: Signature) -> TorsoNet:
         """Returns a new network; see ``NetConfig.build``."""
-        from tengen.nets.modules.images import ImageTorso
         from tengen.nets.modules.nature import nature_layers
-        from tengen.nets.modules.torso_net import TorsoNet
 
-        def torso(seen: Signature) -> ImageTorso:
-            return ImageTorso(
-                seen,
-                lambda n: nature_layers(n, self),
-                self.num_units,
-                pixel_scales=self.pixel_scales(seen),
-                standardizes=self.standardizes,
-            )
-
-        return TorsoNet(wanted, self, torso)
+        return self.torso_net(wanted, lambda n: nature_layers(n, self), self.num_units)
 
     def _side_after(self, side: int) -> int:
         """Returns the side of the last convolution's output, in cells."""

@@ -95,7 +95,7 @@ class ResNetConfig(NetConfig):
         """Whether block ``block`` (from 0) has global pooling.
 
         The rule depends only on the index, so that a deeper network keeps the pooling
-        blocks of a shallower one (see ``tengen.nets.modules.grow``).
+        blocks of a shallower one (see ``tengen.nets.modules.resnet``).
         """
         return block % self.pool_every == 1
 

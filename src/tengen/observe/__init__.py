@@ -5,17 +5,16 @@ from __future__ import annotations
 from tengen.observe.busy import BusyTimes
 from tengen.observe.curves.charts import open_charts
 from tengen.observe.curves.config import ObserveConfig
-from tengen.observe.environment_verdict import (
-    StageTimes,
-    environment_verdict,
-    lighter_learning,
-)
-from tengen.observe.events import EventWriter, read_events, read_progress
+from tengen.observe.events import EventWriter, read_events
 from tengen.observe.hosts import Hosts, HostsLog, Place, read_hosts
 from tengen.observe.progress import Progress, ServerProgress
+from tengen.observe.run_view import RunView, read_progress
 from tengen.observe.verdict import (
     Shares,
+    StageTimes,
     at_once_verdict,
+    environment_verdict,
+    lighter_learning,
     room_verdict,
     verdict,
     waiting_verdict,
@@ -30,6 +29,7 @@ __all__ = [
     "ObserveConfig",
     "Place",
     "Progress",
+    "RunView",
     "ServerProgress",
     "Shares",
     "StageTimes",

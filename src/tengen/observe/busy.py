@@ -1,4 +1,4 @@
-"""The share of time in which each role works, where all roles work at once."""
+"""The share of time in which a role works, over the last ten minutes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,39 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["BusyTimes"]
+__all__ = ["BusyTimes", "Spans"]
 
 _WINDOW_S = 600.0
 
 
+class Spans:
+    """When a role worked, for the last ten minutes."""
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[float, float]] = deque()
+
+    def add(self, begun_s: float, ended_s: float) -> None:
+        """Adds a span that ended no sooner than those before."""
+        self._spans.append((begun_s, ended_s))
+        while self._spans[0][1] < ended_s - _WINDOW_S:
+            self._spans.popleft()
+
+    def share(self, first_s: float, now_s: float, open_s: float | None = None) -> float:
+        """Returns the share of the time in which it worked, in [0, 1].
+
+        Args:
+            first_s: From when on; no more than ten minutes ago counts.
+            now_s: The time.
+            open_s: When the work in progress began; None without any.
+        """
+        first_s = max(first_s, now_s - _WINDOW_S)
+        spans = [*self._spans, *([] if open_s is None else [(open_s, now_s)])]
+        busy_s = sum(max(0.0, end - max(first_s, begun)) for begun, end in spans)
+        return min(1.0, busy_s / max(1e-9, now_s - first_s))
+
+
 class BusyTimes:
-    """Keeps when roles worked, for the last ten minutes. Used by one thread at a time.
+    """Keeps when the roles of a call worked. Used by one thread at a time.
 
     Args:
         clock: Returns seconds that never go back.
@@ -26,7 +52,7 @@ class BusyTimes:
     def restart(self) -> None:
         """Forgets all times, for example after processes have started."""
         self._start_s = self._clock()
-        self._spans: dict[str, deque[tuple[float, float]]] = {}
+        self._spans: dict[str, Spans] = {}
 
     def begin(self, role: str) -> None:
         """Notes that a role begins to work."""
@@ -42,9 +68,8 @@ class BusyTimes:
         """
         begun_s = self._begun_s.pop(role)
         if worked:
-            self._spans.setdefault(role, deque()).append(
-                (begun_s, max(begun_s, self._clock() - idle_s))
-            )
+            ended_s = max(begun_s, self._clock() - idle_s)
+            self._spans.setdefault(role, Spans()).add(begun_s, ended_s)
 
     def shares(self) -> dict[str, float]:
         """Returns for each role that has worked its share of the time, in [0, 1].
@@ -53,15 +78,9 @@ class BusyTimes:
         only looks for work this is almost nothing.
         """
         now_s = self._clock()
-        first_s = max(self._start_s, now_s - _WINDOW_S)
-        found = {}
-        for role in self._spans.keys() | self._begun_s.keys():
-            spans = self._spans.setdefault(role, deque())
-            while spans and spans[0][1] <= first_s:
-                spans.popleft()
-            open_span = [(self._begun_s[role], now_s)] if role in self._begun_s else []
-            busy_s = sum(
-                end - max(first_s, begun) for begun, end in [*spans, *open_span]
+        return {
+            role: self._spans.get(role, Spans()).share(
+                self._start_s, now_s, self._begun_s.get(role)
             )
-            found[role] = min(1.0, busy_s / max(1e-9, now_s - first_s))
-        return found
+            for role in self._spans.keys() | self._begun_s.keys()
+        }

@@ -6,7 +6,7 @@ leave half a line at the end, which readers ignore.
 
 from __future__ import annotations
 
-import contextlib
+import heapq
 import json
 import os
 import time
@@ -14,18 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from tengen.errors import UsageError
-from tengen.observe.progress import Progress
 from tengen.run import RunDirectory, storage_error
 
-__all__ = [
-    "EventListener",
-    "EventWriter",
-    "parse_event",
-    "read_events",
-    "read_gate",
-    "read_progress",
-]
+__all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
+
+_CHUNK_BYTES = 1 << 16
+# A longer line is no event; the table of a call on thousands of hosts has less.
+_MOST_LINE_BYTES = 16 << 20
+# Some thousand years from now. Later times cannot be compared, nor can NaN.
+_MOST_S = 1e11
 
 
 class EventListener(Protocol):
@@ -103,78 +100,98 @@ class EventWriter:
             self._descriptor = -1
 
 
+class EventFiles:
+    """Reads what is appended to a run's event files. Used by one thread at a time.
+
+    Memory is bounded, however long the files are. A file that cannot be read counts as
+    empty, and half a line is read once it is whole.
+
+    Args:
+        run: The run.
+        is_wanted: Which files, by name.
+        from_now: Whether to skip what was written before now.
+        look_s: Seconds between two looks, at least.
+        clock: Returns seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        is_wanted: Callable[[str], bool] = lambda name: True,
+        *,
+        from_now: bool = False,
+        look_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = run.events
+        self._is_wanted = is_wanted
+        self._look_s = look_s
+        self._clock = clock
+        self._looked_s = clock() if from_now else -float("inf")
+        self._offsets: dict[Path, int] = {}
+        if from_now:
+            self._offsets = {path: path.stat().st_size for path in self._paths()}
+
+    def new_events(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields (name of the file, event) of all since the last call, by time."""
+        now_s = self._clock()
+        if now_s - self._looked_s < self._look_s:
+            return iter(())
+        self._looked_s = now_s
+        files = [_new_of(path, self._offsets) for path in self._paths()]
+        return heapq.merge(*files, key=lambda named: float(named[1]["time_s"]))
+
+    def _paths(self) -> list[Path]:
+        paths = sorted(self._folder.glob("*.jsonl"))
+        return [path for path in paths if self._is_wanted(path.name)]
+
+
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """Yields the whole events of one file in order; ignores other lines.
 
     Yields nothing if the file is gone.
     """
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-        for line in file:
-            if (event := parse_event(line)) is not None:
-                yield event
+    for _, event in _new_of(path, {}):
+        yield event
 
 
-def read_progress(run: RunDirectory) -> Progress | None:
-    """Returns a run's progress: the latest ``progress`` event of all its files.
-
-    The writers' clocks decide the order between files. Damaged events, and events of
-    other versions that hold no progress, are ignored; None if there is no event left.
-    """
-    found = _events_by_time(run, lambda event: event["kind"] == "progress")
-    for event in reversed(found):
-        with contextlib.suppress(UsageError):
-            return Progress.from_dict(event)
-    return None
-
-
-def read_gate(run: RunDirectory) -> dict[str, Any] | None:
-    """Returns the latest report of a match of the gate, whichever process ran it.
-
-    The writers' clocks decide the order between files.
-
-    Returns:
-        ``candidate``, its number; ``accepted``, None while it is not decided;
-        ``summary`` of the games, a text. None where no match was told of.
-    """
-
-    def is_match(event: dict[str, Any]) -> bool:
-        is_turn = event["kind"] == "turn" and event.get("role") == "gate"
-        return (
-            (event["kind"] == "gate" or is_turn)
-            and isinstance(event.get("candidate"), int)
-            and isinstance(event.get("summary"), str)
-        )
-
-    found = _events_by_time(run, is_match)
-    if not found:
-        return None
-    return {name: found[-1].get(name) for name in ("candidate", "accepted", "summary")}
+def _new_of(
+    path: Path, offsets: dict[Path, int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the file's name with each event from its offset on, which it raises."""
+    offset, num_bytes = offsets.get(path, 0), _CHUNK_BYTES
+    # Opened for each part: a run may have more files than a process may open.
+    while data := _read(path, offset, num_bytes):
+        whole = data.rfind(b"\n") + 1
+        if not whole and num_bytes < _MOST_LINE_BYTES:
+            if len(data) < num_bytes:
+                return  # the line is being written
+            num_bytes *= 2
+            continue
+        offset += whole or len(data)
+        offsets[path], num_bytes = offset, _CHUNK_BYTES
+        for line in data[:whole].splitlines():
+            if (event := _parse_event(line)) is not None:
+                yield path.name, event
 
 
-def _events_by_time(
-    run: RunDirectory, is_wanted: Callable[[dict[str, Any]], bool]
-) -> list[dict[str, Any]]:
-    found = [
-        event
-        for path in sorted(run.events.glob("*.jsonl"))
-        for event in read_events(path)
-        if is_wanted(event)
-    ]
-    return sorted(found, key=lambda event: float(event["time_s"]))
+def _read(path: Path, offset: int, num_bytes: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(num_bytes)
+    except OSError:
+        return b""
 
 
-def parse_event(line: bytes) -> dict[str, Any] | None:
-    """Returns the event of a line, or None for an unfinished or damaged line.
-
-    Args:
-        line: Of an event file, with its end.
-    """
-    if not line.endswith(b"\n"):
-        return None
+def _parse_event(line: bytes) -> dict[str, Any] | None:
+    """Returns the event of a line; None for a damaged one."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(event, dict) or "kind" not in event:
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
         return None
-    return event if isinstance(event.get("time_s"), (int, float)) else None
+    time_s = event.get("time_s")
+    is_time = isinstance(time_s, (int, float)) and abs(time_s) < _MOST_S
+    return event if is_time else None

@@ -7,16 +7,17 @@ for each process as it begins. Only ``tengen train`` writes the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tengen.observe.events import EventWriter, read_events
 from tengen.run import RunDirectory
 
-__all__ = ["Hosts", "HostsLog", "Place", "read_hosts"]
+__all__ = ["HOSTS", "Hosts", "HostsLog", "Place", "read_hosts"]
 
-_ROLE = "hosts"
+HOSTS = "hosts"
+"""The events of which the files are, as of a role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +44,26 @@ class Hosts:
     """The id of the call, which no other call has."""
     process: str
     """The process of ``tengen train``, as ``lock_holder`` names it."""
-    places: tuple[Place, ...]
+    places: tuple[Place, ...] = ()
     """Every process."""
-    lost: tuple[str, ...]
+    lost: tuple[str, ...] = ()
     """Places that were lost since, and how, one line each."""
+
+    @staticmethod
+    def after(before: Hosts | None, event: Mapping[str, Any]) -> Hosts | None:
+        """Returns what is known after one more event of a call's file."""
+        if event["kind"] == "placed":
+            rows = tuple(_place(row) for row in event["places"])
+            return Hosts(call=event["call"], process=event["process"], places=rows)
+        if before is None:
+            return None
+        if event["kind"] == "moved":
+            named = {place.name: place for place in before.places}
+            moved = {**named, event["name"]: _place(event)}
+            return replace(before, places=tuple(moved.values()))
+        if event["kind"] == "lost":
+            return replace(before, lost=(*before.lost, str(event["what"])))
+        return before
 
 
 class HostsLog:
@@ -65,7 +82,7 @@ class HostsLog:
     def __init__(
         self, run: RunDirectory, call: str, process: str, places: Sequence[Place]
     ) -> None:
-        self._events = EventWriter(run, _ROLE, run.new_incarnation(_ROLE))
+        self._events = EventWriter(run, HOSTS, run.new_incarnation(HOSTS))
         rows = [asdict(place) for place in places]
         self._events.write("placed", call=call, process=process, places=rows)
 
@@ -91,27 +108,14 @@ class HostsLog:
 
 
 def read_hosts(run: RunDirectory) -> Hosts | None:
-    """Returns what the newest call says that has such a file; None where none has."""
-    numbers = run.incarnations(_ROLE)
-    if not numbers:
-        return None
-    found = list(read_events(run.events_path(_ROLE, numbers[-1])))
-    if not found or found[0]["kind"] != "placed":
-        return None
-    first = found[0]
-    lost = [str(event["what"]) for event in found[1:] if event["kind"] == "lost"]
-    places = {row["name"]: _place(row) for row in first["places"]}
-    for event in found[1:]:
-        if event["kind"] == "moved":
-            places[event["name"]] = _place(event)
-    return Hosts(
-        call=first["call"],
-        process=first["process"],
-        places=tuple(places.values()),
-        lost=tuple(lost),
-    )
+    """Returns what the newest call says that has such a file; None if none has one."""
+    numbers = run.incarnations(HOSTS)
+    found = None
+    for event in read_events(run.events_path(HOSTS, numbers[-1])) if numbers else ():
+        found = Hosts.after(found, event)
+    return found
 
 
-def _place(row: dict[str, Any]) -> Place:
+def _place(row: Mapping[str, Any]) -> Place:
     known = {field.name: row[field.name] for field in fields(Place)}
     return Place(**{**known, "roles": tuple(row["roles"])})

@@ -7,20 +7,47 @@ slower.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["WINDOW_S", "busy_share", "ratio"]
+from tengen.observe.roles import (
+    RoleProcess,
+    RoleProcesses,
+    needed_roles,
+    of_agent,
+    role_holders,
+)
+from tengen.run import RunDirectory
 
-WINDOW_S = 600.0
-"""How far back it looks."""
+__all__ = ["ratio", "read_ratio"]
 
 _FULL = 0.9
 _HALF = 0.5
 
 
+def read_ratio(run: RunDirectory, processes: RoleProcesses) -> str | None:
+    """Returns the verdict on self-play and learner; None if it cannot be told."""
+    content = run.read_run()
+    roles, now_s = needed_roles(content), time.time()
+
+    def newest(role: str) -> RoleProcess | None:
+        """Returns the process that has the role now."""
+        alive = processes.alive(role, role_holders(run, role))
+        return alive[-1] if alive else None
+
+    learner = None if of_agent(content["config"], "learn_from") else newest("learn")
+    if learner is None or "learn" not in roles:
+        return None
+    suppliers = {
+        role: None if (one := newest(role)) is None else one.busy_share(now_s)
+        for role in roles[: roles.index("learn")]
+    }
+    return ratio(learner, content["config"], now_s, suppliers)
+
+
 def ratio(
-    events: Sequence[Mapping[str, Any]],
+    learner: RoleProcess,
     config: Mapping[str, Any],
     now_s: float,
     suppliers: Mapping[str, float | None],
@@ -28,42 +55,19 @@ def ratio(
     """Returns the verdict in one line; None before the learner's first steps.
 
     Args:
-        events: The learner's, in order.
+        learner: The learner's process.
         config: The run's, as in ``run.json``.
         now_s: The time, unix seconds.
         suppliers: The roles that the learner waits for, in the order in which rows pass
             them, each with the share of time in which it is busy, or None if no process
             has the role.
     """
-    turns = [event for event in events if event["kind"] == "turn"]
-    steps = [turn for turn in turns if turn.get("num_steps")]
-    if not steps:
+    if learner.learned_s is None:
         return None
     # From the first turn with steps on: before it there was nothing to learn from.
-    busy = busy_share(events, steps[0]["time_s"] - steps[0]["turn_s"], now_s)
-    uses = _uses(steps[-1], config)
-    advice = _advice(busy, suppliers)
+    busy = learner.busy_share(now_s, learner.learned_s)
+    uses, advice = _uses(learner.learned, config), _advice(busy, suppliers)
     return f"the learner is busy {busy:.0%} of the time{uses}: {advice}"
-
-
-def busy_share(
-    events: Sequence[Mapping[str, Any]], first_s: float, now_s: float
-) -> float:
-    """Returns the share of the time in which a role was in a turn, 0 to 1.
-
-    Args:
-        events: The role's, in order, at least one.
-        first_s: From when on, unix seconds; no more than ``WINDOW_S`` ago counts.
-        now_s: The time, unix seconds.
-    """
-    turns = [event for event in events if event["kind"] == "turn"]
-    first_s = max(first_s, now_s - WINDOW_S)
-    spans = [(turn["time_s"] - turn["turn_s"], turn["time_s"]) for turn in turns]
-    if events[-1]["kind"] == "busy":
-        # In a turn that began after whatever it said before.
-        spans.append((max(e["time_s"] for e in events if e["kind"] != "busy"), now_s))
-    busy_s = sum(max(0.0, end_s - max(first_s, start_s)) for start_s, end_s in spans)
-    return float(min(1.0, busy_s / max(1e-9, now_s - first_s)))
 
 
 def _advice(busy: float, suppliers: Mapping[str, float | None]) -> str:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import RunError, UsageError
-from tengen.observe.events import read_gate, read_progress
-from tengen.observe.hosts import Hosts, read_hosts
 from tengen.observe.mlperf.progress import read_target, target_line
 from tengen.observe.progress import Progress
-from tengen.observe.roles import of_agent, read_ratio, read_roles
+from tengen.observe.ratio import read_ratio
+from tengen.observe.roles import of_agent, read_roles
+from tengen.observe.run_view import RunView
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files, lock_holder, read_object
 
@@ -77,7 +77,7 @@ def stop(args: argparse.Namespace) -> dict[str, Any]:
     return {"run": str(run.path), "stop_requested": True}
 
 
-def read_status(run: RunDirectory) -> dict[str, Any]:
+def read_status(run: RunDirectory, view: RunView | None = None) -> dict[str, Any]:
     """Returns a run's state from its files alone, as JSON values.
 
     Keys: ``run``, ``task``, ``running`` (``PID on HOST`` or None), ``stop_requested``,
@@ -87,19 +87,25 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
     decides), ``num_rejected``, ``learn_from`` (the run whose games it learns from, or
     None for its own), ``experience_bytes`` (of the games that it learns from),
     ``unfinished`` (writers of ``experience`` whose generation is neither sealed nor
-    being played), ``gate`` (its last match, see ``read_gate``), ``target`` (of models
+    being played), ``gate`` (its last match, as in ``RunView``), ``target`` (of models
     that meet one, see ``observe.mlperf.progress.read_target``), ``free_bytes`` (of its
     disk), ``progress`` (the last ``Progress``, or None), ``places`` (where the
     processes of a call on several hosts are, see ``observe.Place``, while it runs),
     ``lost`` (what became of them, lines, also of the last call), and of roles that run
     by themselves ``roles`` (``observe.roles.read_roles``) and ``ratio`` (one line, or
     None).
+
+    Args:
+        run: The run.
+        view: What its events say, which were just read; None to read them.
     """
-    progress = read_progress(run)
+    view = RunView(run).read() if view is None else view
     config = run.read_run()["config"]
     num_candidates = len(run.candidates.numbers())
     running = run.lock_holder("train")
-    hosts = _hosts(run, running)
+    hosts = view.hosts
+    if hosts is not None and running not in (None, hosts.process):
+        hosts = None  # of an earlier call
     learn_from = of_agent(config, "learn_from") or None
     source = run if learn_from is None else RunDirectory(learn_from)
     return {
@@ -119,14 +125,14 @@ def read_status(run: RunDirectory) -> dict[str, Any]:
         "learn_from": learn_from,
         "experience_bytes": _size_bytes(source.experience),
         "unfinished": _unfinished(run),
-        "gate": read_gate(run),
+        "gate": view.gate,
         "target": read_target(run),
         "free_bytes": shutil.disk_usage(run.path).free,
         "places": [asdict(one) for one in hosts.places] if running and hosts else [],
         "lost": list(hosts.lost) if hosts else [],
-        "roles": read_roles(run),
-        "ratio": read_ratio(run),
-        "progress": None if progress is None else progress.to_dict(),
+        "roles": read_roles(run, view.processes),
+        "ratio": read_ratio(run, view.processes),
+        "progress": None if view.progress is None else view.progress.to_dict(),
     }
 
 
@@ -146,14 +152,6 @@ def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
     except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
         raise RunError(f"status ({path}) is damaged, {error!r}; {advice}") from None
     return report, text
-
-
-def _hosts(run: RunDirectory, running: str | None) -> Hosts | None:
-    """Returns the hosts of the running call, or else of the last one."""
-    hosts = read_hosts(run)
-    if hosts is None or (running is not None and hosts.process != running):
-        return None
-    return hosts
 
 
 def _place(place: dict[str, Any]) -> str:

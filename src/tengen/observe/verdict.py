@@ -1,21 +1,29 @@
-"""What limits a run, in one line, and what to set: pure functions of shares of time.
+"""The bottleneck of a run in one line, and what to set: pure functions of shares.
 
-Where roles take turns, the division of the time shows what limits the run. Where all
-roles work at once, the learner's share of time at work shows it: the learner may use
-each row a number of times (``store.limiter.samples_per_row``) and then waits for new
-rows.
+Where roles take turns, the division of the time shows the bottleneck. Where all roles
+of a game work at once, the learner's share of time at work shows it: the learner may
+use each row a number of times (``store.limiter.samples_per_row``) and then waits for
+new rows. In environments each stage waits for a slower one: actors for answers if
+inference is slow, and for room in the table if the learner is slow; inference for rows,
+and the learner for items, if actors are slow. So the stage that waits least is the one
+that the others wait for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = [
     "ADVICE",
     "AT_ONCE_ADVICE",
+    "LIGHTER",
     "Shares",
+    "StageTimes",
     "at_once_verdict",
+    "environment_verdict",
+    "lighter_learning",
     "room_verdict",
     "verdict",
     "waiting_verdict",
@@ -110,10 +118,48 @@ AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
         ),
         "even": "self-play and learner go together",
     },
+    "actor": {
+        "learning": (
+            "the learner cannot keep up; {lighter}, give it more cores by --set "
+            "launch.roles.learn.num_cpus, use fewer --actors, or give a new run a "
+            "smaller network"
+        ),
+        "gate": "the gate cannot keep up; look at its log",
+        "inference": (
+            "inference cannot keep up; give it more cores by --set "
+            "launch.roles.inference.num_cpus, or each of several GPUs a server by "
+            "--set launch.roles.inference.count, raise --set agent.actor.num_envs for "
+            "larger batches, and of a queue --set store.max_items with it, or give a "
+            "new run a smaller network"
+        ),
+        "simulation": (
+            "the environments take most, and the learner waits; use more --actors, as "
+            "many as there are cores for"
+        ),
+        "playing": (
+            "the learner waits for the actors; use more --actors, or raise --set "
+            "agent.actor.num_envs for larger batches, and of a queue --set "
+            "store.max_items with it"
+        ),
+        "even": "actors and learner go together",
+    },
 }
-"""What to do where all roles work at once, by the role that acts and what limits; of
-environments see `tengen.observe.environment_verdict`."""
+"""What to do where all roles work at once, by the role that acts and by what limits."""
 
+LIGHTER = {
+    "agent.num_epochs": "lower --set agent.num_epochs to learn less of each batch",
+    "store.samples_per_item": (
+        "lower --set store.samples_per_item to use each item less often"
+    ),
+    "": (
+        "raise --set learner.batch_size to make fewer steps, and of a queue --set "
+        "store.max_items with it"
+    ),
+}
+"""Advice that gives a learner less to do, by setting; the last one if none of these
+settings is above 1."""
+
+_OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
     "learn": "learning",
     "shuffle": "shuffling",
@@ -151,6 +197,22 @@ class Shares:
             "rating": self.rating,
             "publishing": max(0.0, 1.0 - named),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageTimes:
+    """Shares of each stage's own time, each in [0, 1]."""
+
+    simulation: float
+    """Share of the actors' time for the environments' steps."""
+    answers: float
+    """Share of the actors' time spent waiting for answers."""
+    room: float
+    """Share of the actors' time spent waiting for room in the table."""
+    inference: float | None
+    """Share of inference's time spent evaluating; None if it has not reported."""
+    learning: float
+    """Share of the learner's time spent learning."""
 
 
 def verdict(role: str, shares: Shares, lighter: str = "") -> str:
@@ -194,6 +256,48 @@ def at_once_verdict(role: str, shares: Shares, busy: Mapping[str, float]) -> str
     elif busy["learn"] < _WAITS:
         limit = "playing"
     return f"{'; '.join(told)}: {AT_ONCE_ADVICE[role][limit]}"
+
+
+def environment_verdict(
+    times: StageTimes, busy: Mapping[str, float], lighter: str
+) -> str:
+    """Returns what the stages do and the advice, ``<stage> <share>, ...: <advice>``.
+
+    Args:
+        times: The recent shares.
+        busy: For each other role, by name, the share of time in which it works.
+        lighter: The advice of ``lighter_learning``.
+    """
+    told = [f"learner {times.learning:.0%} busy"]
+    if times.inference is not None:
+        told.append(f"inference {times.inference:.0%} busy")
+    told.append(f"actors simulate {times.simulation:.0%}")
+    waits = times.answers + times.room
+    told.append(
+        f"wait {waits:.0%} (answers {times.answers:.0%}, room {times.room:.0%})"
+    )
+    told += [
+        f"{word} {busy[name]:.0%}"
+        for name, word in _OF_STAGES.items()
+        if busy.get(name, 0.0) >= _SHOWN
+    ]
+    advice = AT_ONCE_ADVICE["actor"][_stage(times, busy)].format(lighter=lighter)
+    return f"{', '.join(told)}: {advice}"
+
+
+def lighter_learning(config: Mapping[str, Any]) -> str:
+    """Returns advice that gives a run's learner less to do.
+
+    Args:
+        config: The run's, as in ``run.json``.
+    """
+    for name, advice in LIGHTER.items():
+        value: Any = config
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, int | float) and value > 1:
+            return advice
+    return LIGHTER[""]
 
 
 def room_verdict(names: Sequence[str]) -> str:
@@ -249,3 +353,15 @@ def _limit(advice: Mapping[str, str], shares: Shares) -> str:
     if "batches" in advice and shares.batch_fill < _HALF_EMPTY:
         return "batches"
     return "tree" if shares.tree_busy > shares.inference_busy else "inference"
+
+
+def _stage(times: StageTimes, busy: Mapping[str, float]) -> str:
+    if busy.get("gate", 0.0) >= _BEHIND:
+        return "gate"
+    if times.learning >= _BEHIND or times.room >= _MUCH:
+        return "learning"
+    if times.learning >= _WAITS:
+        return "even"
+    if times.inference is not None and times.inference >= _FULL:
+        return "inference"
+    return "simulation" if times.simulation >= _MUCH else "playing"

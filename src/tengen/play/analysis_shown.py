@@ -14,7 +14,7 @@ from tengen.drawing import (
     table,
     text,
 )
-from tengen.games import open_game
+from tengen.games import open_game, position_after
 from tengen.play.board import make_board_text
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def analysis_html(found: Analysis) -> str:
 
 def _board(found: Analysis, verdict: str, write: _Write) -> Markup:
     game = open_game(found.task)
-    state = game.new_state()
-    for action in found.moves:
-        state.apply(action)
+    state = position_after(game, found.moves)
     heats = {
         action.action: Heat(action.policy, _told(action, write))
         for action in found.actions

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen.games import OPENSPIEL_PREFIX, Game, State
+from tengen.games.vertices import GO_COLUMNS
 
 __all__ = ["BoardText", "make_board_text", "read_stones"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 _STONES = ("X", "O")  # the first player's, the second's
 _COLOURS = ("31", "36")
 _BOLD = "1"
@@ -83,7 +83,7 @@ class _CellBoard(BoardText):
 
     @property
     def letters(self) -> str:
-        known = _GO_LETTERS if self.game.name.startswith("go/") else _LETTERS
+        known = GO_COLUMNS if self.game.name.startswith("go/") else _LETTERS
         return known[: self.game.width]
 
     @property

@@ -6,19 +6,22 @@ import argparse
 import contextlib
 import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from tengen.games import add_task_argument
+from tengen.games import Game, State, add_task_argument
 from tengen.observe.progress_line import ProgressLine
+from tengen.play.board import make_board_text
+from tengen.play.growing import Analysis
 from tengen.play.loading import load_player
 from tengen.play.session.arguments import (
     add_level_argument,
     add_search_arguments,
     checked_simulations,
 )
-from tengen.play.terminal import Session
 
-__all__ = ["add_arguments", "play"]
+__all__ = ["Opponent", "Session", "add_arguments", "play", "value_bar"]
 
 _SIMULATIONS = 200
 
@@ -102,3 +105,251 @@ def run(session: Session, *, with_prompt: bool) -> None:
                 print()
             return
         session.feed(line)
+
+
+_STONES = ("X", "O")
+_NUM_SHOWN = 5
+_BAR_CELLS = 20
+
+
+class Opponent(Protocol):
+    """What the terminal plays against; ``Player`` is one."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def game(self) -> Game:
+        """What it plays."""
+
+    def analyse(
+        self, moves: list[int], simulations: int = 64, seed: int = 0, threads: int = 1
+    ) -> Analysis:
+        """Returns what it thinks of the position after ``moves``."""
+
+
+@dataclass(frozen=True)
+class _Command:
+    names: tuple[str, ...]
+    help: str
+    run: Callable[[], None]
+
+
+class Session:
+    """One person at a board: takes lines, shows what happens.
+
+    ``feed`` takes one line at a time and returns when it is the person's turn again
+    or the session is over; nothing else blocks.
+
+    Args:
+        opponent: Who plays the other side.
+        show: Takes text to print, in lines.
+        simulations: Of each of its searches, at least 1.
+        threads: Of each of its searches, at least 1.
+        person_is_first: Whether the person has the first move.
+        colours: Whether the terminal shows ANSI colours.
+
+    Attributes:
+        moves: Actions from the first of the game on the board.
+        is_over: Whether the person has left.
+    """
+
+    def __init__(
+        self,
+        opponent: Opponent,
+        show: Callable[[str], None],
+        *,
+        simulations: int,
+        threads: int = 1,
+        person_is_first: bool,
+        colours: bool = False,
+    ) -> None:
+        self.moves: list[int] = []
+        self.is_over = False
+        self._movers: list[int] = []  # who made each of them
+        self._opponent = opponent
+        self._show = show
+        self._simulations = simulations
+        self._threads = threads
+        self._person = 0 if person_is_first else 1
+        self._colours = colours
+        self._board = make_board_text(opponent.game)
+        self._state: State = opponent.game.new_state()
+        commands = (
+            _Command(("hint", "h"), "the move it would play for you", self._hint),
+            _Command(("analyse", "analyze", "a"), "what it sees here", self._analyse),
+            _Command(("undo", "u"), "take your last move back", self._undo),
+            _Command(("swap",), "change sides", self._swap),
+            _Command(("new", "n"), "begin again", self._new),
+            _Command(("board", "b"), "show the board again", self._show_board),
+            _Command(("help", "?"), "show this", self._help),
+            _Command(("quit", "q", "exit"), "leave", self._quit),
+        )
+        self._commands = {name: row for row in commands for name in row.names}
+        self._rows = commands
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the person's next line."""
+        if self._state.is_terminal():
+            return "new, undo or quit: "
+        return f"{_STONES[self._person]}: "
+
+    def start(self) -> None:
+        """Greets, and moves if the opponent has the first move."""
+        self._show(
+            f"{self._opponent.game.name} against {self._opponent.name}, "
+            f"{self._simulations} simulations a move; you are {_STONES[self._person]}"
+        )
+        self._show(f"a move is {self._board.move_help}; help shows the commands")
+        self._show_board()
+        self._answer()
+
+    def feed(self, line: str) -> None:
+        """Takes one line: a move or a command. Blocks while the opponent thinks."""
+        words = line.strip().lower()
+        if not words:
+            return
+        if words in self._commands:
+            self._commands[words].run()
+            return
+        if self._state.is_terminal():
+            self._show('the game is over; type "new", "undo" or "quit"')
+            return
+        action = self._board.read(words)
+        if action is None:
+            self._show(
+                f'"{_short(line.strip())}" is neither a move nor a command; '
+                f"type {self._board.move_help}, or help"
+            )
+        elif action not in self._state.legal_actions():
+            self._show(f"{self._board.write(action)} cannot be played here; try hint")
+        else:
+            self._play(action)
+            self._answer()
+
+    def report(self) -> dict[str, Any]:
+        """Returns the game on the board as JSON values.
+
+        ``game``, ``moves``, ``person`` (``first`` or ``second``), ``finished``, and
+        ``score`` of the person (1, 0.5 or 0; None before the end).
+        """
+        finished = self._state.is_terminal()
+        score = 0.5 + 0.5 * self._state.returns()[self._person] if finished else None
+        return {
+            "game": self._opponent.game.name,
+            "moves": list(self.moves),
+            "person": ("first", "second")[self._person],
+            "finished": finished,
+            "score": score,
+        }
+
+    def _play(self, action: int) -> None:
+        self._movers.append(self._state.to_play)
+        self._state.apply(action)
+        self.moves.append(action)
+
+    def _answer(self) -> None:
+        """Lets the opponent move while it is to, and shows what there is to see."""
+        if self.moves:
+            self._show_board()
+        while self._is_opponents_turn():
+            analysis = self._think()
+            action = analysis.action_to_play
+            self._play(action)
+            move = self._board.write(action)
+            bar = value_bar(-analysis.value_to_play)
+            self._show(f"{self._opponent.name} plays {move}   you {bar}")
+            self._show_board()
+        if self._state.is_terminal():
+            self._show(self._result())
+
+    def _think(self) -> Analysis:
+        return self._opponent.analyse(
+            self.moves, self._simulations, threads=self._threads
+        )
+
+    def _is_opponents_turn(self) -> bool:
+        return not self._state.is_terminal() and self._state.to_play != self._person
+
+    def _result(self) -> str:
+        won = self._state.returns()[self._person]
+        return "you win" if won > 0 else "you lose" if won < 0 else "a draw"
+
+    def _show_board(self) -> None:
+        last = self.moves[-1] if self.moves else None
+        self._show("\n" + self._board.draw(self._state, last, self._colours) + "\n")
+
+    def _hint(self) -> None:
+        if self._has_ended():
+            return
+        analysis = self._think()
+        move = self._board.write(analysis.best_action)
+        self._show(f"try {move}   you {value_bar(analysis.value_to_play)}")
+
+    def _analyse(self) -> None:
+        if self._has_ended():
+            return
+        analysis = self._think()
+        ending = ", certain" if analysis.is_proven else ""
+        self._show(
+            f"you {value_bar(analysis.value_to_play)}   "
+            f"{analysis.num_simulations} simulations{ending}"
+        )
+        self._show("  move   visits   prior   after it you win")
+        for row in analysis.actions[:_NUM_SHOWN]:
+            seen = value_bar(row.value_to_play) if row.visits else "not tried"
+            move = self._board.write(row.action)
+            self._show(f"  {move:<5} {row.visits:>7} {row.prior:>7.1%}   {seen}")
+
+    def _has_ended(self) -> bool:
+        if self._state.is_terminal():
+            self._show("the game is over; there is nothing to search")
+        return self._state.is_terminal()
+
+    def _undo(self) -> None:
+        """Takes back to the person's last turn, or to the start."""
+        mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
+        if not mine:
+            self._show("there is no move of yours to take back")
+            return
+        self._reset(self.moves[: mine[-1]])
+        self._show_board()
+
+    def _swap(self) -> None:
+        if self._has_ended():
+            return
+        self._person = 1 - self._person
+        self._show(f"you are {_STONES[self._person]} now")
+        self._answer()
+
+    def _new(self) -> None:
+        self._reset([])
+        self._show_board()
+        self._answer()
+
+    def _reset(self, moves: list[int]) -> None:
+        self._state = self._opponent.game.new_state()
+        self.moves, self._movers = [], []
+        for action in moves:
+            self._play(action)
+
+    def _help(self) -> None:
+        self._show(f"a move is {self._board.move_help}")
+        for row in self._rows:
+            self._show(f"  {row.names[0]:<8} {row.help}")
+
+    def _quit(self) -> None:
+        self.is_over = True
+
+
+def value_bar(value: float) -> str:
+    """Returns a value in [-1, 1] as a bar and a chance, draws counting half."""
+    chance = 0.5 + 0.5 * min(max(value, -1.0), 1.0)
+    full = round(chance * _BAR_CELLS)
+    return f"[{'#' * full}{'-' * (_BAR_CELLS - full)}] {chance:.0%}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else text[:17] + "..."

@@ -20,7 +20,6 @@ __all__ = [
     "fresh_config",
     "identity",
     "launch_for",
-    "new_config",
     "resolved",
     "sets",
     "with_arguments",
@@ -30,38 +29,6 @@ __all__ = [
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000
 _MAX_FRAMES = 1_000_000_000_000
-
-
-def new_config(
-    task: str,
-    *,
-    agent: str | None = None,
-    recipe: str | None = None,
-    launch: str | None = None,
-    actors: int | None = None,
-    minutes: float | None = None,
-    games: int | None = None,
-    frames: int | None = None,
-    seed: int | None = None,
-    settings: Sequence[str] = (),
-) -> RunConfig:
-    """Returns the config that a call would give a new run; reads and writes no file.
-
-    The arguments are those of ``train_task``, which makes the same config. Files that
-    the config names are not looked for.
-
-    Raises:
-        UsageError: One of them is refused.
-    """
-    check_arguments(launch, actors, minutes, games, frames)
-    settings = with_arguments(settings, actors, seed)
-    fresh = fresh_config(
-        task, agent, recipe, settings, minutes=minutes, games=games, frames=frames
-    )
-    config = resolved(fresh, settings)
-    check_budget(config, games, frames)
-    config.agent.check_task(config)
-    return config
 
 
 def with_arguments(

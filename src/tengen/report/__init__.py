@@ -1,4 +1,4 @@
-"""A run on one page, and its curves in a notebook.
+"""A run's web page as one file, and its curves in a notebook.
 
     tengen.report.curves("runs/gomoku/9")        # draws itself in a notebook
     tengen.report.write_report("runs/gomoku/9", "gomoku.html")

@@ -1,4 +1,4 @@
-"""``tengen report``: a run on one page of HTML."""
+"""``tengen report``: a run's web page as one HTML file."""
 
 from __future__ import annotations
 

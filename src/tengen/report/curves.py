@@ -12,17 +12,16 @@ from tengen.drawing import (
     FRAGMENT_STYLE,
     Chart,
     Markup,
-    Series,
     chart_svg,
     element,
     shown_number,
     table,
 )
-from tengen.observe.curves.points import has_actors
 from tengen.observe.curves.table import COLUMNS, Row, read_curve
+from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory
 
-__all__ = ["Curves", "curves", "read_curves"]
+__all__ = ["Curves", "curves"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -103,14 +102,12 @@ class Curves:
         errors = tuple(error for _, _, error in known if _is_finite(error))
         has_bars = y == "rating" and len(errors) == len(known)
         return Chart(
-            f"{_WORDS[y]} by {_WORDS[x]}",
-            _WORDS[x],
-            f"{_WORDS[y]}, bars: 95 %" if has_bars else _WORDS[y],
-            Series(
-                tuple(a for a, _, _ in known),
-                tuple(b for _, b, _ in known),
-                errors if has_bars else (),
-            ),
+            title=f"{_WORDS[y]} by {_WORDS[x]}",
+            x_label=_WORDS[x],
+            y_label=f"{_WORDS[y]}, bars: 95 %" if has_bars else _WORDS[y],
+            xs=tuple(a for a, _, _ in known),
+            ys=tuple(b for _, b, _ in known),
+            errors=errors if has_bars else (),
         )
 
     def _shown_rows(self) -> tuple[list[str], list[tuple[str, ...]]]:
@@ -133,15 +130,10 @@ def curves(run: str | Path) -> Curves:
         UsageError: There is no run, or it has not learned yet.
         RunError: ``run.json`` is damaged.
     """
-    found = read_curves(RunDirectory.open(run))
-    check(bool(found.rows), "run", run, "has learned nothing yet; train it first")
-    return found
-
-
-def read_curves(run: RunDirectory) -> Curves:
-    """Returns the curves of an open run, perhaps without a row; see ``curves``."""
-    rows = tuple(read_curve(run))
-    return Curves(str(run.path), rows, has_actors(run.read_run()))
+    found = RunDirectory.open(run)
+    rows = tuple(read_curve(found))
+    check(bool(rows), "run", run, "has learned nothing yet; train it first")
+    return Curves(str(found.path), rows, has_actors(found.read_run()))
 
 
 def _is_finite(value: float | None) -> TypeGuard[float]:

@@ -1,23 +1,52 @@
-"""A run on one page of HTML, a file that needs no other."""
+"""A run as one file of HTML: the web page of ``tengen serve``, with its data inside."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from tengen import __version__
-from tengen.config import check
-from tengen.drawing import Markup, element, page, text
-from tengen.errors import RunError, TengenError, UsageError
-from tengen.report.sections import SECTIONS, Source
+from tengen.config import check, from_dict
+from tengen.errors import RunError, TengenError, UsageError, os_reason
+from tengen.evaluation import LadderConfig, run_ratings
+from tengen.games import check_typed, is_program, open_game
+from tengen.observe import RunView
+from tengen.observe.roles import has_actors, of_agent
+from tengen.observe.status import read_status
 from tengen.run import RunDirectory, check_no_mirror, publish_file
+from tengen.search import PlayConfig
+from tengen.serve.kept import (
+    KeptGame,
+    game_page,
+    read_source,
+    source_page,
+    source_row,
+    sources,
+)
+from tengen.serve.shown import run_page
 
 __all__ = ["REPORT_FILE", "WrittenReport", "write_report"]
 
 REPORT_FILE = "report.html"
 """In RUN, where no other file is named."""
+
+# The only run of the page, as its addresses have it.
+_ID = "run"
+_NUM_GAMES = 4
+_MOST_PLIES = 2000
+_MOST_GAMES_BYTES = 400_000
+_MOST_MODELS = 200
+_MOST_ENTRIES = 1000
+_MOST_CHARACTERS = 300
+_MOST_CODE_BYTES = 20_000
 
 # What files that somebody else wrote, or a disk has damaged, make a reader raise.
 _DAMAGED = (
@@ -77,52 +106,198 @@ def write_report(
     path = found.path / REPORT_FILE if out is None else Path(out)
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
     check(is_file, "out", str(out), "must be a file in a folder that is there")
-    source = Source(found, task)
-    name, missing = _name(source), list[str]()
-    parts = [_part(title, make, source, missing) for title, make in SECTIONS]
+    parts = _Parts(found, task)
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    footer = f"Made by {made_by}, tengen {__version__}, {made}."
-    heading = f"{name}: {found.path}" if name else str(found.path)
-    data = page(
-        heading,
-        [
-            element("h1", text(heading)),
-            *parts,
-            element("footer", element("p", text(footer), class_="soft")),
-        ],
-    )
+    made = f"Made by {made_by}, tengen {__version__}, {made}."
+    data = _page(parts.name, parts.content(made))
     publish_file(path, data)
-    return WrittenReport(path, len(data), tuple(missing))
+    return WrittenReport(path, len(data), tuple(parts.missing))
 
 
-def _name(source: Source) -> str:
-    """Returns the task; empty where it cannot be read, as every part then says.
+class _Parts:
+    """What the page has of a run; each part reads its own files alone.
+
+    Args:
+        run: The run; ``run.json`` is there.
+        typed: The task as the user typed it, or None.
 
     Raises:
         UsageError: ``run.json`` is of a newer schema, or another task was typed.
     """
-    try:
-        task = source.task()
-    except RunError:
-        return ""
-    if source.typed not in (None, task):
-        raise UsageError(
-            f"task ({source.typed}) must be {task}, that of {source.run.path}; "
-            f"correct it"
+
+    def __init__(self, run: RunDirectory, typed: str | None) -> None:
+        self._run = run
+        self._typed = typed
+        self._task = ""
+        self.missing: list[str] = []
+        self.notes: list[str] = []
+        try:
+            self._task = str(run.read_run()["config"].get("task", ""))
+        except RunError:
+            pass  # as every part then says
+        else:
+            if typed not in (None, self._task):
+                raise UsageError(
+                    f"task ({typed}) must be {self._task}, that of {run.path}; "
+                    f"correct it"
+                )
+        self.name = f"{self._task}: {run.path}" if self._task else str(run.path)
+
+    def content(self, made: str) -> dict[str, Any]:
+        """Returns what the page has inside: ``answers``, by address, and ``report``."""
+        base = f"/api/runs/{_ID}"
+        shown = self._part("Run", self._shown)
+        answers = {base: shown if shown else {"error": self.missing[-1]}}
+        answers |= {
+            f"{base}/games{rest}": each
+            for rest, each in (self._part("Games", self._games) or {"": []}).items()
+        }
+        report = {
+            "name": self.name,
+            "ratings": self._part("Ratings", self._ratings),
+            "code": self._part("Code and machine", self._code) or "",
+            "made": made,
+            "missing": self.missing,
+            "notes": self.notes,
+        }
+        return {"answers": answers, "report": report}
+
+    def _part(self, title: str, read: Callable[[], Any]) -> Any:
+        """Returns a part; None where it cannot be read, which ``missing`` then has."""
+        try:
+            return read()
+        except _DAMAGED as error:
+            is_told = isinstance(error, TengenError)
+            why = str(error) if is_told else f"{type(error).__name__}: {error}"
+            self.missing.append(f"{title}: {' '.join(why.split())}")
+            return None
+
+    def _shown(self) -> dict[str, Any]:
+        view = RunView(self._run).read()
+        status = {**read_status(self._run, view), "memory": {}}
+        shown = run_page({"id": _ID, "name": self.name}, status, view)
+        settings, measured = shown["config"], self._run.read_run().get("measured")
+        shown["config"] = {**settings, "measured": measured} if measured else settings
+        for name in ("run", "config", "curves"):
+            shown[name] = _short(shown[name])
+        return dict(shown)
+
+    def _ratings(self) -> dict[str, Any] | None:
+        content = self._run.read_run()
+        if has_actors(content):
+            return None
+        config = content["config"]
+        ladder = from_dict(
+            LadderConfig, of_agent(config, "rating") or {}, "agent.rating"
         )
-    return task
+        play = from_dict(PlayConfig, of_agent(config, "play") or {}, "agent.play")
+        book = None
+        if ladder.book:
+            # Roles know of agents, which import torch.
+            from tengen.roles import read_config, run_book
+
+            book = run_book(read_config(self._run), self._run)
+        found = run_ratings(self._run, self._task, ladder, play, book)
+        if not found:
+            self.notes.append("No model is rated yet.")
+            return None
+        rows = [
+            (name, one.elo, one.error, one.num_games)
+            for name, one in list(found.items())[-_MOST_MODELS:]
+        ]
+        return {"simulations": ladder.num_simulations, "rows": rows}
+
+    def _games(self) -> dict[str, Any]:
+        """Returns some games of the newest match, or else of self-play, by address."""
+        if has_actors(self._run.read_run()):
+            films = f"tengen eval {self._run.path} --video FOLDER films some"
+            self.notes.append(f"Environments keep no episodes; {films}.")
+            return {"": []}
+        if self._typed is None and is_program(self._task):
+            option = f"--task {_short(self._task)}"
+            self.notes.append(f"The game is a program; give {option} to show games.")
+            return {"": []}
+        check_typed(self._task, self._typed, self._run.path)
+        source = next(iter(sources(self._run)), None)
+        if source is None:
+            return {"": []}
+        found: dict[str, Any] = {}
+        num_bytes = 0
+        for kept in _chosen(read_source(source)):
+            page = game_page(open_game(kept.variant or self._task), kept)
+            num_bytes += len(json.dumps(page))
+            if num_bytes > _MOST_GAMES_BYTES:
+                break
+            found[f"/{_ID}/{kept.index}"] = page
+        listed = source_page(source)
+        listed["games"] = [
+            row for row in listed["games"] if f"/{_ID}/{row['index']}" in found
+        ]
+        return {"": [{**source_row(source), "id": _ID}], f"/{_ID}": listed, **found}
+
+    def _code(self) -> str:
+        """Returns which code, libraries and machines trained the run, newest first."""
+        path = self._run.path / "code.txt"
+        try:
+            data = path.read_bytes()[-_MOST_CODE_BYTES:]
+        except FileNotFoundError:
+            self.notes.append("No code has trained it yet.")
+            return ""
+        except OSError as error:
+            raise RunError(
+                f"code.txt ({path}) cannot be read, {os_reason(error)}; check the file"
+            ) from error
+        blocks = data.decode(errors="replace").strip().split("\n\n")
+        return "\n\n".join(reversed(blocks))
 
 
-def _part(
-    title: str, make: Callable[[Source], Markup], source: Source, missing: list[str]
-) -> Markup:
-    """Returns a part of the page; what it lacks is told there and in ``missing``."""
-    try:
-        content = make(source)
-    except _DAMAGED as error:
-        is_told = isinstance(error, TengenError)
-        why = str(error) if is_told else f"{type(error).__name__}: {error}"
-        line = f"{title}: {' '.join(why.split())}"
-        missing.append(line)
-        content = element("p", text(f"Missing. {line}"), class_="missing")
-    return element("section", element("h2", text(title)), content)
+def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
+    """Yields a few games, of different results first."""
+    shown = [game for game in games if len(game.moves) <= _MOST_PLIES]
+    firsts = {(game.title, game.result): game for game in reversed(shown)}.values()
+    chosen = sorted(shown, key=lambda game: game not in firsts)
+    yield from chosen[:_NUM_GAMES]
+
+
+def _short(value: Any) -> Any:
+    """Returns a JSON value in which no text and no list is very long."""
+    if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
+        return f"{value[:_MOST_CHARACTERS]} ... ({len(value):,} characters)"
+    if isinstance(value, dict):
+        first = list(value.items())[:_MOST_ENTRIES]
+        return {_short(key): _short(each) for key, each in first}
+    if isinstance(value, (list, tuple)):
+        return [_short(each) for each in value[:_MOST_ENTRIES]]
+    return value
+
+
+def _page(title: str, content: dict[str, Any]) -> bytes:
+    """Returns the page in UTF-8, which fetches nothing.
+
+    The policy allows the script and the style of the page alone, should any text that
+    was read ever be taken for markup.
+    """
+    folder = resources.files("tengen.serve") / "assets"
+    shell, script, style = (
+        (folder / name).read_text(encoding="utf-8")
+        for name in ("index.html", "app.js", "style.css")
+    )
+    allowed = f"script-src {_digest(script)}; style-src {_digest(style)}"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    # In a script's text no "<" can be the begin of its end.
+    data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    head = [
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        f"<style>{style}</style>",
+        f'<script type="application/json" id="tengen-data">{data}</script>',
+        f'<script type="module">{script}</script>',
+    ]
+    before, _, rest = shell.partition("<title>")
+    body = rest[rest.index("</head>") :]
+    shown = "".join((before, f"<title>{html.escape(title)}</title>", *head, body))
+    return shown.encode("utf-8", "replace")
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+    return f"'sha256-{digest.decode()}'"

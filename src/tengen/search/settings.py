@@ -30,7 +30,7 @@ class SearchConfig:
     """How a search works; the caller says how many simulations it makes.
 
     The native twin is ``SearchSettings`` in core/search/settings.h; the two list the
-    same fields. `tengen.search.ReferenceSearch` shows what every field does. A field
+    same fields. `tests/oracle/search/` shows what every field does. A field
     that the policy does not read must keep its default.
     """
 
@@ -38,7 +38,7 @@ class SearchConfig:
     """``puct``: AlphaZero's rule, for 100 simulations a move and more. ``gumbel``:
     sequential halving at the root, which improves the policy from 2 simulations on
     (Danihelka et al. 2022). ``minigo``: the search of the MLPerf benchmark minigo, for
-    self-play and matches in native games, see `tengen.search.reference_minigo`."""
+    self-play and matches in native games, see `tests/oracle/search/minigo.py`."""
 
     cpuct: float = bounded(1.1, 0, rule="must not be negative; raise it")
     """PUCT: exploration where few children were visited, at least 0 (KataGo's 1.1;

@@ -9,7 +9,6 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from tengen.serve.catalog import Catalog
-from tengen.serve.environments_api import EnvironmentsApi
 from tengen.serve.games_api import GamesApi
 from tengen.serve.guard import Guard
 from tengen.serve.limits import Limits
@@ -18,7 +17,6 @@ from tengen.serve.play_api import PlayApi
 from tengen.serve.players import Players
 from tengen.serve.runs_api import RunsApi
 from tengen.serve.searches import Searches
-from tengen.serve.store_api import StoreApi
 from tengen.serve.watch import Watches
 
 __all__ = ["Application"]
@@ -49,16 +47,13 @@ class Application:
         token: str = "",
         tasks: Sequence[str] = (),
     ) -> None:
-        watches = Watches(limits.look_s)
-        self._runs = RunsApi(catalog, watches, limits)
+        self._runs = RunsApi(catalog, Watches(limits.look_s), limits)
         self._players = Players(limits.max_players, tasks)
         play = PlayApi(catalog, self._players, Searches(limits), limits)
         routes = [
             *self._runs.routes(),
             *GamesApi(catalog, list(tasks)).routes(),
             *play.routes(),
-            *EnvironmentsApi(catalog, watches).routes(),
-            *StoreApi(catalog, watches).routes(),
             *Pages().routes(),
         ]
         self.asgi: ASGIApp = Guard(

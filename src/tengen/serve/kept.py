@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tengen import _core
 from tengen.config import from_dict
 from tengen.errors import UsageError
-from tengen.evaluation import PlayedGame
+from tengen.evaluation import PlayedGame, read_record
 from tengen.experience.games.core_errors import core_errors
 from tengen.experience.games.files import experience_files
 from tengen.experience.games.journal import read_journal
@@ -22,14 +22,26 @@ from tengen.games import Game
 from tengen.games.sgf import read_sgf, replay
 from tengen.run import RunDirectory, find_files
 from tengen.serve.links import in_folder
-from tengen.serve.positions import apply_move, position
+from tengen.serve.positions import apply_move, describe_game, position
 
-__all__ = ["KeptGame", "KeptPly", "Source", "read_source", "replayed", "sources"]
+__all__ = [
+    "KeptGame",
+    "KeptPly",
+    "Source",
+    "game_page",
+    "read_source",
+    "replayed",
+    "source_page",
+    "source_row",
+    "sources",
+]
 
 _LEAD_UNITS = 8.0
 _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000
 _MAX_SOURCES = 400
+_MAX_GAMES = 2000
+_MAX_BYTES = 64 << 20  # of the games of a match
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,9 @@ class Source:
     path: Path
     """The file, or the folder of SGF files."""
     players: tuple[str, str] = ("A", "B")
-    """What the two sides of a match are called."""
+    """What the two sides of a match are called, if no file names them."""
+    record: Path | None = None
+    """The file that names the two sides; it need not be there."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,8 @@ def sources(run: RunDirectory) -> list[Source]:
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
     for path in matches:
         title, players = f"closing match {_number(path)}", ("the model", "its opponent")
-        found.append(Source(path.stem, "match", title, path, players))
+        record = run.eval / f"{path.stem}.json"
+        found.append(Source(path.stem, "match", title, path, players, record))
     for folder in sorted(find_files(run.games / "gate", "*"), reverse=True):
         if folder.name.isdecimal():
             title = f"gate, candidate {int(folder.name)}"
@@ -139,6 +154,8 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
         state = source.path.stat()
     except OSError as error:
         raise UsageError(f"games ({source.id}) are gone; choose others") from error
+    if source.kind == "match" and state.st_size > _MAX_BYTES:
+        raise UsageError(f"games ({source.id}) are too many to show; choose others")
     return _read(source, state.st_mtime_ns, state.st_size)
 
 
@@ -160,6 +177,50 @@ def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
     return shown
 
 
+def source_row(source: Source) -> dict[str, str]:
+    """Returns one entry of the list of sources, as JSON values."""
+    return {"id": source.id, "kind": source.kind, "title": source.title}
+
+
+def source_page(source: Source) -> dict[str, Any]:
+    """Returns which games a source has, as JSON values; raises as ``read_source``."""
+    games = read_source(source)
+    listed = [
+        {
+            "index": game.index,
+            "title": game.title,
+            "num_plies": len(game.moves),
+            "result": game.result,
+            "variant": game.variant,
+        }
+        for game in games[:_MAX_GAMES]
+    ]
+    return {"title": source.title, "num_games": len(games), "games": listed}
+
+
+def game_page(game: Game, kept: KeptGame) -> dict[str, Any]:
+    """Returns a game ply by ply, as JSON values; raises as ``replayed``."""
+    return {
+        "game": describe_game(game),
+        "index": kept.index,
+        "title": kept.title,
+        "result": kept.result,
+        "moves": kept.moves,
+        "num_opening_plies": kept.num_opening_plies,
+        "positions": replayed(game, kept),
+        "plies": [None if ply is None else _ply(ply) for ply in kept.plies],
+    }
+
+
+def _ply(ply: KeptPly) -> dict[str, Any]:
+    return {
+        "value": round(ply.value_to_play, 4),
+        "simulations": ply.num_simulations,
+        "policy": [[action, round(share, 5)] for action, share in ply.policy],
+        "lead": ply.lead_to_play,
+    }
+
+
 @lru_cache(maxsize=4)
 def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
     path = source.path
@@ -169,7 +230,11 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
             return _lines(lines, source.players)
         return _sgf_folder(path)
     if path.suffix == ".jsonl":
-        return _lines(path, source.players)
+        players = source.players
+        if source.record is not None and source.record.exists():
+            match = read_record(source.record)
+            players = match.a, match.b
+        return _lines(path, players)
     if path.suffix == ".npz":
         return _segment(path)
     with core_errors():

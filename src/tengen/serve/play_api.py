@@ -31,7 +31,14 @@ from tengen.serve.positions import (
     read_moves,
 )
 from tengen.serve.records import game_record
-from tengen.serve.replies import answers, error_reply, json_reply, read_json
+from tengen.serve.replies import (
+    answers,
+    error_reply,
+    json_reply,
+    read_json,
+    saved,
+    shows,
+)
 from tengen.serve.searches import Searches, analysis_json, forecast_json
 
 __all__ = ["PlayApi"]
@@ -61,42 +68,30 @@ class PlayApi:
 
     def routes(self) -> list[Route]:
         """Returns the routes."""
-        routes = [Route("/api/players", answers(self._list), methods=["GET"])]
+        routes = [Route("/api/players", shows(_bundled))]
         for base in ("/api/runs/{run}/play", "/api/players/{player}/play"):
             routes += [
-                Route(base, answers(self._models), methods=["GET"]),
+                Route(base, shows(self._models)),
                 Route(f"{base}/position", answers(self._position), methods=["POST"]),
                 Route(f"{base}/search", answers(self._search), methods=["POST"]),
                 Route(f"{base}/record", answers(self._record), methods=["POST"]),
             ]
         return routes
 
-    async def _list(self, request: Request) -> Response:
-        """Tells which players are part of tengen, whatever runs there are."""
-
-        def find() -> list[dict[str, Any]]:
-            return [describe_bundled(name) for name in bundled_names()]
-
-        return json_reply(request, await run_in_threadpool(find))
-
-    async def _models(self, request: Request) -> Response:
+    def _models(self, request: Request) -> dict[str, Any]:
         """Tells which models there are, and what they play."""
-
-        def find() -> dict[str, Any]:
-            most = self._limits.max_simulations
-            found: dict[str, Any] = {"max_simulations": most}
-            if (name := bundled_of(request)) is not None:
-                player = self._players.get_bundled(name, None)
-                levels = describe_levels(read_manifest(name), most)
-                found |= {"models": [], "newest": None, "levels": levels}
-            else:
-                run = self._run(request)
-                number, player = self._players.get(run, None)
-                models = run.models.numbers()[-_MAX_MODELS:]
-                found |= {"models": models, "newest": number, "levels": []}
-            return {"game": describe_game(player.game), **found}
-
-        return json_reply(request, await run_in_threadpool(find))
+        most = self._limits.max_simulations
+        found: dict[str, Any] = {"max_simulations": most}
+        if (name := bundled_of(request)) is not None:
+            player = self._players.get_bundled(name, None)
+            levels = describe_levels(read_manifest(name), most)
+            found |= {"models": [], "newest": None, "levels": levels}
+        else:
+            run = self._run(request)
+            number, player = self._players.get(run, None)
+            models = run.models.numbers()[-_MAX_MODELS:]
+            found |= {"models": models, "newest": number, "levels": []}
+        return {"game": describe_game(player.game), **found}
 
     async def _position(self, request: Request) -> Response:
         """Tells the position after moves."""
@@ -184,10 +179,7 @@ class PlayApi:
             names = ("you", name) if asked.get("person") != 1 else (name, "you")
             return game_record(player.game, moves, *names)
 
-        suffix, data = await run_in_threadpool(find)
-        disposition = f'attachment; filename="game.{suffix}"'
-        headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
-        return Response(data, 200, headers, "application/octet-stream")
+        return saved("game", *await run_in_threadpool(find))
 
     def _run(self, request: Request) -> RunDirectory:
         return self._catalog.find(request.path_params["run"])
@@ -209,6 +201,11 @@ class PlayApi:
         if number is not None and type(number) is not int:
             raise UsageError("model (of the page) must be a number; choose one")
         return self._players.get(self._run(request), number)
+
+
+def _bundled(request: Request) -> list[dict[str, Any]]:
+    """Tells which players are part of tengen, whatever runs there are."""
+    return [describe_bundled(name) for name in bundled_names()]
 
 
 async def _encoded(

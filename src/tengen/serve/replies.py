@@ -8,12 +8,23 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tengen.errors import UsageError, refusal
 
-__all__ = ["Busy", "Endpoint", "answers", "error_reply", "json_reply", "read_json"]
+__all__ = [
+    "Busy",
+    "Endpoint",
+    "answers",
+    "error_reply",
+    "json_reply",
+    "read_json",
+    "saved",
+    "shows",
+    "takes_gzip",
+]
 
 _SMALL_BYTES = 1024
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -65,6 +76,26 @@ def answers(endpoint: Endpoint) -> Endpoint:
             return reply
 
     return guarded
+
+
+def shows(find: Callable[[Request], Any]) -> Endpoint:
+    """Returns an endpoint that answers with what a function finds, as JSON.
+
+    Args:
+        find: Finds it, on a thread where it may block.
+    """
+
+    async def shown(request: Request) -> Response:
+        return json_reply(request, await run_in_threadpool(find, request))
+
+    return answers(shown)
+
+
+def saved(name: str, suffix: str, data: bytes) -> Response:
+    """Returns a file that the browser saves, under a name with an ending."""
+    disposition = f'attachment; filename="{name}.{suffix}"'
+    headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
+    return Response(data, 200, headers, "application/octet-stream")
 
 
 async def read_json(request: Request) -> dict[str, Any]:

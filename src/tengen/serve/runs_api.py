@@ -1,4 +1,4 @@
-"""The list of runs, and one run: what it does, its curves, and what changes."""
+"""The pages that watch runs: all of them, one, by environment, and their stores."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tengen.errors import TengenError
+from tengen.errors import TengenError, UsageError
+from tengen.observe import RunView
+from tengen.run import RunDirectory
+from tengen.serve import shown
 from tengen.serve.catalog import Catalog
-from tengen.serve.history import shown_curves
 from tengen.serve.limits import Limits
-from tengen.serve.replies import Busy, answers, json_reply
-from tengen.serve.watch import Watches, facts, state_of, summary
+from tengen.serve.replies import Busy, answers, shows
+from tengen.serve.watch import Watches
 
 __all__ = ["RunsApi"]
 
 _PING_S = 15.0
-# Of a status, what is told beside it or not at all.
-_APART = ("run", "memory")
-# What changes by itself or by others, and is no news.
+# What changes by itself or through others, and is no news.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
+_FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 
 class RunsApi:
@@ -47,36 +48,76 @@ class RunsApi:
 
     def routes(self) -> list[Route]:
         """Returns the routes."""
+        one = "/api/runs/{run}"
         return [
-            Route("/api/runs", answers(self._list), methods=["GET"]),
+            Route("/api/runs", shows(lambda _: self._summaries())),
             Route("/api/changes", answers(self._list_changes), methods=["GET"]),
-            Route("/api/runs/{run}", answers(self._run), methods=["GET"]),
-            Route("/api/runs/{run}/changes", answers(self._changes), methods=["GET"]),
+            Route(one, shows(self._run)),
+            Route(f"{one}/changes", answers(self._changes), methods=["GET"]),
+            Route(f"{one}/films/{{name}}", answers(self._film), methods=["GET"]),
+            Route("/api/environments", shows(lambda _: self._environments())),
+            Route("/api/stores", shows(lambda _: self._each(shown.store_row))),
         ]
 
     def close(self) -> None:
         """Ends what pages are told."""
         self._is_closing.set()
 
-    async def _list(self, request: Request) -> Response:
-        return json_reply(request, await run_in_threadpool(self._summaries))
+    def _summaries(self) -> list[dict[str, Any]]:
+        return self._each(shown.summary, lambda error: {"error": str(error)})
 
-    async def _run(self, request: Request) -> Response:
+    def _each(
+        self,
+        tell: Callable[[dict[str, Any], RunView], Any],
+        fail: Callable[[TengenError], Any] = lambda error: None,
+    ) -> list[dict[str, Any]]:
+        """Returns what is told of each run, with its id and name; None is left out.
+
+        Args:
+            tell: Tells of a run.
+            fail: Tells of one that cannot be read; the list of runs says why.
+        """
+        found = []
+        for run_id, run in self._catalog.runs().items():
+            try:
+                with self._watches.of(run).look() as (status, view):
+                    told = tell(status, view)
+            except TengenError as error:
+                told = fail(error)
+            if told is not None:
+                found.append({**self._named(run_id, run), **told})
+        return found
+
+    def _environments(self) -> list[dict[str, Any]]:
+        """Tells of each task its runs, with the curve of the returns of each."""
+
+        def tell(status: dict[str, Any], view: RunView) -> dict[str, Any] | None:
+            if not view.in_environments:
+                return None
+            return {"task": str(status["task"]), **shown.environment_row(status, view)}
+
+        tasks: dict[str, list[dict[str, Any]]] = {}
+        for row in self._each(tell):
+            tasks.setdefault(row.pop("task"), []).append(row)
+        return [{"task": task, "runs": runs} for task, runs in tasks.items()]
+
+    def _named(self, run_id: str, run: RunDirectory) -> dict[str, str]:
+        return {"id": run_id, "name": self._catalog.name(run)}
+
+    def _run(self, request: Request) -> Any:
         run_id = request.path_params["run"]
+        run = self._catalog.find(run_id)
+        with self._watches.of(run).look() as (status, view):
+            return shown.run_page(self._named(run_id, run), status, view)
 
-        def find() -> dict[str, Any]:
-            run = self._catalog.find(run_id)
-            with self._watches.of(run).look() as (status, history):
-                return {
-                    "run": self._described(run_id, status),
-                    "in_environments": history.in_environments,
-                    "config": run.read_run()["config"],
-                    "epoch": history.epoch,
-                    "num_points": history.num_points,
-                    **shown_curves(history.curves),
-                }
-
-        return json_reply(request, await run_in_threadpool(find))
+    async def _film(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        run = self._catalog.find(request.path_params["run"])
+        for path in await run_in_threadpool(shown.films, run):
+            if path.name == name:
+                headers = {"Cache-Control": "no-cache"}
+                return FileResponse(path, 200, headers, _FILM_TYPES[path.suffix])
+        raise UsageError(f"film ({name[:40]!r}) is not of this run; choose another")
 
     async def _list_changes(self, request: Request) -> Response:
         """Tells of the list whenever it is another one."""
@@ -110,11 +151,11 @@ class RunsApi:
             nonlocal last
             found: list[tuple[str, Any]] = []
             try:
-                with self._watches.of(run).look() as (status, history):
-                    described = self._described(run_id, status)
-                    points = history.since(place["num_points"])
-                    is_other = history.epoch != place["epoch"]
-                    now = {"epoch": history.epoch, "num_points": history.num_points}
+                with self._watches.of(run).look() as (status, view):
+                    described = shown.described(self._named(run_id, run), status)
+                    points = view.since(place["num_points"])
+                    is_other = view.epoch != place["epoch"]
+                    now = {"epoch": view.epoch, "num_points": view.num_points}
             except TengenError as error:
                 return [("failure", {"error": str(error)})]
             if _news(described) != last:
@@ -163,31 +204,6 @@ class RunsApi:
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
-
-    def _summaries(self) -> list[dict[str, Any]]:
-        found = []
-        for run_id, run in self._catalog.runs().items():
-            named = {"id": run_id, "name": self._catalog.name(run)}
-            try:
-                with self._watches.of(run).look() as (status, history):
-                    told = summary(status, history)
-            except TengenError as error:
-                told = {"error": str(error)}
-            found.append({**named, **told})
-        return found
-
-    def _described(self, run_id: str, status: dict[str, Any]) -> dict[str, Any]:
-        run = self._catalog.find(run_id)
-        return {
-            "id": run_id,
-            "name": self._catalog.name(run),
-            "state": state_of(status),
-            "facts": facts(status),
-            "memory": status["memory"],
-            "status": {
-                key: value for key, value in status.items() if key not in _APART
-            },
-        }
 
 
 def _news(value: Any) -> Any:

@@ -160,7 +160,7 @@ class LocalBackend:
             "checkpoints": self._checkpoints,
             "incarnation": lambda: self._incarnation,
             "replicas": self._replicas,
-            "room": self.core.room,
+            "room": lambda: self.core.room(),
             "sessions": self._sessions,
             "sizes": self._sizes,
             "wait_checkpoint": self._wait_checkpoint,

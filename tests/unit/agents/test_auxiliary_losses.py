@@ -7,7 +7,7 @@ import torch
 
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
-from tengen.nets import ResNetConfig, build_net
+from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec
 
 ACCURACIES = {"policy_accuracy", "value_accuracy"}
@@ -59,7 +59,7 @@ def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
         lead=asks_for_lead,
         mixed_sizes=True,
     )
-    net = build_net(FEATURES.signature, size)
+    net = size.build(FEATURES.signature)
     columns = random_columns(6)
     config = AlphaZeroLossConfig(
         value_cost=2.0,
@@ -96,7 +96,7 @@ def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
 def test_the_lead_is_learned_in_the_rows_that_have_one() -> None:
     torch.manual_seed(1)
     size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True)
-    net = build_net(FEATURES.signature, size).eval()
+    net = size.build(FEATURES.signature).eval()
     columns = random_columns(6)
     columns["lead_weight"] = torch.tensor([0.0, 0.5, 0.0, 0.0, 1.0, 0.0])
     with torch.no_grad():
@@ -119,7 +119,7 @@ def test_without_targets_a_network_with_such_heads_learns_as_one_without() -> No
         torch.manual_seed(1)
         size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=auxiliary)
         loss, metrics, _ = AlphaZeroUpdate(AlphaZeroLossConfig()).loss(
-            build_net(FEATURES.signature, size), alone
+            size.build(FEATURES.signature), alone
         )
         assert metrics.keys() == {"policy_loss", "value_loss"} | ACCURACIES
         losses.append(loss.item())
@@ -137,9 +137,8 @@ def test_every_auxiliary_weight_is_taught(max_score: int) -> None:
         policy_layout="cells_and_pass",
         max_score=max_score,
     )
-    net = build_net(
-        features.signature,
-        ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True),
+    net = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True).build(
+        features.signature
     )
     columns = random_columns(6)
     AlphaZeroUpdate(AlphaZeroLossConfig()).loss(net, columns).loss.backward()

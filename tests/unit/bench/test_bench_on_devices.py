@@ -37,7 +37,7 @@ def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
     monkeypatch.setattr(
-        "tengen.inference.device_choice.make_device", lambda word: Slow()
+        "tengen.inference.device_backend.make_device", lambda word: Slow()
     )
     monkeypatch.setattr(DeviceBackend, "rate", rate)
     # A bench has its process to itself, and pins it.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -15,14 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripts.manifests.commands import (
-    Typed,
-    page_commands,
-    parse,
-    script_commands,
-)
 
 from tengen.errors import UsageError
+from tests.unit.docs.typed import Typed, config_of, page_commands, script_commands
 
 ROOT = Path(__file__).resolve().parents[3]
 SLURM = ROOT / "deploy" / "slurm"
@@ -56,8 +49,7 @@ def test_they_are_found() -> None:
 )
 def test_tengen_takes_it(typed: Typed) -> None:
     # Where a page says TASK, any task is meant.
-    words = tuple("go/9" if word == "TASK" else word for word in typed.words)
-    parse(dataclasses.replace(typed, words=words))
+    config_of(tuple("go/9" if word == "TASK" else word for word in typed.words))
 
 
 def test_a_flag_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -68,7 +60,7 @@ def test_a_flag_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (typed,) = script_commands(script)
     assert typed.words == ("learn", "/a", "--thread", "8")
     with pytest.raises(UsageError, match=r"option \(--thread\) is not known"):
-        parse(typed)
+        config_of(typed.words)
 
 
 def test_what_only_names_tengen_is_no_command(tmp_path: Path) -> None:
@@ -93,21 +85,6 @@ def test_it_passes_shellcheck(path: Path) -> None:
     done = subprocess.run([program, path], capture_output=True, text=True, check=False)
     assert done.stdout == ""
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("path", SBATCH, ids=lambda path: path.name)
-def test_slurm_reads_its_options(path: Path) -> None:
-    """Slurm reads them up to the first command; a signal leaves time to save."""
-    lines = path.read_text().splitlines()
-    first = next(i for i, line in enumerate(lines) if line[:1] not in ("#", ""))
-    options = [line for line in lines if line.startswith("#SBATCH")]
-    assert options == [line for line in lines[:first] if line.startswith("#SBATCH")]
-    wanted = ("--job-name", "--cpus-per-task", "--time", "--requeue", "--signal")
-    for name in wanted:
-        assert any(f" {name}" in line for line in options), name
-    (seconds,) = re.findall(r"--signal=(?:B:)?TERM@(\d+)", path.read_text())
-    assert int(seconds) > 30
-    assert "Never run" in path.read_text()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from scripts.pages.links import linked_page, moved_links, page_of
         ("docs/agents/README.md", "agents/README.md"),
         ("benchmarks/results/store.md", "results/store.md"),
         ("benchmarks/results", "results/index.md"),
-        ("src/tengen/cli.py", None),
+        ("src/tengen/cli/__init__.py", None),
     ],
 )
 def test_where_a_file_is(path: str, place: str | None) -> None:

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.skipif(not atari.names(), reason="needs pip install ale
 SEEDS = (5, 6)
 
 
-def actions_of(num_steps: int, num_envs: int) -> Any:
+def actions_of(num_steps, num_envs):
     return np.random.default_rng(0).integers(0, 4, (num_steps, 2, num_envs))
 
 
-def same(mine: envs.Step, theirs: envs.Step) -> None:
+def same(mine, theirs):
     np.testing.assert_array_equal(
         mine.observation["observation"], theirs.observation["observation"]
     )
@@ -37,9 +37,9 @@ def same(mine: envs.Step, theirs: envs.Step) -> None:
 
 def test_groups_step_as_their_copies_would_apart() -> None:
     # Of Breakout played at random, whose episodes end within some two hundred steps.
-    groups = envs.make_groups("atari/Breakout/classic", [3, 3], SEEDS)
-    apart = [envs.make("atari/Breakout/classic", 3, seed) for seed in SEEDS]
-    actions = actions_of(400, 3)
+    groups = envs.make_groups("atari/Breakout/classic", [2, 2], SEEDS)
+    apart = [envs.make("atari/Breakout/classic", 2, seed) for seed in SEEDS]
+    actions = actions_of(260, 2)
     num_resets = num_lives = 0
     pairs = list(zip(groups, apart, strict=True))
     for group, env in pairs:
@@ -47,7 +47,7 @@ def test_groups_step_as_their_copies_would_apart() -> None:
         first = group.receive_first()["observation"]
         np.testing.assert_array_equal(first, env.reset()["observation"])
         group.send(actions[0, pairs.index((group, env))])
-    for t in range(400):
+    for t in range(260):
         for place, (group, env) in enumerate(pairs):
             assert isinstance(group, GroupEnv)
             step = group.receive()
@@ -55,17 +55,17 @@ def test_groups_step_as_their_copies_would_apart() -> None:
             num_resets += int(step.is_reset.sum())
             assert step.life_lost is not None
             num_lives += int(step.life_lost.sum())
-            if t < 399:
+            if t < 259:
                 group.send(actions[t + 1, place])
             elif place == 0:
                 group.send(actions[0, place])
-    assert num_resets >= 6
-    assert num_lives >= 20
+    assert num_resets >= 2
+    assert num_lives >= 10
     for closed in (*groups, *groups, *apart):
         closed.close()
 
 
-def test_groups_that_do_not_alternate_are_refused() -> None:
+def test_groups_that_do_not_alternate_are_refused():
     first, second = atari_groups.make_groups("atari/Pong", 2, SEEDS)
     action = np.zeros(2, np.int64)
     with pytest.raises(RunError, match="must be sent actions after it was received"):
@@ -87,22 +87,20 @@ def test_groups_that_do_not_alternate_are_refused() -> None:
     second.close()
 
 
-def test_copies_that_come_back_in_another_order_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_copies_that_come_back_in_another_order_are_an_error(monkeypatch):
     first, _ = atari_groups.make_groups("atari/Pong", 2, SEEDS)
-    reset = first._both._envs.reset  # type: ignore[attr-defined]
+    reset = first._both._envs.reset
 
-    def other(seed: Any) -> Any:
+    def other(seed):
         screens, info = reset(seed=seed)
         return screens, info | {"env_id": info["env_id"] + 1}
 
-    monkeypatch.setattr(first._both._envs, "reset", other)  # type: ignore[attr-defined]
+    monkeypatch.setattr(first._both._envs, "reset", other)
     with pytest.raises(EnvError, match=r"copies \(\[1, 2\]\) .*num_groups=1"):
         first.receive_first()
 
 
-def test_groups_of_two_sizes_have_environments_of_their_own() -> None:
+def test_groups_of_two_sizes_have_environments_of_their_own():
     for sizes in ([2, 1], [1, 1, 1], [2]):
         made: Sequence[Env | GroupEnv] = envs.make_groups(
             "atari/Pong", sizes, [3] * len(sizes)
@@ -116,18 +114,18 @@ def test_groups_of_two_sizes_have_environments_of_their_own() -> None:
 class Answers:
     """Inference whose logits are sums over bands of the screen."""
 
-    def __init__(self, port: EnvironmentPort) -> None:
+    def __init__(self, port):
         self._port = port
 
-    def ask(self) -> None: ...
+    def ask(self): ...
 
-    def wait(self) -> None:
+    def wait(self):
         screen = self._port.inputs["observation"][:, 0].astype(np.float32)
         bands = screen.reshape(len(screen), 4, -1).mean(axis=2)
         self._port.outputs["policy"][:] = bands - bands.mean(axis=1, keepdims=True)
 
 
-def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
+def blocks_of(made):
     """Returns the blocks that a port of each environment writes."""
     agent = Vtrace()
     spec = made[0].spec
@@ -136,7 +134,7 @@ def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
     )
     blocks: list[list[Arrays]] = [[] for _ in made]
 
-    def write(place: int, columns: Arrays, _: Arrays) -> int:
+    def write(place, columns, _):
         blocks[place].append(columns)
         return 1
 
@@ -154,7 +152,7 @@ def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
         for place, env in enumerate(made)
     ]
     askers: Any = [
-        central.Asker(port, Answers(port), functools.partial(port.begin, 7))  # type: ignore[arg-type]
+        central.Asker(port, Answers(port), functools.partial(port.begin, 7))
         for port in ports
     ]
     # A call leaves a group stepping for the next one.
@@ -165,7 +163,7 @@ def blocks_of(made: Sequence[Env | GroupEnv]) -> list[list[Arrays]]:
     return blocks
 
 
-def test_ports_over_groups_write_what_ports_apart_write() -> None:
+def test_ports_over_groups_write_what_ports_apart_write():
     task = "atari/Breakout/classic"
     groups = blocks_of(envs.make_groups(task, [2, 2], SEEDS))
     apart = blocks_of([envs.make(task, 2, seed) for seed in SEEDS])

@@ -21,28 +21,28 @@ PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_environment.md"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A working directory with the page's file in it."""
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
     (tmp_path / "corridor.py").write_text(block)
     return tmp_path
 
 
-def test_it_keeps_the_contract(folder: Path) -> None:
+def test_it_keeps_the_contract(folder):
     report = report_of(folder, "env check")
     assert report["task"] == "corridor:limited"
     assert report["findings"] == []
     assert report["is_whole"]
 
 
-def test_the_page_names_what_is_written(folder: Path) -> None:
+def test_the_page_names_what_is_written(folder):
     files = {path.name for path in folder.iterdir()}
     report = report_of(folder, "env new")
     assert {path.name for path in folder.iterdir()} - files == set(report["files"])
     assert all(f"`{name}`" in PAGE.read_text() for name in report["files"])
 
 
-def report_of(cwd: Path, name: str) -> dict[str, Any]:
+def report_of(cwd, name):
     """Runs the page's command of a name and returns what it reports."""
     (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)
     words = [sys.executable, "-P", "-m", "tengen", *shlex.split(line)[1:], "--json"]
@@ -52,9 +52,7 @@ def report_of(cwd: Path, name: str) -> dict[str, Any]:
     return report
 
 
-def test_it_steps_as_the_page_says(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_steps_as_the_page_says(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     games.allow("corridor:limited")
@@ -76,7 +74,7 @@ def test_it_steps_as_the_page_says(
 
 
 @pytest.mark.slow
-def test_it_is_trained_and_scored(folder: Path) -> None:
+def test_it_is_trained_and_scored(folder):
     assert report_of(folder, "train")["out"] == "runs/corridor_limited"
     report = report_of(folder, "eval")
     assert len(report["returns"]) == 100

@@ -1,9 +1,5 @@
 """The rules of the small environments that other tests learn and break on."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from tests import environments, mazes
 
 
-def episode(env: Any, act: Any, seed: int | None = None) -> tuple[list[Any], float]:
+def episode(env, act, seed=None):
     """Returns the observations of one episode and its return; ``act`` sees the last."""
     seen, total, is_over = [env.reset(seed=seed)[0]], 0.0, False
     while not is_over:
@@ -35,14 +31,14 @@ def episode(env: Any, act: Any, seed: int | None = None) -> tuple[list[Any], flo
         environments.MultiChoice,
     ],
 )
-def test_they_are_what_gymnasium_expects(made: Any) -> None:
+def test_they_are_what_gymnasium_expects(made):
     check_env(made(), skip_render_check=True)
 
 
-def test_catch() -> None:
+def test_catch():
     env = environments.Catch()
 
-    def follow(board: Any) -> int:
+    def follow(board):
         row = board[:-1] if board[:-1].any() else board
         return int(1 + np.sign(row.any(axis=0).argmax() - board[-1].argmax()))
 
@@ -61,7 +57,7 @@ def test_catch() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 20])
-def test_the_sign_of_a_t_maze_is_shown_once(length: int) -> None:
+def test_the_sign_of_a_t_maze_is_shown_once(length):
     env = mazes.TMaze(length)
     goals = set()
     for seed in range(20):
@@ -79,7 +75,7 @@ def test_the_sign_of_a_t_maze_is_shown_once(length: int) -> None:
     assert goals == {env.north, env.south}
 
 
-def test_detours_in_a_t_maze_cost() -> None:
+def test_detours_in_a_t_maze_cost():
     env = mazes.TMaze(2)
     env.reset(seed=0)
     moves = [env.north, env.west, env.east, env.west, env.east, env.east, env.east]
@@ -95,7 +91,7 @@ def test_detours_in_a_t_maze_cost() -> None:
     assert [step[2:4] for step in steps] == [(False, False)] * 2 + [(False, True)]
 
 
-def test_cartpole_without_speeds() -> None:
+def test_cartpole_without_speeds():
     env, whole = environments.MaskedCartPole(), environments.CartPoleEnv()
     state, full = env.reset(seed=3)[0], whole.reset(seed=3)[0]
     assert env.observation_space.shape == state.shape == (2,)
@@ -113,11 +109,11 @@ def test_cartpole_without_speeds() -> None:
     assert not env.step(0)[3]
 
 
-def test_nested_needs_both_parts() -> None:
-    def act(state: Any) -> int:
+def test_nested_needs_both_parts():
+    def act(state):
         return int(state["image"][0, 0, -1] == 255) ^ int(state["vector"][0] < 0)
 
-    def image_alone(state: Any) -> int:
+    def image_alone(state):
         return int(state["image"][0, 0, -1] == 255)
 
     env = environments.Nested()
@@ -131,21 +127,21 @@ def test_nested_needs_both_parts() -> None:
     assert np.mean(totals) == pytest.approx(5, abs=0.64)
 
 
-def test_each_choice_counts() -> None:
-    def shown(state: Any) -> Any:
+def test_each_choice_counts():
+    def shown(state):
         parts = np.split(state, np.cumsum(env.num_choices)[:-1])
         return np.array([part.argmax() for part in parts])
 
     env = environments.MultiChoice()
     assert episode(env, shown, 0)[1] == 10
 
-    def two_of_three(state: Any) -> Any:
+    def two_of_three(state):
         return (shown(state) + np.array([0, 0, 1])) % env.num_choices
 
     assert episode(env, two_of_three, 0)[1] == pytest.approx(20 / 3)
 
 
-def test_those_that_misbehave() -> None:
+def test_those_that_misbehave():
     raising = environments.Raising(at=12)
     assert episode(raising, lambda _: 0)[1] == 10
     with pytest.raises(ValueError, match="step 12 of"):
@@ -162,8 +158,8 @@ def test_those_that_misbehave() -> None:
     assert episode(slow, lambda _: 0)[1] == 10
 
 
-def test_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wait(_: Any) -> None:
+def test_one_that_hangs(monkeypatch):
+    def wait(_):
         raise InterruptedError
 
     monkeypatch.setattr("threading.Event.wait", wait)

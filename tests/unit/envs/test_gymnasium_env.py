@@ -1,9 +1,5 @@
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,14 +17,12 @@ import gymnasium
 
 from tests.environments import MultiChoice, Nested, NotFinite, Raising
 
-MakeOne = Callable[..., Any]
 
-
-def actions_of(*values: int) -> Any:
+def actions_of(*values):
     return np.array(values, np.int64)
 
 
-def test_steps_have_no_off_by_one(make_counting_env: MakeOne) -> None:
+def test_steps_have_no_off_by_one(make_counting_env):
     env = GymnasiumEnv(make_counting_env, 1, 0, name="counting")
     first = env.reset()["observation"]
     assert first.shape == (1, 4)
@@ -54,7 +48,7 @@ def test_steps_have_no_off_by_one(make_counting_env: MakeOne) -> None:
     assert [bool(s.is_reset[0]) for s in steps] == [0, 0, 0, 1, 0, 0, 1, 0]
 
 
-def test_copies_end_apart(make_counting_env: MakeOne) -> None:
+def test_copies_end_apart(make_counting_env):
     lengths = iter([(3, 3), (2, 3)])
     env = GymnasiumEnv(lambda: make_counting_env(next(lengths)), 2, 0, name="counting")
     env.reset()
@@ -74,10 +68,8 @@ def test_copies_end_apart(make_counting_env: MakeOne) -> None:
     assert steps[2].observation["observation"][:, 1:3].tolist() == [[0, 3], [1, 0]]
 
 
-def test_reset_begins_anew_and_seeds_are_reproducible(
-    make_counting_env: MakeOne,
-) -> None:
-    def tags(env: GymnasiumEnv) -> Any:
+def test_reset_begins_anew_and_seeds_are_reproducible(make_counting_env):
+    def tags(env):
         rows = [env.reset()["observation"]]
         rows += [
             env.step(actions_of(0, 0, 0)).observation["observation"] for _ in range(9)
@@ -95,9 +87,7 @@ def test_reset_begins_anew_and_seeds_are_reproducible(
     assert len(set(first[0, :, 0])) == 3
 
 
-def test_a_reset_in_the_middle_of_an_episode_is_no_reset_step(
-    make_counting_env: MakeOne,
-) -> None:
+def test_a_reset_in_the_middle_of_an_episode_is_no_reset_step(make_counting_env):
     env = GymnasiumEnv(make_counting_env, 1, 0, name="counting")
     env.reset()
     for _ in range(3):
@@ -109,16 +99,14 @@ def test_a_reset_in_the_middle_of_an_episode_is_no_reset_step(
     assert step.observation["observation"][0, 1:].tolist() == [0, 1, 1]
 
 
-def test_actions_may_begin_elsewhere(make_counting_env: MakeOne) -> None:
+def test_actions_may_begin_elsewhere(make_counting_env):
     env = GymnasiumEnv(lambda: make_counting_env((3,), 5), 1, 0, name="counting")
     env.reset()
     assert env.spec.actions == ActionSpec(num_choices=(3,))
     assert env.step(actions_of(2)).observation["observation"][0, 3] == 7
 
 
-def test_spec_of_an_environment_that_is_not_registered(
-    make_counting_env: MakeOne,
-) -> None:
+def test_spec_of_an_environment_that_is_not_registered(make_counting_env):
     env = GymnasiumEnv(make_counting_env, 2, 0, name="counting")
     assert env.num_envs == 2
     assert env.spec.observations == {"observation": TensorSpec(shape=(4,))}
@@ -128,7 +116,7 @@ def test_spec_of_an_environment_that_is_not_registered(
 
 
 @pytest.mark.parametrize("what", ["observation", "reward"])
-def test_a_number_that_is_not_finite_is_refused(what: str) -> None:
+def test_a_number_that_is_not_finite_is_refused(what):
     steps = iter([5, 3])
     env = envs.make_own(lambda: NotFinite(next(steps), what), "broken", 2, 0)
     env.reset()
@@ -141,7 +129,7 @@ def test_a_number_that_is_not_finite_is_refused(what: str) -> None:
     )
 
 
-def test_what_an_environment_raises_is_told() -> None:
+def test_what_an_environment_raises_is_told():
     steps = iter([5, 3])
     env = envs.make_own(lambda: Raising(next(steps)), "broken", 2, 0)
     env.reset()
@@ -156,10 +144,10 @@ def test_what_an_environment_raises_is_told() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def step_with(make_counting_env: MakeOne, method: str, answer: Any) -> None:
+def step_with(make_counting_env, method, answer):
     """Resets and steps two copies whose method of that name is ``answer``."""
 
-    def make() -> Any:
+    def make():
         one = make_counting_env()
         setattr(one, method, answer)
         return one
@@ -178,8 +166,8 @@ def step_with(make_counting_env: MakeOne, method: str, answer: Any) -> None:
     ],
 )
 def test_methods_that_do_not_answer_as_they_should(
-    make_counting_env: MakeOne, method: str, answer: Any, words: str
-) -> None:
+    make_counting_env, method, answer, words
+):
     pattern = rf'^environment \("broken"\) must not raise, but copy 0 raised {words}'
 
     with pytest.raises(RunError, match=pattern) as caught:
@@ -207,8 +195,8 @@ def test_methods_that_do_not_answer_as_they_should(
     ],
 )
 def test_methods_that_return_other_parts_than_they_should(
-    make_counting_env: MakeOne, method: str, answer: Any, words: str
-) -> None:
+    make_counting_env, method, answer, words
+):
     with pytest.raises(RunError, match=f"^{method} {words}") as caught:
         step_with(make_counting_env, method, answer)
     assert str(caught.value).endswith("; correct the environment")
@@ -238,14 +226,14 @@ def test_methods_that_return_other_parts_than_they_should(
     ],
 )
 def test_parts_of_a_step_that_are_not_what_they_should_be(
-    make_counting_env: MakeOne, returned: Any, line: str
-) -> None:
+    make_counting_env, returned, line
+):
     with pytest.raises(RunError) as caught:
         step_with(make_counting_env, "step", lambda _: returned)
     assert str(caught.value) == f"{line}; correct the environment"
 
 
-def one_step(make_counting_env: MakeOne, *parts: Any) -> envs.Step:
+def one_step(make_counting_env, *parts):
     one = make_counting_env()
     one.step = lambda _: (np.zeros(4), *parts, {})
     env = envs.make_own(lambda: one, "own", 1, 0)
@@ -276,8 +264,8 @@ def one_step(make_counting_env: MakeOne, *parts: Any) -> envs.Step:
     ],
 )
 def test_strings_and_numbers_out_of_range_are_no_rewards_and_ends(
-    make_counting_env: MakeOne, parts: Any, line: str
-) -> None:
+    make_counting_env, parts, line
+):
     with pytest.raises(RunError) as caught:
         one_step(make_counting_env, *parts)
     assert str(caught.value).startswith(line)
@@ -290,15 +278,13 @@ def test_strings_and_numbers_out_of_range_are_no_rewards_and_ends(
     ids=lambda reward: type(reward).__name__,
 )
 @pytest.mark.parametrize("end", [True, 1, np.True_, np.int64(1), np.array(True)])
-def test_any_number_is_a_reward_and_any_bool_an_end(
-    make_counting_env: MakeOne, reward: Any, end: Any
-) -> None:
+def test_any_number_is_a_reward_and_any_bool_an_end(make_counting_env, reward, end):
     step = one_step(make_counting_env, reward, end, end)
     assert (step.reward.tolist(), step.reward.dtype) == ([1.0], np.float32)
     assert (step.terminated.tolist(), step.truncated.tolist()) == ([True], [True])
 
 
-def test_nested_observations_and_several_choices() -> None:
+def test_nested_observations_and_several_choices():
     env = envs.make_own(Nested, "nested", 3, 0)
     assert env.spec.observations == {
         "observation/image": TensorSpec(dtype="uint8", shape=(1, 8, 8)),
@@ -323,7 +309,7 @@ def test_nested_observations_and_several_choices() -> None:
     assert choices.step(wanted).reward.tolist() == [1, 1]
 
 
-def test_numbers_as_actions() -> None:
+def test_numbers_as_actions():
     env = envs.make("Pendulum-v1", 2, 0)
     assert env.spec.actions == ActionSpec(shape=(1,), low=(-2.0,), high=(2.0,))
     env.reset()
@@ -334,7 +320,7 @@ def test_numbers_as_actions() -> None:
     env.close()
 
 
-def test_steps_are_the_callers_to_keep() -> None:
+def test_steps_are_the_callers_to_keep():
     env = envs.make_own(Nested, "nested", 2, 0)
     first = env.reset()
     kept = {name: array.copy() for name, array in first.items()}
@@ -344,13 +330,13 @@ def test_steps_are_the_callers_to_keep() -> None:
         assert np.array_equal(first[name], array)
 
 
-def test_own_environments_that_are_refused(make_counting_env: MakeOne) -> None:
-    def message(make_one: Any) -> str:
+def test_own_environments_that_are_refused(make_counting_env):
+    def message(make_one):
         with pytest.raises(UsageError) as caught:
             envs.make_own(make_one, "own", 2, 0)
         return str(caught.value)
 
-    def broken() -> Any:
+    def broken():
         raise OSError("no such\nfile")
 
     assert message(broken) == (
@@ -368,7 +354,7 @@ def test_own_environments_that_are_refused(make_counting_env: MakeOne) -> None:
     closed = []
     starts = iter([0, 1])
 
-    def uneven() -> Any:
+    def uneven():
         one = make_counting_env((3,), next(starts))
         one.close = lambda: closed.append(one)
         return one
@@ -379,7 +365,7 @@ def test_own_environments_that_are_refused(make_counting_env: MakeOne) -> None:
     assert len(closed) == 2
 
 
-def test_one_instance_for_all_copies_is_refused(make_counting_env: MakeOne) -> None:
+def test_one_instance_for_all_copies_is_refused(make_counting_env):
     one = make_counting_env()
     wrapped = gymnasium.wrappers.TimeLimit
     for make in (lambda: one, lambda: wrapped(one, 5)):
@@ -394,7 +380,7 @@ def test_one_instance_for_all_copies_is_refused(make_counting_env: MakeOne) -> N
     envs.make_own(lambda: one, "own", 1, 1).close()
 
 
-def test_seeds_of_copies_are_c_ints_and_differ() -> None:
+def test_seeds_of_copies_are_c_ints_and_differ():
     for seed, num_envs in ((0, 1), (3, 4096), (2**64 - 1, 16)):
         seeds = copy_seeds(seed, num_envs)
         assert len(set(seeds)) == len(seeds) == num_envs
@@ -403,7 +389,7 @@ def test_seeds_of_copies_are_c_ints_and_differ() -> None:
         assert copy_seeds(seed, num_envs + 1)[:num_envs] == seeds
 
 
-def test_arguments_are_checked(make_counting_env: MakeOne) -> None:
+def test_arguments_are_checked(make_counting_env):
     with pytest.raises(UsageError, match=r"^num_envs \(0\) must be at least 1; "):
         GymnasiumEnv(make_counting_env, 0, 0, name="counting")
     with pytest.raises(UsageError, match=r"^seed \(-1\) must be at least 0; "):

@@ -11,13 +11,13 @@ import pytest
 
 from tengen import envs
 from tengen.envs.gymnasium_env import GymnasiumEnv
-from tengen.envs.gymnasium_vector import GymnasiumVectorEnv, is_proven
+from tengen.envs.suites.gymnasium_ids import GymnasiumVectorEnv, is_proven
 from tengen.errors import RunError, UsageError
 
 gymnasium = pytest.importorskip("gymnasium")
 
 
-def in_turn(name: str, num_envs: int) -> GymnasiumEnv:
+def in_turn(name, num_envs):
     make_one = functools.partial(gymnasium.make, name, disable_env_checker=True)
     return GymnasiumEnv(make_one, num_envs, 0, name=name)
 
@@ -35,7 +35,7 @@ def test_the_vector_form_steps_as_copies_in_turn_do(name: str) -> None:
     state = vector.reset()["observation"]
     copies.reset()
 
-    def begin_alike(i: int) -> None:
+    def begin_alike(i):
         one: Any = copies._copies[i].unwrapped
         one.state = vector._envs.state[:, i].copy()
 
@@ -66,7 +66,7 @@ def test_the_vector_form_steps_as_copies_in_turn_do(name: str) -> None:
     assert num_ends["truncated"] >= num_envs / 2
 
 
-def test_copies_in_turn_step_as_gymnasiums_own_do() -> None:
+def test_copies_in_turn_step_as_gymnasiums_own_do():
     num_envs = 5
     copies = in_turn("CartPole-v1", num_envs)
     make_one = functools.partial(gymnasium.make, "CartPole-v1")
@@ -92,7 +92,7 @@ def test_copies_in_turn_step_as_gymnasiums_own_do() -> None:
     assert num_resets > 20
 
 
-def test_the_vector_form_is_used_where_it_is_proven() -> None:
+def test_the_vector_form_is_used_where_it_is_proven():
     assert isinstance(envs.make("CartPole-v1", 2, 0), GymnasiumVectorEnv)
     assert isinstance(envs.make("Acrobot-v1", 2, 0), GymnasiumEnv)
     others = [
@@ -107,8 +107,8 @@ def test_the_vector_form_is_used_where_it_is_proven() -> None:
     assert not is_proven(wrapped)
 
 
-def test_seeds_share_no_copy_and_give_the_same_steps() -> None:
-    def states(seed: int) -> Any:
+def test_seeds_share_no_copy_and_give_the_same_steps():
+    def states(seed):
         env = envs.make("CartPole-v1", 4, seed)
         rows = [env.reset()["observation"]]
         for _ in range(60):
@@ -124,16 +124,14 @@ def test_seeds_share_no_copy_and_give_the_same_steps() -> None:
     assert len(firsts) == 8
 
 
-def test_actions_are_checked_and_errors_are_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_actions_are_checked_and_errors_are_told(monkeypatch):
     env = envs.make("CartPole-v1", 2, 0)
     env.reset()
     with pytest.raises(RunError, match=r"^action \(2\) of CartPole-v1 \(copy 1\) must"):
         env.step(np.array([0, 2]))
     assert isinstance(env, GymnasiumVectorEnv)
 
-    def fail(_: Any) -> None:
+    def fail(_):
         raise ValueError("no")
 
     monkeypatch.setattr(env._envs, "step", fail)

@@ -1,10 +1,7 @@
 """MinAtar's games against the package's own way to play them."""
 
-from __future__ import annotations
-
 import logging
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +27,7 @@ needs_minatar = pytest.mark.skipif(
 
 @needs_minatar
 @pytest.mark.parametrize("name", GAMES)
-def test_steps_are_those_of_the_package(name: str) -> None:
+def test_steps_are_those_of_the_package(name):
     logging.disable(logging.WARNING)  # its renderer may be missing
     try:
         from minatar import Environment
@@ -53,7 +50,7 @@ def test_steps_are_those_of_the_package(name: str) -> None:
         one.reset()
     minimal = theirs[0].minimal_action_set()
 
-    def states() -> Any:
+    def states():
         return np.stack([one.state().transpose(2, 0, 1) for one in theirs])
 
     assert np.array_equal(env.reset()["observation"], states())
@@ -82,11 +79,11 @@ def test_steps_are_those_of_the_package(name: str) -> None:
 
 
 @needs_minatar
-def test_seeds() -> None:
-    def rows(seed: int, num_envs: int = 3) -> tuple[Any, Any]:
+def test_seeds():
+    def rows(seed, num_envs=3):
         env = envs.make("minatar/Asterix", num_envs, seed)
 
-        def play() -> Any:
+        def play():
             states = [env.reset()["observation"]]
             for _ in range(80):
                 step = env.step(np.zeros(num_envs, np.int64))
@@ -109,7 +106,7 @@ def test_seeds() -> None:
 
 
 @needs_minatar
-def test_steps_are_the_callers_to_keep() -> None:
+def test_steps_are_the_callers_to_keep():
     env = envs.make("minatar/Breakout", 1, 0)
     first = env.reset()["observation"]
     kept = first.copy()
@@ -128,7 +125,7 @@ def test_steps_are_the_callers_to_keep() -> None:
 
 
 @needs_minatar
-def test_games_are_listed_and_load_without_a_renderer() -> None:
+def test_games_are_listed_and_load_without_a_renderer():
     assert [f"minatar/{game}" for game in GAMES] == suite.names()
     assert set(suite.names()) <= set(envs.names())
     with pytest.raises(UsageError, match=r'did you mean "minatar/Breakout"\?'):
@@ -143,7 +140,7 @@ def test_games_are_listed_and_load_without_a_renderer() -> None:
     assert done.stderr == b""
 
 
-def test_a_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_minatar_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert suite.names() == []
     with pytest.raises(UsageError) as caught:
@@ -154,7 +151,7 @@ def test_a_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_task_of_a_suite_is_told_what_it_lacks() -> None:
+def test_a_task_of_a_suite_is_told_what_it_lacks():
     if not suite.names():
         with pytest.raises(UsageError, match=r"--no-deps minatar==1.0.15"):
             make_config("minatar/Breakout", None, None)
@@ -163,7 +160,7 @@ def test_a_task_of_a_suite_is_told_what_it_lacks() -> None:
 
 
 @needs_minatar
-def test_forms_of_the_package() -> None:
+def test_forms_of_the_package():
     env = suite.make("minatar/Breakout", 1, 0)
     env.close()
     state = np.random.default_rng(0).integers(2, size=(10, 10, 4)).astype(bool)

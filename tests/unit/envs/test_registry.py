@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -11,7 +9,7 @@ from tengen.games import allow
 from tengen.tensors import TensorSpec
 
 
-def test_cartpole_by_name() -> None:
+def test_cartpole_by_name():
     pytest.importorskip("gymnasium")
     assert "CartPole-v1" in envs.names()
     env = envs.make("CartPole-v1", 3, seed=5)
@@ -30,7 +28,7 @@ def test_cartpole_by_name() -> None:
     env.close()
 
 
-def test_a_time_limit_truncates() -> None:
+def test_a_time_limit_truncates():
     gymnasium = pytest.importorskip("gymnasium")
     assert gymnasium.spec("MountainCar-v0").max_episode_steps == 200
     env = envs.make("MountainCar-v0", 1, seed=0)
@@ -43,7 +41,7 @@ def test_a_time_limit_truncates() -> None:
     env.close()
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_refused():
     pytest.importorskip("gymnasium")
     with pytest.raises(UsageError) as caught:
         envs.make("CartPol-v1", 1, 0)
@@ -57,7 +55,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["antigravity:CartPole-v1", "minatar/a:Breakout"])
-def test_a_name_that_nobody_typed_never_imports_a_module(name: str) -> None:
+def test_a_name_that_nobody_typed_never_imports_a_module(name):
     with pytest.raises(UsageError) as caught:
         envs.make(name, 1, 0)
     assert str(caught.value) == (
@@ -67,7 +65,7 @@ def test_a_name_that_nobody_typed_never_imports_a_module(name: str) -> None:
     assert "antigravity" not in sys.modules
 
 
-def test_an_own_environment_that_was_typed() -> None:
+def test_an_own_environment_that_was_typed():
     pytest.importorskip("gymnasium")
     name = "tests.environments:Catch"
     allow(name)
@@ -95,7 +93,7 @@ def test_an_own_environment_that_was_typed() -> None:
         ("tests.unit.envs.test_registry:Unlike", "must be a gymnasium.Env, not Unlike"),
     ],
 )
-def test_own_environments_that_are_none(name: str, line: str) -> None:
+def test_own_environments_that_are_none(name, line):
     pytest.importorskip("gymnasium")
     allow(name)
     with pytest.raises(UsageError) as caught:
@@ -106,12 +104,12 @@ def test_own_environments_that_are_none(name: str, line: str) -> None:
 class Unlike:
     """An environment's methods, and no base class."""
 
-    def reset(self) -> None: ...
+    def reset(self): ...
 
-    def step(self, action: object) -> None: ...
+    def step(self, action): ...
 
 
-def test_importing_envs_imports_no_suite() -> None:
+def test_importing_envs_imports_no_suite():
     import subprocess
 
     code = (
@@ -121,7 +119,7 @@ def test_importing_envs_imports_no_suite() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_missing_gymnasium_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gymnasium_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     assert not any("CartPole" in name for name in envs.names())
     with pytest.raises(UsageError, match=r"pip install .*'gymnasium>=1\.1'"):
@@ -129,11 +127,11 @@ def test_a_missing_gymnasium_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("error", ["DependencyNotInstalled", "ModuleNotFoundError"])
-def test_a_missing_dependency_of_one_environment_is_named(error: str) -> None:
+def test_a_missing_dependency_of_one_environment_is_named(error):
     gymnasium = pytest.importorskip("gymnasium")
     kind = getattr(gymnasium.error, error, ModuleNotFoundError)
 
-    def make() -> None:
+    def make():
         raise kind("physics is not\ninstalled")
 
     with pytest.raises(UsageError) as caught:
@@ -144,7 +142,7 @@ def test_a_missing_dependency_of_one_environment_is_named(error: str) -> None:
     )
 
 
-def test_a_spec_makes_an_environment_once() -> None:
+def test_a_spec_makes_an_environment_once():
     pytest.importorskip("gymnasium")
     from tests.environments import Counted
 

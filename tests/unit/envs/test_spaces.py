@@ -1,9 +1,5 @@
 """Gymnasium's spaces as named tensors, choices and numbers."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -16,7 +12,7 @@ gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
 
 
-def box(dtype: Any, shape: tuple[int, ...] = (2,)) -> Any:
+def box(dtype, shape=(2,)):
     return spaces.Box(0, 1, shape, dtype)
 
 
@@ -37,7 +33,7 @@ def box(dtype: Any, shape: tuple[int, ...] = (2,)) -> Any:
         ("float64", "float32"),
     ],
 )
-def test_types_of_arrays(dtype: str, expected: str) -> None:
+def test_types_of_arrays(dtype, expected):
     observations = Observations(box(dtype), "task")
     assert observations.specs == {"observation": TensorSpec(dtype=expected, shape=(2,))}
     arrays = observations.zeros(3)
@@ -78,7 +74,7 @@ NESTED = spaces.Dict(
         (spaces.Box(0, np.append([1e9], 191 * [255]).reshape(8, 8, 3)), 255.0),
     ],
 )
-def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None:
+def test_pixels_that_are_no_bytes_have_a_scale(space, scale):
     scales = Observations(space, "task").pixel_scales
     assert scales.get("observation", 1.0) == scale
 
@@ -87,7 +83,7 @@ def test_pixels_that_are_no_bytes_have_a_scale(space: Any, scale: float) -> None
     ("most", "is_bound"),
     [(31.0, True), (1e8, True), (1e9, False), (1e10, False), (1e30, False)],
 )
-def test_one_limit_says_which_bounds_mean_none(most: float, is_bound: bool) -> None:
+def test_one_limit_says_which_bounds_mean_none(most, is_bound):
     box = spaces.Box(-most, most, (2,), np.float64)
     assert Observations(box, "task").has_large_vectors == is_bound
     image = Observations(spaces.Box(-most, most, (8, 8, 3), np.float64), "task")
@@ -95,7 +91,7 @@ def test_one_limit_says_which_bounds_mean_none(most: float, is_bound: bool) -> N
     assert Actions(box, "task").spec.is_bounded == (is_bound, is_bound)
 
 
-def test_each_image_has_a_scale_of_its_own() -> None:
+def test_each_image_has_a_scale_of_its_own():
     space = spaces.Dict(
         {
             "depth": spaces.Box(0, 10_000, (8, 8, 1), np.float32),
@@ -125,11 +121,11 @@ def test_each_image_has_a_scale_of_its_own() -> None:
         (spaces.Discrete(500), False),
     ],
 )
-def test_vectors_with_large_bounds_are_known(space: Any, is_large: bool) -> None:
+def test_vectors_with_large_bounds_are_known(space, is_large):
     assert Observations(space, "task").has_large_vectors == is_large
 
 
-def test_a_nested_observation_is_arrays_by_name() -> None:
+def test_a_nested_observation_is_arrays_by_name():
     observations = Observations(NESTED, "task")
     assert observations.specs == {
         "observation/image": TensorSpec(dtype="uint8", shape=(1, 2, 2)),
@@ -156,7 +152,7 @@ def test_a_nested_observation_is_arrays_by_name() -> None:
     assert not any(array[0].any() for array in arrays.values())
 
 
-def test_whatever_a_space_draws_is_taken() -> None:
+def test_whatever_a_space_draws_is_taken():
     observations = Observations(NESTED, "task")
     NESTED.seed(0)
     arrays = observations.zeros(1)
@@ -170,7 +166,7 @@ def test_whatever_a_space_draws_is_taken() -> None:
         assert arrays["observation/number"][0] == np.float32(value["number"])
 
 
-def test_a_batch_is_written_as_its_rows_are() -> None:
+def test_a_batch_is_written_as_its_rows_are():
     observations = Observations(NESTED, "task")
     NESTED.seed(1)
     values = [NESTED.sample() for _ in range(4)]
@@ -207,7 +203,7 @@ def test_a_batch_is_written_as_its_rows_are() -> None:
         ),
     ],
 )
-def test_observation_spaces_that_are_refused(space: Any, message: str) -> None:
+def test_observation_spaces_that_are_refused(space, message):
     with pytest.raises(UsageError, match=message) as caught:
         Observations(space, "task")
     assert "\n" not in str(caught.value)
@@ -248,13 +244,13 @@ def test_observation_spaces_that_are_refused(space: Any, message: str) -> None:
         ),
     ],
 )
-def test_observations_that_are_refused(space: Any, value: Any, message: str) -> None:
+def test_observations_that_are_refused(space, value, message):
     observations = Observations(space, "task")
     with pytest.raises(RunError, match=r"^observation(?=[ /]) ?" + message):
         observations.write(value, observations.zeros(1), 0)
 
 
-def test_numbers_of_another_type_that_fit_are_taken() -> None:
+def test_numbers_of_another_type_that_fit_are_taken():
     observations = Observations(box(np.uint8), "task")
     arrays = observations.zeros(1)
     observations.write([255, 3], arrays, 0)
@@ -262,7 +258,7 @@ def test_numbers_of_another_type_that_fit_are_taken() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_named(value: float) -> None:
+def test_numbers_that_are_not_finite_are_named(value):
     space = spaces.Dict({"a": box(np.float64), "b": box(np.float64)})
     observations = Observations(space, "task")
     arrays = observations.zeros(3)
@@ -278,7 +274,7 @@ def test_numbers_that_are_not_finite_are_named(value: float) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [1e39, -1e300, 2 * 10**38 * 2.0])
-def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value: float) -> None:
+def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value):
     observations = Observations(box(np.float64), "task")
     with pytest.raises(RunError) as caught:
         observations.write([0, value], observations.zeros(3), 2)
@@ -295,7 +291,7 @@ def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value: float) -> N
         (spaces.MultiBinary(2**40), "1,048,576 choices"),
     ],
 )
-def test_actions_of_too_many_choices_are_refused(space: Any, rule: str) -> None:
+def test_actions_of_too_many_choices_are_refused(space, rule):
     with pytest.raises(UsageError) as caught:
         Actions(space, "task")
     assert str(caught.value).startswith(f"action space ({type(space).__name__}(")
@@ -309,7 +305,7 @@ def test_actions_of_too_many_choices_are_refused(space: Any, rule: str) -> None:
         (spaces.MultiBinary(2**40), "67,108,864 numbers"),
     ],
 )
-def test_observations_that_are_too_large_are_refused(space: Any, rule: str) -> None:
+def test_observations_that_are_too_large_are_refused(space, rule):
     with pytest.raises(UsageError) as caught:
         Observations(space, "task")
     assert str(caught.value) == (
@@ -359,7 +355,7 @@ def test_observations_that_are_too_large_are_refused(space: Any, rule: str) -> N
         ),
     ],
 )
-def test_actions(space: Any, spec: ActionSpec, given: Any, expected: Any) -> None:
+def test_actions(space, spec, given, expected):
     actions = Actions(space, "task")
     assert actions.spec == spec
     batch = np.array(given, spec.tensor.dtype)
@@ -370,7 +366,7 @@ def test_actions(space: Any, spec: ActionSpec, given: Any, expected: Any) -> Non
     assert all(space.contains(np.asarray(row)) for row in native)
 
 
-def test_an_action_out_of_bounds_by_rounding_is_clipped() -> None:
+def test_an_action_out_of_bounds_by_rounding_is_clipped():
     third = 1 / 3  # float32 rounds it up
     space = spaces.Box(-third, third, (1,), np.float64)
     actions = Actions(space, "task")
@@ -404,7 +400,7 @@ def test_an_action_out_of_bounds_by_rounding_is_clipped() -> None:
         (spaces.Discrete(3), np.ones(2), r"actions \(float64 \(2,\)\) of task must be"),
     ],
 )
-def test_actions_out_of_range_are_refused(space: Any, given: Any, message: str) -> None:
+def test_actions_out_of_range_are_refused(space, given, message):
     with pytest.raises(RunError, match="^" + message):
         Actions(space, "task").to_gymnasium(given, 2)
 
@@ -419,12 +415,12 @@ def test_actions_out_of_range_are_refused(space: Any, given: Any, message: str) 
         spaces.Box(-1, 1, (0,)),
     ],
 )
-def test_action_spaces_that_are_refused(space: Any) -> None:
+def test_action_spaces_that_are_refused(space):
     with pytest.raises(UsageError, match=r"^action space \(.*\) of task must be Discr"):
         Actions(space, "task")
 
 
-def test_a_scale_has_the_bounds_at_one_and_is_undone() -> None:
+def test_a_scale_has_the_bounds_at_one_and_is_undone():
     wide = ActionSpec(shape=(3,), low=(0.0, -5.0, -np.inf), high=(1000.0, -5.0, 1.0))
     assert wide.scale == ((500.0, -5.0, 0.0), (500.0, 1.0, 1.0))
     actions = np.array([[0.0, -5.0, 7.0], [1000.0, -5.0, -7.0]])
@@ -449,6 +445,6 @@ def test_a_scale_has_the_bounds_at_one_and_is_undone() -> None:
         ),
     ],
 )
-def test_action_specs_are_checked(fields: Any, message: str) -> None:
+def test_action_specs_are_checked(fields, message):
     with pytest.raises(UsageError, match=message):
         ActionSpec(**fields)

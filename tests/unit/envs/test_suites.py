@@ -7,7 +7,6 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from tengen import envs
 from tengen.distribution import pip_install_extra
 from tengen.envs.copies import copy_seeds
-from tengen.envs.suites import dmlab, dmlab_levels, minigrid, vizdoom
+from tengen.envs.suites import dmlab, minigrid, vizdoom
 from tengen.errors import EnvError, RunError, UsageError
 
 PACKAGES = {
@@ -34,13 +33,13 @@ IDS = {
 }
 
 
-def needs(task: str) -> None:
+def needs(task):
     """Skips where a suite's package is not installed."""
     package = {name.split("/")[0]: one for name, one in PACKAGES.items()}
     pytest.importorskip(package[task.split("/")[0]])
 
 
-def draws(env: envs.Env, seed: int = 0) -> Any:
+def draws(env, seed=0):
     """Returns a function that draws actions of all copies."""
     random, spec = np.random.default_rng(seed), env.spec.actions
     if spec.is_discrete:
@@ -50,7 +49,7 @@ def draws(env: envs.Env, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("task", IDS)
-def test_steps_are_those_of_the_package(task: str) -> None:
+def test_steps_are_those_of_the_package(task):
     needs(task)
     import gymnasium
 
@@ -83,7 +82,7 @@ def test_steps_are_those_of_the_package(task: str) -> None:
     assert num_rewards or task.startswith("minigrid")
 
 
-def seen(task: str, observation: Any) -> dict[str, Any]:
+def seen(task, observation):
     """Returns what a network should see, computed another way than the suite does."""
     if task.startswith("mujoco"):
         return {"observation": observation.astype(np.float32)}
@@ -121,10 +120,10 @@ def seen(task: str, observation: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("task", PACKAGES)
-def test_a_seed_and_actions_are_the_steps(task: str) -> None:
+def test_a_seed_and_actions_are_the_steps(task):
     needs(task)
 
-    def rows(env: envs.Env) -> Any:
+    def rows(env):
         observation, draw = env.reset(), draws(env)
         kept = [*observation.values()]
         for _ in range(30):
@@ -155,14 +154,14 @@ def test_a_seed_and_actions_are_the_steps(task: str) -> None:
         ("vizdoom/basic", 'did you mean "vizdoom/Basic"?'),
     ],
 )
-def test_an_unknown_name_has_a_nearest_one(task: str, advice: str) -> None:
+def test_an_unknown_name_has_a_nearest_one(task, advice):
     needs(task)
     with pytest.raises(UsageError, match=re.escape(advice)):
         envs.make(task, 1, 0)
 
 
 @pytest.mark.parametrize("level", ["../../evil", "a/../../evil", "/tmp/evil", "a//b"])
-def test_a_level_of_another_folder_is_refused(level: str) -> None:
+def test_a_level_of_another_folder_is_refused(level):
     with pytest.raises(
         UsageError, match="must name a level of DeepMind Lab by letters"
     ):
@@ -170,9 +169,7 @@ def test_a_level_of_another_folder_is_refused(level: str) -> None:
 
 
 @pytest.mark.parametrize("task", [*PACKAGES, "dmlab/rooms_watermaze"])
-def test_a_missing_package_is_told_by_its_pip_line(
-    task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_told_by_its_pip_line(task, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     suite = task.split("/")[0]
     line = pip_install_extra(suite) if suite != "dmlab" else "deepmind/lab"
@@ -181,7 +178,7 @@ def test_a_missing_package_is_told_by_its_pip_line(
     assert not [name for name in envs.names() if name.startswith(f"{suite}/")]
 
 
-def test_a_mission_that_nobody_listed_ends_the_run() -> None:
+def test_a_mission_that_nobody_listed_ends_the_run():
     needs("minigrid/DoorKey-5x5")
     import gymnasium
     from minigrid.core.mission import MissionSpace
@@ -196,7 +193,7 @@ def test_a_mission_that_nobody_listed_ends_the_run() -> None:
         wrap(made).reset(seed=0)
 
 
-def test_vizdoom_screens_and_ends(tmp_path: Path, monkeypatch: Any) -> None:
+def test_vizdoom_screens_and_ends(tmp_path, monkeypatch):
     needs("vizdoom/Basic")
     monkeypatch.chdir(tmp_path)
     import vizdoom as package
@@ -246,16 +243,14 @@ def test_vizdoom_screens_and_ends(tmp_path: Path, monkeypatch: Any) -> None:
     assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
 
-def test_a_scenario_whose_file_is_gone_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scenario_whose_file_is_gone_is_named(tmp_path, monkeypatch):
     package = pytest.importorskip("vizdoom")
     monkeypatch.setattr(package, "scenarios_path", str(tmp_path))
     with pytest.raises(UsageError, match=r"basic\.cfg; .*pip install .*vizdoom"):
         envs.make("vizdoom/Basic", 1, 0)
 
 
-def test_football_copies_are_single_ones() -> None:
+def test_football_copies_are_single_ones():
     needs("football/academy_empty_goal_close")
     import envpool
 
@@ -286,7 +281,7 @@ def test_football_copies_are_single_ones() -> None:
         planes = step.observation
     assert num_ends
 
-    def gone() -> None:
+    def gone():
         raise RuntimeError("no such\nscenario")
 
     env._made = gone
@@ -298,14 +293,7 @@ def test_football_copies_are_single_ones() -> None:
 class FakeLab:
     """The interface of ``deepmind_lab.Lab``; a level of five steps that counts."""
 
-    def __init__(
-        self,
-        level: str,
-        observations: list[str],
-        config: dict[str, str],
-        renderer: str,
-        level_cache: Any,
-    ) -> None:
+    def __init__(self, level, observations, config, renderer, level_cache):
         self.level, self.observed, self.renderer = level, observations, renderer
         self.size = int(config["height"]), int(config["width"])
         self.steps, self.seed, self.actions = -1, -1, []
@@ -313,14 +301,14 @@ class FakeLab:
         assert callable(level_cache.write)
         FAKES.append(self)
 
-    def reset(self, episode: int = -1, seed: int | None = None) -> None:
+    def reset(self, episode=-1, seed=None):
         assert seed is not None
         self.steps, self.seed = 0, seed
 
-    def is_running(self) -> bool:
+    def is_running(self):
         return 0 <= self.steps < 5
 
-    def observations(self) -> dict[str, Any]:
+    def observations(self):
         if not self.is_running():
             raise RuntimeError("Environment is not running")
         screen = np.full((*self.size, 3), self.steps, np.uint8)
@@ -328,14 +316,14 @@ class FakeLab:
         shown = {"RGB_INTERLEAVED": screen, "INSTR": "pick the red ball"}
         return {name: shown[name] for name in self.observed}
 
-    def step(self, action: Any, num_steps: int = 1) -> float:
+    def step(self, action, num_steps=1):
         assert action.dtype == np.intc
         assert num_steps == 4
         self.actions.append(tuple(int(part) for part in action))
         self.steps += 1
         return float(self.steps)
 
-    def close(self) -> None:
+    def close(self):
         self.steps = -1
 
 
@@ -343,10 +331,10 @@ FAKES: list[FakeLab] = []
 
 
 @pytest.fixture
-def fake_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def fake_lab(monkeypatch, tmp_path):
     """Puts the fake where DeepMind Lab would be."""
     module = types.ModuleType("deepmind_lab")
-    module.Lab = FakeLab  # type: ignore[attr-defined]
+    module.Lab = FakeLab
     module.__spec__ = importlib.util.spec_from_loader("deepmind_lab", None)
     monkeypatch.setitem(sys.modules, "deepmind_lab", module)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -354,7 +342,7 @@ def fake_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fake_lab")
-def test_lab_levels() -> None:
+def test_lab_levels():
     env = envs.make("dmlab/explore_goal_locations_small", 2, 1)
     assert FAKES[0].level == "contributed/dmlab30/explore_goal_locations_small"
     assert FAKES[0].renderer == "software"
@@ -389,7 +377,7 @@ def test_lab_levels() -> None:
 
 
 @pytest.mark.usefixtures("fake_lab")
-def test_lab_instructions_and_names() -> None:
+def test_lab_instructions_and_names():
     env = envs.make("dmlab/language_execute_random_task", 1, 1)
     words = env.reset()["observation/instruction"]
     assert words.shape == (1, 256)
@@ -400,10 +388,8 @@ def test_lab_instructions_and_names() -> None:
     assert "dmlab/rooms_watermaze" in envs.names()
 
 
-def test_lab_maps_are_kept_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = dmlab_levels.LevelCache(tmp_path / "kept")
+def test_lab_maps_are_kept_whole(tmp_path, monkeypatch):
+    cache = dmlab.LevelCache(tmp_path / "kept")
     compiled, wanted = tmp_path / "made.pk3", tmp_path / "wanted.pk3"
     compiled.write_bytes(b"map")
     key = "../../no path: a key"
@@ -413,11 +399,11 @@ def test_lab_maps_are_kept_whole(
     assert wanted.read_bytes() == b"map"
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
-    def full(source: str, target: str) -> None:
+    def full(source, target):
         Path(target).write_bytes(b"m")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dmlab_levels.shutil, "copyfile", full)
+    monkeypatch.setattr(dmlab.shutil, "copyfile", full)
     cache.write("another", str(compiled))
     monkeypatch.undo()
     assert not cache.fetch("another", str(wanted))

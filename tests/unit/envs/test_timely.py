@@ -7,26 +7,26 @@ import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tengen import envs
-from tengen.envs import deadline, registry
+from tengen.envs import registry
+from tengen.envs import timely as deadlines
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import allow
 from tests import environments as own
 
 
-def timely(cls: type, timeout_s: float = 0.2) -> envs.TimelyEnv:
+def timely(cls, timeout_s=0.2):
     pytest.importorskip("gymnasium")
     return envs.TimelyEnv(
         lambda: envs.make_own(cls, "my:Env", 2, 0), timeout_s, "my:Env"
     )
 
 
-def hurry(env: envs.TimelyEnv) -> envs.TimelyEnv:
+def hurry(env):
     """Gives the calls from now on little time, those before had as much as they need.
 
     A busy machine may take long for a call that does not hang.
@@ -35,12 +35,12 @@ def hurry(env: envs.TimelyEnv) -> envs.TimelyEnv:
     return env
 
 
-def step_often(env: envs.TimelyEnv) -> None:
+def step_often(env):
     for _ in range(20):
         env.step(np.array([0, 0]))
 
 
-def test_it_is_the_environment_that_it_holds() -> None:
+def test_it_is_the_environment_that_it_holds():
     plain = envs.make_own(own.Plain, "my:Env", 2, 0)
     with contextlib.closing(plain), contextlib.closing(timely(own.Plain, 900)) as env:
         assert (env.spec, env.num_envs) == (plain.spec, 2)
@@ -51,11 +51,11 @@ def test_it_is_the_environment_that_it_holds() -> None:
             first, second = env.step(actions), plain.step(actions)
 
 
-def test_the_callers_thread_makes_steps_and_closes_it() -> None:
+def test_the_callers_thread_makes_steps_and_closes_it():
     threads = []
 
     class Threaded(own.Plain):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             threads.append(threading.current_thread())
 
@@ -63,7 +63,7 @@ def test_the_callers_thread_makes_steps_and_closes_it() -> None:
             threads.append(threading.current_thread())
             return super().step(action)
 
-        def close(self) -> None:
+        def close(self):
             threads.append(threading.current_thread())
 
     env = timely(Threaded, 900)
@@ -75,7 +75,7 @@ def test_the_callers_thread_makes_steps_and_closes_it() -> None:
     assert set(threads) == {threading.current_thread()}
 
 
-def test_an_environment_may_need_the_main_thread() -> None:
+def test_an_environment_may_need_the_main_thread():
     pytest.importorskip("gymnasium")
     allow("tests.environments:InMainThread")
     assert envs.env_spec("tests.environments:InMainThread").actions.is_discrete
@@ -84,7 +84,7 @@ def test_an_environment_may_need_the_main_thread() -> None:
         step_often(env)
 
 
-def test_a_call_that_cannot_be_interrupted_ends_a_process_of_tengens_own() -> None:
+def test_a_call_that_cannot_be_interrupted_ends_a_process_of_tengens_own():
     pytest.importorskip("gymnasium")
     text = """
 import numpy as np
@@ -109,14 +109,14 @@ env.step(np.array([0]))
 @pytest.mark.parametrize("swallowed", [Exception, BaseException])
 @pytest.mark.parametrize("in_main", [True, False], ids=["main", "thread"])
 def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_returns(
-    monkeypatch, swallowed: type[BaseException], in_main: bool
-) -> None:
+    monkeypatch, swallowed, in_main
+):
     """The program that has imported tengen goes on."""
-    monkeypatch.setattr(deadline, "_GRACE_S", 0.2)
+    monkeypatch.setattr(deadlines, "_GRACE_S", 0.2)
     was_told = threading.Event()
 
     class Slow(own.Plain):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             while not was_told.is_set():
                 with contextlib.suppress(swallowed):
@@ -124,13 +124,13 @@ def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_retu
 
     raised: list[BaseException] = []
 
-    def ask() -> None:
+    def ask():
         try:
             timely(Slow)
         except RunError as error:
             raised.append(error)
 
-    def told(message, *_: object, **__: object) -> None:
+    def told(message, *_, **__):
         warned.append(str(message))
         was_told.set()
 
@@ -150,7 +150,7 @@ def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_retu
         assert "hangs (when it is made) for 0.2 s" in warned[0]
 
 
-def test_what_it_raises_is_raised() -> None:
+def test_what_it_raises_is_raised():
     with pytest.raises(UsageError, match=r"must be a gymnasium\.Env"):
         timely(dict, 900)
     env = timely(own.Raising, 900)
@@ -160,7 +160,7 @@ def test_what_it_raises_is_raised() -> None:
     env.close()
 
 
-def test_a_call_that_hangs_is_an_error() -> None:
+def test_a_call_that_hangs_is_an_error():
     with pytest.raises(RunError, match=r"my:Env\) hangs when it is made, for 0.2 s; c"):
         timely(own.HangingWhenMade)
     env = timely(own.Hanging, 900)
@@ -173,9 +173,7 @@ def test_a_call_that_hangs_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("first_to_end", [0, 1])
-def test_two_at_once_are_both_interrupted_whichever_ends_first(
-    first_to_end: int,
-) -> None:
+def test_two_at_once_are_both_interrupted_whichever_ends_first(first_to_end):
     pair = [timely(own.Hanging, 900), timely(own.Hanging, 900)]
     for env in pair:
         env.reset()
@@ -185,7 +183,7 @@ def test_two_at_once_are_both_interrupted_whichever_ends_first(
             step_often(pair[place])
 
 
-def test_handlers_of_the_same_signal_stay_and_get_theirs() -> None:
+def test_handlers_of_the_same_signal_stay_and_get_theirs():
     got: list[str] = []
 
     class Handling(own.Plain):
@@ -210,7 +208,7 @@ def test_handlers_of_the_same_signal_stay_and_get_theirs() -> None:
         signal.signal(signal.SIGURG, before)
 
 
-def test_a_handler_of_c_code_is_followed_by_the_default(monkeypatch) -> None:
+def test_a_handler_of_c_code_is_followed_by_the_default(monkeypatch):
     """Python calls it None, and cannot set it again."""
     before, real = signal.getsignal(signal.SIGURG), signal.signal
 
@@ -227,9 +225,7 @@ def test_a_handler_of_c_code_is_followed_by_the_default(monkeypatch) -> None:
         real(signal.SIGURG, before)
 
 
-def test_what_is_asked_for_its_spaces_may_hang(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_asked_for_its_spaces_may_hang(monkeypatch):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(registry, "_SPEC_TIMEOUT_S", 0.2)
     allow("tests.environments:HangingWhenMade")
@@ -244,9 +240,7 @@ def test_what_is_asked_for_its_spaces_may_hang(
         ("RaisingInClose", r"close\(\) raised OSError: the port"),
     ],
 )
-def test_what_is_asked_for_its_spaces_may_fail_in_close(
-    monkeypatch: pytest.MonkeyPatch, name: str, words: str
-) -> None:
+def test_what_is_asked_for_its_spaces_may_fail_in_close(monkeypatch, name, words):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(registry, "_CLOSE_TIMEOUT_S", 0.2)
     task = f"tests.environments:{name}"
@@ -258,7 +252,7 @@ def test_what_is_asked_for_its_spaces_may_fail_in_close(
     envs.env_spec(task)  # is not made again
 
 
-def test_a_crash_in_close_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_crash_in_close_is_told_with_its_line(tmp_path):
     pytest.importorskip("gymnasium")
     (tmp_path / "my_envs.py").write_text(
         """

@@ -13,8 +13,8 @@ from store_games import num_rows, random_game
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience import (
+    ExperiencePart,
     ExperienceWriter,
-    GenerationPart,
     GenerationsConfig,
     GenerationWindow,
     Manifest,
@@ -263,7 +263,7 @@ def test_the_order_depends_on_the_seed_alone(played: Played) -> None:
 def test_parts_of_a_batch_are_the_batch(played: Played) -> None:
     played.seal([[0]] * 7)
     whole, leader = open_window(played), open_window(played)
-    part = GenerationPart(lambda state: open_window(played, state))
+    part = ExperiencePart(lambda state: open_window(played, state))
     for window in (whole, leader):
         window.refresh()
     part.catch_up(leader.shared(begins=True))
@@ -299,7 +299,7 @@ def test_a_part_begins_anew_where_the_leader_went_back(played: Played) -> None:
         opened.append(state)
         return open_window(played, state)
 
-    part = GenerationPart(open_counted)
+    part = ExperiencePart(open_counted)
     part.catch_up(early)
     divided = leader.divide(B, 0, 3)
     part.draw(divided.order, B, 3, B)

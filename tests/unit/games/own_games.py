@@ -1,12 +1,9 @@
 """Games of one's own that the core has too, so that the two can be compared."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tengen.games import transform_cell, transform_planes
 
-Stones = tuple[int, ...]  # 0 empty, 1 the first player's, 2 the second's
 LINES = (
     *((3 * i, 3 * i + 1, 3 * i + 2) for i in range(3)),
     *((i, i + 3, i + 6) for i in range(3)),
@@ -15,7 +12,7 @@ LINES = (
 )
 
 
-def stones_planes(board: np.ndarray, player: int) -> np.ndarray:
+def stones_planes(board, player):
     return np.stack(
         [np.ones(board.shape), board == player + 1, board == 2 - player]
     ).astype(np.float32)
@@ -27,38 +24,38 @@ class TicTacToe:
     policy_layout = "cells"
     num_symmetries = 8
 
-    def initial_state(self) -> Stones:
+    def initial_state(self):
         return (0,) * 9
 
-    def to_play(self, state: Stones) -> int:
+    def to_play(self, state):
         return sum(cell != 0 for cell in state) % 2
 
-    def legal_actions(self, state: Stones) -> list[int]:
+    def legal_actions(self, state):
         return [action for action, cell in enumerate(state) if cell == 0]
 
-    def apply(self, state: Stones, action: int) -> Stones:
+    def apply(self, state, action):
         return (*state[:action], self.to_play(state) + 1, *state[action + 1 :])
 
-    def winner(self, state: Stones) -> int:
+    def winner(self, state):
         lines = ({state[cell] for cell in line} for line in LINES)
         return next((line.pop() for line in lines if line in ({1}, {2})), 0)
 
-    def is_terminal(self, state: Stones) -> bool:
+    def is_terminal(self, state):
         return self.winner(state) != 0 or 0 not in state
 
-    def returns(self, state: Stones) -> tuple[float, float]:
+    def returns(self, state):
         return [(0, 0), (1, -1), (-1, 1)][self.winner(state)]
 
-    def observation(self, state: Stones) -> np.ndarray:
+    def observation(self, state):
         return stones_planes(np.reshape(state, (3, 3)), self.to_play(state))
 
-    def to_string(self, state: Stones) -> str:
+    def to_string(self, state):
         return "\n".join(str(state[i : i + 3]) for i in (0, 3, 6))
 
-    def transform_action(self, action: int, symmetry: int) -> int:
+    def transform_action(self, action, symmetry):
         return transform_cell(action, 3, symmetry)
 
-    def transform_planes(self, planes: np.ndarray, symmetry: int) -> np.ndarray:
+    def transform_planes(self, planes, symmetry):
         return transform_planes(planes, symmetry)
 
 
@@ -70,41 +67,41 @@ class ConnectFour:
     policy_layout = "columns"
     num_symmetries = 2
 
-    def initial_state(self) -> tuple[int, int]:
+    def initial_state(self):
         return (0, 0)
 
-    def to_play(self, state: tuple[int, int]) -> int:
+    def to_play(self, state):
         return (state[0] | state[1]).bit_count() % 2
 
-    def legal_actions(self, state: tuple[int, int]) -> list[int]:
+    def legal_actions(self, state):
         stones = state[0] | state[1]
         return [column for column in range(7) if not stones >> 8 * column + 5 & 1]
 
-    def apply(self, state: tuple[int, int], action: int) -> tuple[int, int]:
+    def apply(self, state, action):
         stones = state[0] | state[1]
         bit = (stones + (1 << 8 * action)) & (0xFF << 8 * action) & ~stones
         if self.to_play(state) == 0:
             return (state[0] | bit, state[1])
         return (state[0], state[1] | bit)
 
-    def has_four(self, stones: int) -> bool:
+    def has_four(self, stones):
         for step in (1, 7, 8, 9):
             pairs = stones & stones >> step
             if pairs & pairs >> 2 * step:
                 return True
         return False
 
-    def is_terminal(self, state: tuple[int, int]) -> bool:
+    def is_terminal(self, state):
         stones = state[0] | state[1]
         full = stones.bit_count() == 42
         return full or self.has_four(state[0]) or self.has_four(state[1])
 
-    def returns(self, state: tuple[int, int]) -> tuple[float, float]:
+    def returns(self, state):
         if self.has_four(state[0]):
             return (1, -1)
         return (-1, 1) if self.has_four(state[1]) else (0, 0)
 
-    def observation(self, state: tuple[int, int]) -> np.ndarray:
+    def observation(self, state):
         columns = np.frombuffer(
             b"".join(stones.to_bytes(7, "little") for stones in state), np.uint8
         )
@@ -115,11 +112,11 @@ class ConnectFour:
         planes[1], planes[2], planes[3] = boards[player], boards[1 - player], 1 - player
         return planes
 
-    def to_string(self, state: tuple[int, int]) -> str:
+    def to_string(self, state):
         return str(self.observation(state)[1:3])
 
-    def transform_action(self, action: int, symmetry: int) -> int:
+    def transform_action(self, action, symmetry):
         return 6 - action if symmetry == 1 else action
 
-    def transform_planes(self, planes: np.ndarray, symmetry: int) -> np.ndarray:
+    def transform_planes(self, planes, symmetry):
         return planes[..., ::-1] if symmetry == 1 else planes

@@ -1,11 +1,7 @@
 """Books of openings: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,13 +12,13 @@ from tengen.games import Book, openings_text, read_book
 OPENINGS = [{"moves": [3]}, {"moves": [3, 3], "value_to_play": 0.1}, {"moves": []}]
 
 
-def write(path: Path, **changes: Any) -> Path:
+def write(path, **changes):
     content = {"schema": 1, "task": "connect4", "openings": OPENINGS, **changes}
     path.write_text(json.dumps(content))
     return path
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_what_was_written_is_read(tmp_path):
     path = write(tmp_path / "book.json", made_by={"anything": [1]})
     book = read_book(path, games.make("connect4"))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -53,9 +49,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "an opening is there twice"),
     ],
 )
-def test_a_damaged_book_is_refused_in_one_line(
-    tmp_path: Path, changes: dict[str, Any], what: str
-) -> None:
+def test_a_damaged_book_is_refused_in_one_line(tmp_path, changes, what):
     path = write(tmp_path / "book.json", **changes)
     with pytest.raises(UsageError) as error:
         read_book(path, games.make("connect4"))
@@ -64,7 +58,7 @@ def test_a_damaged_book_is_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_other_files_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+def test_other_files_are_refused(tmp_path, monkeypatch):
     game = games.make("connect4")
     with pytest.raises(UsageError, match=r"cannot be read, no such file"):
         read_book(tmp_path / "absent", game)

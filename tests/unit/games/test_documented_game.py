@@ -1,7 +1,5 @@
 """The example of docs/tutorials/own_game.md, checked by its commands."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -15,7 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_game.md"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A working directory with the page's file in it."""
     text = PAGE.read_text()
     (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
@@ -24,18 +22,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(name: str) -> list[str]:
+def command(name):
     """Returns the words of the page's command of a name."""
     (line,) = re.findall(rf"^tengen {name} .*", PAGE.read_text(), re.M)
     return shlex.split(line)[1:]
 
 
-def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def tengen(cwd, *words):
     line = [sys.executable, "-P", "-m", "tengen", *words]
     return subprocess.run(line, cwd=cwd, capture_output=True, text=True, timeout=900)
 
 
-def test_it_keeps_the_protocol(folder: Path) -> None:
+def test_it_keeps_the_protocol(folder):
     done = tengen(folder, *command("game check"))
     assert done.returncode == 0, done.stderr
     seen, verdict = done.stdout.splitlines()
@@ -52,7 +50,7 @@ def test_it_keeps_the_protocol(folder: Path) -> None:
     assert min(won, lost) > 10
 
 
-def test_the_page_names_what_is_written(folder: Path) -> None:
+def test_the_page_names_what_is_written(folder):
     files = {path.name for path in folder.iterdir()}
     done = tengen(folder, *command("game new"), "--json")
     report = json.loads(done.stdout.splitlines()[-1])
@@ -60,7 +58,7 @@ def test_the_page_names_what_is_written(folder: Path) -> None:
     assert all(f"`{name}`" in PAGE.read_text() for name in report["files"])
 
 
-def test_planes_that_hide_something_are_warned_of(folder: Path) -> None:
+def test_planes_that_hide_something_are_warned_of(folder):
     """Whose turn it is, which legal actions of the two players depend on."""
     path = folder / "domineering.py"
     shown = "stone_planes(np.reshape(state[0], (SIZE, SIZE)), self.to_play(state))"
@@ -87,7 +85,7 @@ def test_planes_that_hide_something_are_warned_of(folder: Path) -> None:
         (("(-1, 1) if", "(1, 1) if"), "tengen: Domineering.returns ((1, 1)) must be"),
     ],
 )
-def test_a_mistake_is_named(folder: Path, change: tuple[str, str], line: str) -> None:
+def test_a_mistake_is_named(folder, change, line):
     path = folder / "domineering.py"
     assert change[0] in path.read_text()
     path.write_text(path.read_text().replace(*change))
@@ -98,7 +96,7 @@ def test_a_mistake_is_named(folder: Path, change: tuple[str, str], line: str) ->
 
 
 @pytest.mark.parametrize("task", ["connect4", "gymnasium:Env"])
-def test_what_is_no_game_of_ones_own_is_refused(folder: Path, task: str) -> None:
+def test_what_is_no_game_of_ones_own_is_refused(folder, task):
     pytest.importorskip("gymnasium")
     done = tengen(folder, "game", "check", task)
     assert done.returncode == 2

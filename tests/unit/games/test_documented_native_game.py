@@ -27,19 +27,19 @@ int main() {
 """
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page, language):
     text = (PAGES / page).read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 @pytest.fixture
-def compiler() -> str:
+def compiler():
     """A C++ compiler; skips where there is none."""
     found = shutil.which("g++") or shutil.which("clang++")
     return found or pytest.skip("there is no C++ compiler; install g++")
 
 
-def run(compiler: str, folder: Path, source: Path, *more: str) -> None:
+def run(compiler, folder, source, *more):
     """Compiles a program against the core and runs it."""
     program = folder / source.stem
     core = ROOT / "core"
@@ -51,7 +51,7 @@ def run(compiler: str, folder: Path, source: Path, *more: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_it_plays_random_games(compiler: str, tmp_path: Path) -> None:
+def test_it_plays_random_games(compiler, tmp_path):
     header, test = blocks("adding/native_game.md", "cpp")
     folder = tmp_path / "games" / "domineering"
     folder.mkdir(parents=True)
@@ -64,13 +64,13 @@ def test_it_plays_random_games(compiler: str, tmp_path: Path) -> None:
     run(compiler, tmp_path, row)
 
 
-def test_its_counts_are_those_of_the_game_in_python() -> None:
+def test_its_counts_are_those_of_the_game_in_python():
     (block,) = blocks("tutorials/own_game.md", "python")
     module: dict[str, Any] = {}
     exec(block, module)
     game = module["Domineering"]()
 
-    def perft(state: Any, depth: int) -> int:
+    def perft(state, depth):
         if depth == 0:
             return 1
         legal = [] if game.is_terminal(state) else game.legal_actions(state)

@@ -1,7 +1,5 @@
 """Go against the slow rules, OpenSpiel's, and what is known of small boards."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys

@@ -22,7 +22,7 @@ OPTIONS = "--mode gtp --chinese-rules --positional-superko --allow-suicide"
 pytestmark = pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
 
 
-def settled_game(size: int, komi: float, rng: random.Random) -> tuple[str, list[int]]:
+def settled_game(size, komi, rng):
     """Random moves, but in single points of own eyes, until all is pass-alive."""
     name = f"go/{size}" if komi == 7.5 else f"go/{size}/komi={komi:g}"
     while True:
@@ -42,7 +42,7 @@ def settled_game(size: int, komi: float, rng: random.Random) -> tuple[str, list[
                 return name, moves
 
 
-def compare_scores(size: int, num_games: int) -> None:
+def compare_scores(size, num_games):
     rng = random.Random(size)
     with GtpEngine(f"{GNUGO} {OPTIONS}", 60.0) as engine:
         engine.ask(f"boardsize {size}")
@@ -62,11 +62,11 @@ def compare_scores(size: int, num_games: int) -> None:
 
 
 @pytest.mark.parametrize("size", [5, 9])
-def test_scores_are_those_of_gnugo(size: int) -> None:
+def test_scores_are_those_of_gnugo(size):
     compare_scores(size, 3)
 
 
 @pytest.mark.slow
-def test_scores_of_many_games_are_those_of_gnugo() -> None:
+def test_scores_of_many_games_are_those_of_gnugo():
     for size in range(5, 20):
         compare_scores(size, 50 // size)

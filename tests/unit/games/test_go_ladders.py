@@ -1,7 +1,5 @@
 """Ladders against those that are read move by move on boards of text."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

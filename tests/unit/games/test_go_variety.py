@@ -10,7 +10,7 @@ from tengen.errors import UsageError
 from tengen.games import GoVariety, make, variants_of
 
 
-def shares(task: str, **fields: object) -> dict[str, float]:
+def shares(task, **fields):
     found = dict(variants_of(task, GoVariety(**fields)))
     assert sum(found.values()) == pytest.approx(1.0)
     assert min(found.values()) > 0
@@ -61,7 +61,7 @@ def test_komi_is_a_normal_draw_rounded_to_half_points():
 
 
 def test_komi_varies_less_on_smaller_boards_and_now_and_then_more():
-    def stdev(**fields: object) -> float:
+    def stdev(**fields):
         found = shares("go/9", **fields)
         komis = [float(n.partition("=")[2]) if n else 7.5 for n in found]
         terms = zip(komis, found.values(), strict=True)
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_said(task, fields, message):
 def test_a_queue_draws_each_game_by_itself():
     variants = [("", 1.0), ("go/7", 3.0)]
 
-    def queue(generation: int) -> _core.GameQueue:
+    def queue(generation):
         return _core.GameQueue(
             seed=1,
             generation=generation,

@@ -12,13 +12,13 @@ from tengen.errors import UsageError
 from tengen.games import Framed, make
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
-from katago_golden import Golden, golden_games
+from katago_golden import golden_games
 
 GAMES = list(golden_games())
 
 
 @pytest.mark.parametrize("golden", GAMES, ids=lambda golden: golden.game)
-def test_planes_are_katagos(golden: Golden) -> None:
+def test_planes_are_katagos(golden):
     height, width = golden.size
     state = make(golden.game + "/planes=katago").new_state()
     played = 0
@@ -34,7 +34,7 @@ def test_planes_are_katagos(golden: Golden) -> None:
         np.testing.assert_allclose(planes[18:], wanted, atol=1e-6)
 
 
-def test_a_game_is_the_same_but_for_its_planes() -> None:
+def test_a_game_is_the_same_but_for_its_planes():
     golden = GAMES[0]
     plain, shown = make(golden.game), make(golden.game + "/planes=katago")
     states = plain.new_state(), shown.new_state()
@@ -48,7 +48,7 @@ def test_a_game_is_the_same_but_for_its_planes() -> None:
 
 
 @pytest.mark.parametrize("name", ["go/3", "go/4/simple", "go/5"])
-def test_positions_with_one_key_have_the_same_planes(name: str) -> None:
+def test_positions_with_one_key_have_the_same_planes(name):
     """The evaluation cache takes one for the other."""
     game = make(f"{name}/planes=katago")
     shown: dict[object, bytes] = {}
@@ -62,6 +62,6 @@ def test_positions_with_one_key_have_the_same_planes(name: str) -> None:
     assert len(shown) > 100
 
 
-def test_other_names_of_planes_are_refused() -> None:
+def test_other_names_of_planes_are_refused():
     with pytest.raises(UsageError, match="planes=katago"):
         make("go/9/planes=other")

@@ -1,7 +1,5 @@
 """The planes of ``/planes=minigo`` against those made from the moves by flood fill."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

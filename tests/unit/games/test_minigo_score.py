@@ -1,7 +1,6 @@
 """Scores and pass-alive points of /planes=minigo, against the benchmark's rules."""
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +16,11 @@ from tests.oracle.slow_minigo_games import evaluate_planes
 SUFFIX = "/nosuicide/planes=minigo"
 
 
-def text_of(owners: np.ndarray) -> str:
+def text_of(owners):
     return "".join({1: STONES[0], -1: STONES[1], 0: EMPTY}[x] for x in owners.flat)
 
 
-def check_position(name: str, slow: SlowGo) -> bool:
+def check_position(name, slow):
     """Holds a position to the slow rules; whether its dead stones change the score."""
     text, width = slow.text(), slow.width
     found = _core.GoPosition(name, slow.moves)
@@ -34,14 +33,14 @@ def check_position(name: str, slow: SlowGo) -> bool:
     return score != slow.score()
 
 
-def slow_game(name: str, moves: list[int]) -> SlowGo:
+def slow_game(name, moves):
     slow = SlowGo(name)
     for move in moves:
         slow.apply(move)
     return slow
 
 
-def diagram(name: str, text: str) -> list[int]:
+def diagram(name, text):
     """Moves that make a board; who has fewer stones passes in between."""
     cells = text.replace(" ", "")
     black, white = ([p for p, c in enumerate(cells) if c == s] for s in STONES)
@@ -68,7 +67,7 @@ def diagram(name: str, text: str) -> list[int]:
         ("3x5", ".X.OX XXXX. .....", 13 - 1 - 7.5),
     ],
 )
-def test_dead_stones_are_no_points(board: str, text: str, score: float) -> None:
+def test_dead_stones_are_no_points(board, text, score):
     name = f"go/{board}{SUFFIX}"
     slow = slow_game(name, diagram(name, text))
     differs = check_position(name, slow)
@@ -79,7 +78,7 @@ def test_dead_stones_are_no_points(board: str, text: str, score: float) -> None:
     assert differs == (plain.score() != score)
 
 
-def test_the_winner_is_the_benchmarks() -> None:
+def test_the_winner_is_the_benchmarks():
     """Dead stones and all: by the area alone White would win."""
     name = f"go/7{SUFFIX}"
     text = "O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO. XXXXXO. O..OXO."
@@ -93,7 +92,7 @@ def test_the_winner_is_the_benchmarks() -> None:
         assert state.returns()[winner] == 1.0
 
 
-def own_eyes(slow: SlowGo) -> set[int]:
+def own_eyes(slow):
     """Empty points with no neighbour but the side to move's stones."""
     text, width = slow.text(), slow.width
     own = STONES[slow.to_play]
@@ -116,7 +115,7 @@ def own_eyes(slow: SlowGo) -> set[int]:
 
 
 @pytest.mark.parametrize(("size", "num_games"), [(5, 12), (7, 6), (9, 3)])
-def test_random_games(size: int, num_games: int) -> None:
+def test_random_games(size, num_games):
     """Positions on the way and at the end, in games that leave eyes alone."""
     name = f"go/{size}{SUFFIX}"
     rng = random.Random(size)
@@ -144,7 +143,7 @@ def test_random_games(size: int, num_games: int) -> None:
     assert num_dead > 0
 
 
-def searched_games(name: str, num_games: int, **fields: Any) -> list[Any]:
+def searched_games(name, num_games, **fields):
     config = SelfplayConfig(
         search=SearchConfig(policy="minigo", minigo_c_init=2.5),
         full_simulations=12,
@@ -166,7 +165,7 @@ def searched_games(name: str, num_games: int, **fields: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("size", "num_games"), [(5, 10), (7, 5), (9, 2)])
 @pytest.mark.parametrize("playout", [0.0, 1.0], ids=["settled", "played out"])
-def test_searched_games(size: int, num_games: int, playout: float) -> None:
+def test_searched_games(size, num_games, playout):
     """Outcomes of self-play are signs of the slow scores of the last boards."""
     name = f"go/{size}{SUFFIX}"
     num_settled = num_dead = 0

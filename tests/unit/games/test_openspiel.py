@@ -1,7 +1,5 @@
 """OpenSpiel's games: the same game as pyspiel's, through the adapter and the engine."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

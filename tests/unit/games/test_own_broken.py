@@ -1,7 +1,5 @@
 """A game that breaks the protocol while it is played: one clear line, never a hang."""
 
-from __future__ import annotations
-
 import re
 import sys
 

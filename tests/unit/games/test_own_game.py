@@ -1,7 +1,5 @@
 """Games written in Python: the worked example, the adapter, and the check."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Own games in the core: the same games, matches, sessions and rows as native ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from own_games import ConnectFour, TicTacToe

@@ -1,10 +1,7 @@
 """How notebooks show positions."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,23 +13,21 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 class Printer:
     """Prints as IPython does."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.shown = ""
 
-    def text(self, obj: str) -> None:
+    def text(self, obj):
         self.shown += obj
 
 
-def shown(state: Any) -> tuple[ElementTree.Element, str]:
+def shown(state):
     printer = Printer()
     state._repr_pretty_(printer, False)
     return ElementTree.fromstring(state._repr_html_()), printer.shown
 
 
 @pytest.mark.parametrize("task", ["tictactoe", "go/9", "own_game:Hex"])
-def test_a_position_is_drawn_and_printed(
-    task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_position_is_drawn_and_printed(task, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     state = games.make(task).new_state()
     state.apply(4)

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ SIGNATURE = CONFIG.signature(FEATURES.signature)
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     """The three files of a model, of which backends read no more than they need."""
     path = tmp_path_factory.mktemp("model")
     torch.manual_seed(0)
@@ -44,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def int8_model(model: Path, planes: Any, tmp_path_factory: Any) -> Path:
+def int8_model(model, planes, tmp_path_factory):
     """The same model with an int8 graph."""
     if not can_quantise():
         pytest.skip("this CPU has no int8")
@@ -55,7 +52,7 @@ def int8_model(model: Path, planes: Any, tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture(scope="session")
-def planes() -> np.ndarray[Any, np.dtype[np.float32]]:
+def planes():
     """``[60, 4, 5, 5]`` boards with stones of two colours; plane 0 is the board."""
     cells = np.random.default_rng(0).integers(0, 3, (60, 5, 5))
     planes = np.zeros((60, 4, 5, 5), np.float32)

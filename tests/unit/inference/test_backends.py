@@ -14,7 +14,6 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.inference import (
-    Backend,
     InferenceConfig,
     allocate,
     check_machine,
@@ -32,12 +31,8 @@ NUM_ACTIONS = 25
 
 
 def opened(
-    model: Path,
-    backend: Any = "openvino",
-    precision: Any = "fp32",
-    batch_shape: Any = "dynamic",
-    num_threads: int = 1,
-) -> Backend:
+    model, backend="openvino", precision="fp32", batch_shape="dynamic", num_threads=1
+):
     if backend == "openvino" and precision not in supported_precisions():
         pytest.skip(f"this CPU has no {precision}")
     config = InferenceConfig(
@@ -46,7 +41,7 @@ def opened(
     return open_backend(model, config, num_threads)
 
 
-def answers(backend: Backend, planes: Any, num_rows: int) -> tuple[Any, Any]:
+def answers(backend, planes, num_rows):
     """Evaluates all rows in order, ``num_rows`` a batch, in fresh buffers.
 
     The buffers hold at least as many rows as those of a run.
@@ -66,7 +61,7 @@ def answers(backend: Backend, planes: Any, num_rows: int) -> tuple[Any, Any]:
     return np.concatenate(policies), np.concatenate(values)
 
 
-def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
+def torch_answers(model, planes):
     import torch
 
     with torch.inference_mode():
@@ -85,13 +80,8 @@ def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
 )
 @pytest.mark.parametrize("num_rows", [1, 7, 60])
 def test_a_backend_answers_as_torch_does(
-    model: Path,
-    planes: Any,
-    backend: str,
-    precision: str,
-    tolerance: float,
-    num_rows: int,
-) -> None:
+    model, planes, backend, precision, tolerance, num_rows
+):
     found = answers(opened(model, backend, precision), planes, num_rows)
     for got, wanted in zip(found, torch_answers(model, planes), strict=True):
         assert wanted.std() > tolerance / 10
@@ -100,9 +90,7 @@ def test_a_backend_answers_as_torch_does(
 
 @needs_openvino
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_rows_neighbours_and_batches_do_not_change_bits(
-    model: Path, planes: Any, precision: str
-) -> None:
+def test_rows_neighbours_and_batches_do_not_change_bits(model, planes, precision):
     """In the batch shape that a run takes: fixed where AVX is missing."""
     if precision not in supported_precisions():
         pytest.skip(f"this CPU has no {precision}")
@@ -118,12 +106,12 @@ def test_rows_neighbours_and_batches_do_not_change_bits(
 
 
 @needs_openvino
-def test_two_threads_on_one_model_get_the_bits_of_one(model: Path, planes: Any) -> None:
+def test_two_threads_on_one_model_get_the_bits_of_one(model, planes):
     alone = answers(opened(model), planes, 8)
     backend = opened(model, num_threads=2)
     differing: list[int] = []
 
-    def work(num_rows: int) -> None:
+    def work(num_rows):
         for _ in range(20):
             found = answers(backend, planes, num_rows)
             same = [
@@ -139,7 +127,7 @@ def test_two_threads_on_one_model_get_the_bits_of_one(model: Path, planes: Any) 
     assert differing == [0] * 40
 
 
-def same_in_batches_of_any_size(fixed: Backend, planes: Any) -> bool:
+def same_in_batches_of_any_size(fixed, planes):
     policy, value = answers(fixed, planes, 8)
     found = [answers(fixed, planes, num_rows) for num_rows in (1, 5, 60)]
     return all(
@@ -149,9 +137,7 @@ def same_in_batches_of_any_size(fixed: Backend, planes: Any) -> bool:
 
 
 @needs_openvino
-def test_a_fixed_batch_makes_bits_independent_of_the_callers_batch(
-    model: Path, planes: Any
-) -> None:
+def test_a_fixed_batch_makes_bits_independent_of_the_callers_batch(model, planes):
     fixed = opened(model, "openvino", batch_shape="fixed")
     result = probe(fixed, {"planes": planes}, batch_rows=8, num_threads=2)
     assert result.num_rows == 2 * 4 * 60
@@ -171,7 +157,7 @@ def test_a_probe_tells_whether_a_fixed_batch_of_torch_is_enough(
 
 
 @needs_openvino
-def test_one_model_serves_another_board_size(model: Path) -> None:
+def test_one_model_serves_another_board_size(model):
     planes = np.ones((3, 4, 7, 6), np.float32)
     policy = np.zeros((3, 42), np.float32)
     value = np.zeros(3, np.float32)
@@ -180,7 +166,7 @@ def test_one_model_serves_another_board_size(model: Path) -> None:
 
 
 @needs_openvino
-def test_a_runner_keeps_its_buffers_alive(model: Path) -> None:
+def test_a_runner_keeps_its_buffers_alive(model):
     backend = opened(model)
     runners = [
         backend.bind(
@@ -204,7 +190,7 @@ def test_a_runner_keeps_its_buffers_alive(model: Path) -> None:
         ("value", lambda array: array[:, None]),
     ],
 )
-def test_wrong_buffers_are_refused(model: Path, name: str, change: Any) -> None:
+def test_wrong_buffers_are_refused(model, name, change):
     buffers = {
         "planes": np.zeros((4, 4, 5, 5), np.float32),
         "policy": np.zeros((4, NUM_ACTIONS), np.float32),
@@ -216,9 +202,7 @@ def test_wrong_buffers_are_refused(model: Path, name: str, change: Any) -> None:
         opened(model, "torch").bind({"planes": planes}, buffers)
 
 
-def test_a_backend_that_is_not_installed_is_refused(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backend_that_is_not_installed_is_refused(model, monkeypatch):
     _core.cache_clear()
     monkeypatch.setitem(sys.modules, "openvino", None)
     config = InferenceConfig(
@@ -230,9 +214,7 @@ def test_a_backend_that_is_not_installed_is_refused(
 
 @needs_openvino
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_a_precision_that_the_cpu_lacks_is_refused(
-    model: Path, monkeypatch: pytest.MonkeyPatch, precision: Any
-) -> None:
+def test_a_precision_that_the_cpu_lacks_is_refused(model, monkeypatch, precision):
     """int8 too, though this model would play in floats where the CPU had it."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.supported_precisions", lambda: ("fp32",)
@@ -252,9 +234,7 @@ def test_a_precision_that_the_cpu_lacks_is_refused(
 
 @needs_openvino
 @pytest.mark.parametrize("is_nested", [False, True])
-def test_a_graph_with_weights_in_other_files_is_refused(
-    model: Path, tmp_path: Path, is_nested: bool
-) -> None:
+def test_a_graph_with_weights_in_other_files_is_refused(model, tmp_path, is_nested):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
     graph = onnx.load(str(copy / "model.onnx"))
@@ -274,7 +254,7 @@ def test_a_graph_with_weights_in_other_files_is_refused(
 
 
 @needs_openvino
-def test_a_damaged_graph_is_refused_by_name(model: Path, tmp_path: Path) -> None:
+def test_a_damaged_graph_is_refused_by_name(model, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
     (copy / "model.onnx").write_bytes((model / "model.onnx").read_bytes()[:-900])
@@ -283,9 +263,7 @@ def test_a_damaged_graph_is_refused_by_name(model: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
-def test_a_damaged_torch_model_is_refused_by_name(
-    model: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_damaged_torch_model_is_refused_by_name(model, tmp_path, name):
     copy = tmp_path / "model"
     shutil.copytree(model, copy)
     (copy / name).write_bytes((copy / name).read_bytes()[:-3])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys
@@ -11,13 +9,13 @@ from tengen.errors import UsageError
 from tengen.models import can_quantise
 
 
-def parsed(*options: str) -> argparse.Namespace:
+def parsed(*options):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return parser.parse_args(options)
 
 
-def test_the_table_has_a_row_for_every_combination() -> None:
+def test_the_table_has_a_row_for_every_combination():
     options = "--nets 2x8 --board 3 --batches 2,4 --threads 1,2 --seconds 0.4"
     report = run(parsed(*options.split(), "--backends", "torch"))
     assert report["name"] == "inference"
@@ -31,7 +29,7 @@ def test_the_table_has_a_row_for_every_combination() -> None:
 
 
 @pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
-def test_int8_is_in_the_table() -> None:
+def test_int8_is_in_the_table():
     options = "--nets 2x8 --board 3 --batches 2 --threads 1 --seconds 0.2"
     report = run(parsed(*options.split(), "--backends", "openvino"))
     speeds = {row["precision"]: row["evaluations_per_s"] for row in report["rows"]}
@@ -64,14 +62,14 @@ def test_int8_is_in_the_table() -> None:
         (("--seconds", "inf"), r"seconds \(inf\)"),
     ],
 )
-def test_bad_options_are_refused(options: tuple[str, str], message: str) -> None:
+def test_bad_options_are_refused(options, message):
     with pytest.raises(UsageError, match=message) as error:
         run(parsed(*options))
     assert "; " in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_importing_inference_and_models_loads_no_framework() -> None:
+def test_importing_inference_and_models_loads_no_framework():
     code = (
         "import sys, tengen.inference, tengen.models, tengen.bench.inference;"
         "sys.exit(bool({'torch', 'openvino'} & sys.modules.keys()))"

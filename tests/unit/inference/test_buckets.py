@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import pytest
 
-from tengen.inference.buckets import bucket_for, bucket_sizes
+from tengen.inference.programs import bucket_for, bucket_sizes
 
 
 @pytest.mark.parametrize(
@@ -15,12 +13,12 @@ from tengen.inference.buckets import bucket_for, bucket_sizes
         (1000, (15, 31, 62, 125, 250, 500, 750, 1000)),
     ],
 )
-def test_sizes(max_rows: int, sizes: tuple[int, ...]) -> None:
+def test_sizes(max_rows, sizes):
     assert bucket_sizes(max_rows) == sizes
 
 
 @pytest.mark.parametrize("max_rows", [1, 7, 100, 4096])
-def test_every_batch_goes_to_the_smallest_size_that_holds_it(max_rows: int) -> None:
+def test_every_batch_goes_to_the_smallest_size_that_holds_it(max_rows):
     sizes = bucket_sizes(max_rows)
     for num_rows in range(1, max_rows + 1):
         bucket = bucket_for(num_rows, sizes)

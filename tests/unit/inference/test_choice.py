@@ -4,7 +4,6 @@ import importlib.util
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,26 +31,21 @@ class Moody:
         outputs={"policy": TensorSpec(shape=(4,)), "value": TensorSpec()},
     )
 
-    def __init__(
-        self,
-        depends_on: str,
-        precision: Any = "fp32",
-        call_s: float = 0.0,
-    ) -> None:
+    def __init__(self, depends_on, precision="fp32", call_s=0.0):
         self.depends_on = depends_on
         self.precision = precision
         self.call_s = call_s
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
+    def bind(self, inputs, outputs, state=None):
         return MoodyRunner(self, inputs["planes"], outputs["policy"], outputs["value"])
 
 
 class MoodyRunner:
-    def __init__(self, backend: Moody, planes: Any, policy: Any, value: Any) -> None:
+    def __init__(self, backend, planes, policy, value):
         self._backend = backend
         self._buffers = planes, policy, value
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         time.sleep(self._backend.call_s)
         planes, policy, value = self._buffers
         n = num_rows
@@ -65,7 +59,7 @@ class MoodyRunner:
 
 
 @pytest.fixture
-def rows() -> Any:
+def rows():
     return np.random.default_rng(1).random((40, 2, 3, 3), np.float32)
 
 
@@ -79,8 +73,8 @@ def rows() -> Any:
     ],
 )
 def test_the_probe_finds_what_an_answer_depends_on(
-    rows: Any, depends_on: str, batch_shape: str, wanted: bool
-) -> None:
+    rows, depends_on, batch_shape, wanted
+):
     backend: Backend = Moody(depends_on)
     if batch_shape == "fixed":
         backend = FixedBackend(backend, 8)
@@ -88,11 +82,11 @@ def test_the_probe_finds_what_an_answer_depends_on(
     assert result.is_deterministic is wanted
 
 
-def test_the_probe_raises_what_a_thread_raised(rows: Any) -> None:
+def test_the_probe_raises_what_a_thread_raised(rows):
     class Broken(Moody):
         num_bound = 0
 
-        def bind(self, *buffers: Any) -> Any:
+        def bind(self, *buffers):
             self.num_bound += 1
             if self.num_bound == 3:
                 raise RuntimeError("no memory")
@@ -102,14 +96,10 @@ def test_the_probe_raises_what_a_thread_raised(rows: Any) -> None:
         probe(Broken("row"), {"planes": rows}, batch_rows=8, num_threads=2)
 
 
-def choose_with(
-    monkeypatch: pytest.MonkeyPatch, rows: Any, depends_on: str, **config: Any
-) -> Any:
+def choose_with(monkeypatch, rows, depends_on, **config):
     """Chooses among moody backends; bf16 takes half as long as fp32."""
 
-    def fake(
-        _: Path, config: InferenceConfig, __: int, *, outputs: Any = None
-    ) -> Backend:
+    def fake(_, config, __, *, outputs=None):
         call_s = {"fp32": 0.004, "bf16": 0.002}[config.precision]
         backend = Moody(depends_on, config.precision, call_s=call_s)
         if config.batch_shape == "fixed":
@@ -127,21 +117,15 @@ def choose_with(
     [("row", "dynamic", True), ("size", "fixed", True), ("neighbours", "fixed", False)],
 )
 def test_a_backend_that_fails_the_probe_is_padded_and_asked_again(
-    monkeypatch: pytest.MonkeyPatch,
-    rows: Any,
-    depends_on: str,
-    batch_shape: str,
-    deterministic: bool,
-) -> None:
+    monkeypatch, rows, depends_on, batch_shape, deterministic
+):
     choice = choose_with(monkeypatch, rows, depends_on)
     assert choice.config.batch_shape == batch_shape
     assert choice.is_deterministic is deterministic
     assert choice.record()["deterministic"] is deterministic
 
 
-def test_the_faster_precision_is_taken(
-    monkeypatch: pytest.MonkeyPatch, rows: Any
-) -> None:
+def test_the_faster_precision_is_taken(monkeypatch, rows):
     choice = choose_with(monkeypatch, rows, "row")
     assert choice.config.precision == "bf16"
     assert choice.rows_per_s["bf16"] > choice.rows_per_s["fp32"]
@@ -171,12 +155,8 @@ def test_the_faster_precision_is_taken(
     ],
 )
 def test_the_trial_says_what_each_precision_gained(
-    monkeypatch: pytest.MonkeyPatch,
-    rows: Any,
-    native: tuple[str, ...],
-    rates: dict[str, float],
-    wanted: str,
-) -> None:
+    monkeypatch, rows, native, rates, wanted
+):
     where = "tengen.inference.choice"
     monkeypatch.setattr(f"{where}.supported_precisions", lambda: native)
     monkeypatch.setattr(f"{where}._trial", lambda *_: rates)
@@ -199,20 +179,12 @@ def test_the_trial_says_what_each_precision_gained(
         (106.0, None, "bf16"),
     ],
 )
-def test_a_precision_must_be_worth_its_rounding(
-    monkeypatch: pytest.MonkeyPatch,
-    rows: Any,
-    bf16: float,
-    int8: float | None,
-    wanted: str,
-) -> None:
+def test_a_precision_must_be_worth_its_rounding(monkeypatch, rows, bf16, int8, wanted):
     rates = {"fp32": 100.0, "bf16": bf16} | ({} if int8 is None else {"int8": int8})
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     opened: list[str] = []
 
-    def fake(
-        _: Path, config: InferenceConfig, __: int, *, outputs: Any = None
-    ) -> Backend:
+    def fake(_, config, __, *, outputs=None):
         opened.append(config.precision)
         return Moody("row", config.precision)
 
@@ -236,13 +208,8 @@ def test_a_precision_must_be_worth_its_rounding(
     ],
 )
 def test_what_quantising_costs_counts(
-    monkeypatch: pytest.MonkeyPatch,
-    rows: Any,
-    num_evaluations: float,
-    int8_s: float,
-    num_threads: int,
-    wanted: str,
-) -> None:
+    monkeypatch, rows, num_evaluations, int8_s, num_threads, wanted
+):
     rates = {"fp32": 50.0, "bf16": 100.0, "int8": 125.0}
     monkeypatch.setattr("tengen.inference.choice._trial", lambda *_: rates)
     monkeypatch.setattr(
@@ -262,9 +229,7 @@ def test_what_quantising_costs_counts(
 
 
 @needs_openvino
-def test_int8_is_tried_where_there_is_a_graph_of_it(
-    model: Path, int8_model: Path, planes: Any
-) -> None:
+def test_int8_is_tried_where_there_is_a_graph_of_it(model, int8_model, planes):
     config = InferenceConfig(backend="openvino")
     assert "int8" not in choose(model, config, {"planes": planes}, 1).rows_per_s
     rates = choose(int8_model, config, {"planes": planes}, 1).rows_per_s
@@ -272,7 +237,7 @@ def test_int8_is_tried_where_there_is_a_graph_of_it(
     assert rates["int8"] > 0
 
 
-def test_what_the_user_says_is_kept(monkeypatch: pytest.MonkeyPatch, rows: Any) -> None:
+def test_what_the_user_says_is_kept(monkeypatch, rows):
     choice = choose_with(
         monkeypatch, rows, "size", precision="fp32", batch_shape="dynamic"
     )
@@ -282,7 +247,7 @@ def test_what_the_user_says_is_kept(monkeypatch: pytest.MonkeyPatch, rows: Any) 
     assert choice.rows_per_s == {}
 
 
-def test_auto_leaves_nothing_open_on_a_real_model(model: Path, planes: Any) -> None:
+def test_auto_leaves_nothing_open_on_a_real_model(model, planes):
     choice = choose(model, InferenceConfig(), {"planes": planes}, num_threads=2)
     assert choice.is_deterministic
     backend = open_backend(model, choice.config, 2)
@@ -291,9 +256,7 @@ def test_auto_leaves_nothing_open_on_a_real_model(model: Path, planes: Any) -> N
     assert backend.version == choice.version
 
 
-def test_auto_falls_back_to_torch(
-    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_falls_back_to_torch(model, planes, monkeypatch):
     _core.cache_clear()
     monkeypatch.setitem(sys.modules, "openvino", None)
     config = InferenceConfig(precision="fp32", batch_shape="fixed")
@@ -302,11 +265,11 @@ def test_auto_falls_back_to_torch(
         choose(model, InferenceConfig(precision="int8"), {"planes": planes}, 1)
 
 
-def test_an_open_choice_cannot_be_opened(model: Path) -> None:
+def test_an_open_choice_cannot_be_opened(model):
     with pytest.raises(UsageError, match=r"inference.backend \(auto\)"):
         open_backend(model, InferenceConfig(), 1)
 
 
-def test_batch_rows_out_of_range_are_refused() -> None:
+def test_batch_rows_out_of_range_are_refused():
     with pytest.raises(UsageError, match="batch_rows"):
         InferenceConfig(batch_rows=0)

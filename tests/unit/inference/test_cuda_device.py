@@ -11,13 +11,12 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from tengen.inference.cuda_device import CudaDevice
+from tengen.inference.device import CudaDevice
 
 Work = Callable[[], None]
 
@@ -31,7 +30,7 @@ class Mark:
 class MadeUpGpu:
     """Streams, events and graphs, as ``torch.cuda`` has them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         self._random = random.Random(seed)
         self._lock = threading.RLock()
         self._here = threading.local()
@@ -39,44 +38,42 @@ class MadeUpGpu:
         self.num_waits = 0
 
     @property
-    def current(self) -> MadeUpStream:
+    def current(self):
         return getattr(self._here, "stream", self.streams[0])
 
-    def make_stream(self, where: Any, priority: int = 0) -> MadeUpStream:
+    def make_stream(self, where, priority=0):
         self.streams.append(MadeUpStream(self))
         return self.streams[-1]
 
     @contextlib.contextmanager
-    def use(self, stream: MadeUpStream) -> Iterator[None]:
+    def use(self, stream):
         before = self.current
         self._here.stream = stream
         yield
         self._here.stream = before
 
     @contextlib.contextmanager
-    def capture(
-        self, graph: MadeUpGraph, *, stream: MadeUpStream, **options: Any
-    ) -> Iterator[None]:
+    def capture(self, graph, *, stream, **options):
         self._here.graph = graph
         with self.use(stream):
             yield
         self._here.graph = None
 
-    def launch(self, work: Work) -> None:
+    def launch(self, work):
         graph = getattr(self._here, "graph", None)
         if graph is not None:
             graph.works.append(work)
         else:
             self.add(self.current, work, [])
 
-    def add(self, stream: MadeUpStream, work: Work, after: list[Mark]) -> None:
+    def add(self, stream, work, after):
         with self._lock:
             stream.queue.append((work, after))
 
-    def synchronize(self, where: Any = None) -> None:
+    def synchronize(self, where=None):
         self.run_until(lambda: not any(stream.queue for stream in self.streams))
 
-    def run_until(self, is_over: Callable[[], bool]) -> None:
+    def run_until(self, is_over):
         with self._lock:
             while not is_over():
                 heads = [
@@ -90,41 +87,41 @@ class MadeUpGpu:
 
 
 class MadeUpStream:
-    def __init__(self, gpu: MadeUpGpu) -> None:
+    def __init__(self, gpu):
         self.queue: deque[tuple[Work, list[Mark]]] = deque()
         self._gpu = gpu
 
-    def wait_event(self, event: MadeUpEvent) -> None:
+    def wait_event(self, event):
         marks = [] if event.mark is None else [event.mark]
         self._gpu.add(self, lambda: None, marks)
 
 
 class MadeUpEvent:
-    def __init__(self, gpu: MadeUpGpu) -> None:
+    def __init__(self, gpu):
         self.mark: Mark | None = None
         self._gpu = gpu
 
-    def record(self) -> None:
+    def record(self):
         self.mark = mark = Mark()
         self._gpu.add(self._gpu.current, lambda: setattr(mark, "is_reached", True), [])
 
-    def synchronize(self) -> None:
+    def synchronize(self):
         mark = self.mark
         self._gpu.run_until(lambda: mark is None or mark.is_reached)
 
 
 class MadeUpGraph:
-    def __init__(self, gpu: MadeUpGpu) -> None:
+    def __init__(self, gpu):
         self.works: list[Work] = []
         self._gpu = gpu
 
-    def replay(self) -> None:
+    def replay(self):
         for work in self.works:
             self._gpu.launch(work)
 
 
 @pytest.fixture(params=range(5))
-def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> MadeUpGpu:
+def gpu(request, monkeypatch):
     made = MadeUpGpu(request.param)
     for name, fake in {
         "Stream": made.make_stream,
@@ -140,30 +137,30 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Made
     return made
 
 
-def test_lanes_of_several_threads_get_their_own_answers(gpu: MadeUpGpu) -> None:
+def test_lanes_of_several_threads_get_their_own_answers(gpu):
     device = CudaDevice("cuda:0")
     # What the graphs of a device work on, as tengen.inference.programs has it.
     shared = {"asked": 0, "answer": 0}
 
-    def network() -> None:
+    def network():
         gpu.launch(lambda: shared.update(answer=shared["asked"] ** 2))
 
     launch = device.record(network)
     wrong: list[int] = []
 
-    def work(first: int) -> None:
+    def work(first):
         lane, here, beside = device.lane(), {"in": 0, "out": 0}, {"in": 0, "out": 0}
 
-        def copy_in() -> None:
+        def copy_in():
             gpu.launch(lambda: here.update({"in": beside["in"]}))
 
-        def compute() -> None:
+        def compute():
             gpu.launch(lambda: shared.update(asked=here["in"]))
             time.sleep(1e-4)  # another thread may come here
             launch()
             gpu.launch(lambda: here.update(out=shared["answer"]))
 
-        def copy_out() -> None:
+        def copy_out():
             gpu.launch(lambda: beside.update(out=here["out"]))
 
         for asked in range(first, first + 30):
@@ -180,7 +177,7 @@ def test_lanes_of_several_threads_get_their_own_answers(gpu: MadeUpGpu) -> None:
     assert wrong == []
 
 
-def test_what_is_recorded_has_run_before_on_finished_inputs(gpu: MadeUpGpu) -> None:
+def test_what_is_recorded_has_run_before_on_finished_inputs(gpu):
     device = CudaDevice("cuda:0")
     weights = {"loaded": False}
     seen: list[bool] = []
@@ -198,18 +195,18 @@ def test_what_is_recorded_has_run_before_on_finished_inputs(gpu: MadeUpGpu) -> N
     assert len(seen) == num_before + 1
 
 
-def test_recording_leaves_the_stream_as_it_was(gpu: MadeUpGpu) -> None:
+def test_recording_leaves_the_stream_as_it_was(gpu):
     device = CudaDevice("cuda:0")
     device.record(lambda: None)()
     assert gpu.current is gpu.streams[0]
 
 
-def test_what_is_recorded_runs_on_the_stream_of_the_device(gpu: MadeUpGpu) -> None:
+def test_what_is_recorded_runs_on_the_stream_of_the_device(gpu):
     device = CudaDevice("cuda:0")
     default, own = gpu.streams
     called_on: list[MadeUpStream] = []
 
-    def function() -> None:
+    def function():
         called_on.append(gpu.current)
         gpu.launch(lambda: None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, LaneBackend, RowLayout, choose
 from tengen.inference import device_backend as module
-from tengen.inference.device import HostDevice, Step
-from tengen.inference.device_backend import DeviceBackend, DeviceLane
+from tengen.inference.device import HostDevice
+from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.rows import unpack_rows
 from tengen.inference.torch_backend import TorchBackend, load_head
 from tengen.nets.modules.folded import FoldedConv
@@ -27,7 +27,7 @@ DENSE = RowLayout((4, 5, 5), is_packed=False)
 
 
 @pytest.fixture(autouse=True)
-def fresh_memory() -> Iterator[None]:
+def fresh_memory():
     module._fitting_rows.clear()
     yield
     module._fitting_rows.clear()
@@ -38,18 +38,18 @@ class TryingDevice(HostDevice):
 
     num_recorded = 0
 
-    def record(self, function: Step) -> Step:
+    def record(self, function):
         self.num_recorded += 1
         function()
         return super().record(function)
 
 
 @pytest.fixture
-def let_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def let_fit(monkeypatch):
     """Returns a function that says for how many rows the memory suffices."""
 
-    def let(max_rows: int) -> None:
-        def unpack(rows: torch.Tensor, layout: RowLayout) -> torch.Tensor:
+    def let(max_rows):
+        def unpack(rows, layout):
             if len(rows) > max_rows:
                 raise torch.OutOfMemoryError("CUDA out of memory")
             return unpack_rows(rows, layout)
@@ -59,9 +59,7 @@ def let_fit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return let
 
 
-def opened(
-    model: Path, *devices: HostDevice, precision: Any = "fp32", max_rows: int = 32
-) -> DeviceBackend:
+def opened(model, *devices, precision="fp32", max_rows=32):
     return DeviceBackend(
         model,
         precision=precision,
@@ -70,7 +68,7 @@ def opened(
     )
 
 
-def ask(lane: DeviceLane, layout: RowLayout, planes: Any) -> tuple[Any, Any]:
+def ask(lane, layout, planes):
     native = _core.RowLayout(layout.planes_shape, layout.is_packed)
     n = len(planes)
     _core.write_rows(native, planes, lane.rows[:n])
@@ -78,7 +76,7 @@ def ask(lane: DeviceLane, layout: RowLayout, planes: Any) -> tuple[Any, Any]:
     return lane.outputs["policy"][:n].copy(), lane.outputs["value"][:n].copy()
 
 
-def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
+def torch_answers(model, planes):
     with torch.inference_mode():
         policy, value = load_head(model).head(torch.from_numpy(planes))
     return policy.numpy(), value.numpy()
@@ -86,9 +84,7 @@ def torch_answers(model: Path, planes: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-5), ("bf16", 0.05)])
 @pytest.mark.parametrize("layout", [PACKED, DENSE])
-def test_lanes_answer_as_torch_does(
-    model: Path, planes: Any, precision: Any, tolerance: float, layout: RowLayout
-) -> None:
+def test_lanes_answer_as_torch_does(model, planes, precision, tolerance, layout):
     backend = opened(model, precision=precision)
     assert isinstance(backend, LaneBackend)
     lanes = backend.open_lanes(layout, 32)
@@ -102,7 +98,7 @@ def test_lanes_answer_as_torch_does(
         np.testing.assert_allclose(value, wanted[1][rows], atol=tolerance, rtol=0)
 
 
-def test_devices_compute_with_folded_norms(model: Path, planes: Any) -> None:
+def test_devices_compute_with_folded_norms(model, planes):
     backend = opened(model)
     lane = backend.open_lanes(PACKED, 16)[0]
     before = ask(lane, PACKED, planes[:16])[0].copy()
@@ -114,14 +110,14 @@ def test_devices_compute_with_folded_norms(model: Path, planes: Any) -> None:
     assert not np.allclose(ask(lane, PACKED, planes[:16])[0], before)
 
 
-def test_lanes_of_two_devices_run_at_once(model: Path, planes: Any) -> None:
+def test_lanes_of_two_devices_run_at_once(model, planes):
     backend = opened(model, HostDevice(), HostDevice())
     lanes = backend.open_lanes(PACKED, 16)
     assert sorted({lane.device for lane in lanes}) == [0, 1]
     wanted = torch_answers(model, planes)
     wrong: list[int] = []
 
-    def work(place: int) -> None:
+    def work(place):
         torch.set_num_threads(1)
         for turn in range(20):
             rows = slice(turn, turn + 1 + (place + turn) % 16)
@@ -139,7 +135,7 @@ def test_lanes_of_two_devices_run_at_once(model: Path, planes: Any) -> None:
     assert wrong == []
 
 
-def test_other_callers_bind_as_everywhere(model: Path, planes: Any) -> None:
+def test_other_callers_bind_as_everywhere(model, planes):
     policy = np.zeros((60, NUM_ACTIONS), np.float32)
     value = np.zeros(60, np.float32)
     outputs = {"policy": policy, "value": value}
@@ -149,9 +145,7 @@ def test_other_callers_bind_as_everywhere(model: Path, planes: Any) -> None:
     np.testing.assert_allclose(value, wanted[1], atol=2e-5)
 
 
-def test_weights_cast_once_answer_as_weights_cast_at_every_call(
-    model: Path, planes: Any
-) -> None:
+def test_weights_cast_once_answer_as_weights_cast_at_every_call(model, planes):
     head = load_head(model).head
     head.net.compute_dtype = torch.bfloat16
     with torch.inference_mode():
@@ -164,9 +158,7 @@ def test_weights_cast_once_answer_as_weights_cast_at_every_call(
     np.testing.assert_allclose(value, wanted[1].numpy(), atol=1e-2)
 
 
-def test_lanes_are_halved_until_they_fit_and_it_is_said_once(
-    model: Path, planes: Any, let_fit: Callable[[int], None]
-) -> None:
+def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_fit):
     let_fit(20)
     first = opened(model, TryingDevice(), max_rows=64)
     lanes = first.open_lanes(PACKED, 64)
@@ -184,9 +176,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(
     assert device.num_recorded == 2  # 8 and 16 rows, nothing in vain
 
 
-def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(
-    model: Path,
-) -> None:
+def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(model):
     class Small(HostDevice):
         def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
             # Where a device shows that it is full, after its programs are recorded.
@@ -201,24 +191,22 @@ def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(
     assert len(backend.notes) == 1
 
 
-def test_a_device_without_memory_for_the_smallest_batch_is_refused(
-    model: Path, let_fit: Callable[[int], None]
-) -> None:
+def test_a_device_without_memory_for_the_smallest_batch_is_refused(model, let_fit):
     let_fit(4)
     with pytest.raises(RunError, match=r"device \(cpu\) has no memory for a batch of"):
         opened(model, TryingDevice()).open_lanes(PACKED, 32)
 
 
-def test_lanes_have_at_most_the_rows_of_the_backend(model: Path) -> None:
+def test_lanes_have_at_most_the_rows_of_the_backend(model):
     assert len(opened(model, max_rows=12).open_lanes(PACKED, 100)[0].rows) == 12
 
 
 @pytest.fixture
-def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def on_host(monkeypatch):
     """Chooses on a GPU that is the CPU, whose rates by rows are given."""
 
-    def choose_on(model: Path, rates: dict[int, float], **config: Any) -> Any:
-        def rate(self: Any, num_rows: int, seconds: float) -> float:
+    def choose_on(model, rates, **config):
+        def rate(self, num_rows, seconds):
             if num_rows not in rates:
                 raise torch.OutOfMemoryError("CUDA out of memory")
             return rates[num_rows]
@@ -226,7 +214,7 @@ def on_host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         monkeypatch.setattr(DeviceBackend, "rate", rate)
         monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
         monkeypatch.setattr(
-            "tengen.inference.device_choice.make_device", lambda word: HostDevice()
+            "tengen.inference.device_backend.make_device", lambda word: HostDevice()
         )
         rows = np.zeros((1, 4, 5, 5), np.float32)
         return choose(model, InferenceConfig(**config), {"planes": rows}, 2)
@@ -261,9 +249,7 @@ def test_batches_that_an_h100_computes_best_are_halved_for_fewer_games(
     assert on_host(model, rates).config.device_rows == 2048
 
 
-def test_what_the_user_says_of_a_gpu_is_kept(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_what_the_user_says_of_a_gpu_is_kept(model, on_host):
     choice = on_host(model, {}, devices="cuda:0", precision="fp32", device_rows=100)
     assert (choice.config.precision, choice.config.device_rows) == ("fp32", 100)
     assert choice.rows_per_s == {}
@@ -273,8 +259,8 @@ def test_what_the_user_says_of_a_gpu_is_kept(
     "asked", [{"backend": "openvino", "precision": "fp32"}, {"precision": "int8"}]
 )
 def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
-    model: Path, planes: Any, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
-) -> None:
+    model, planes, monkeypatch, asked
+):
     pytest.importorskip("openvino")
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
     choice = choose(model, InferenceConfig(**asked), {"planes": planes}, 1)
@@ -284,19 +270,15 @@ def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
 @pytest.mark.parametrize(
     ("name", "value"), [("backend", "openvino"), ("batch_shape", "fixed")]
 )
-def test_what_is_for_cpus_is_refused_on_a_gpu(
-    model: Path, on_host: Callable[..., Any], name: str, value: str
-) -> None:
+def test_what_is_for_cpus_is_refused_on_a_gpu(model, on_host, name, value):
     with pytest.raises(UsageError, match=rf"inference.{name} \({value}\) is for CPUs"):
         on_host(model, {128: 1.0}, devices="cuda:0", **{name: value})
 
 
-def test_no_memory_for_a_trial_is_a_failure(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_no_memory_for_a_trial_is_a_failure(model, on_host):
     with pytest.raises(RunError, match="no memory for a batch of 128 rows"):
         on_host(model, {})
 
 
-def test_the_rate_is_measured(model: Path) -> None:
+def test_the_rate_is_measured(model):
     assert opened(model).rate(8, 0.01) > 0

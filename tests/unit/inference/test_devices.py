@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tengen.errors import UsageError
@@ -15,15 +11,15 @@ from tengen.inference.devices import (
 
 
 @pytest.fixture
-def see_gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    def see(num_gpus: int) -> None:
+def see_gpus(monkeypatch):
+    def see(num_gpus):
         monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: num_gpus)
 
     return see
 
 
 @pytest.mark.parametrize("text", ["auto", "cpu", "cuda:0", "cuda:3,cuda:0"])
-def test_words_that_are_devices(text: str) -> None:
+def test_words_that_are_devices(text):
     check_device_words("devices", text)
     assert InferenceConfig(devices=text).is_on_gpu is text.startswith("cuda")
 
@@ -31,12 +27,12 @@ def test_words_that_are_devices(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:01", "cpu,cuda:0", "cuda:0,"]
 )
-def test_other_words_are_refused(text: str) -> None:
+def test_other_words_are_refused(text):
     with pytest.raises(UsageError, match=r"devices \(.*\) must be cpu or GPUs; for"):
         InferenceConfig(devices=text)
 
 
-def test_a_gpu_named_twice_is_refused() -> None:
+def test_a_gpu_named_twice_is_refused():
     with pytest.raises(UsageError, match="each GPU once; leave one out"):
         check_device_words("devices", "cuda:1,cuda:1")
 
@@ -48,15 +44,13 @@ def test_a_gpu_named_twice_is_refused() -> None:
         (1, r"devices \(cuda:1\) is not here, torch sees cuda:0 to cuda:0; use one"),
     ],
 )
-def test_an_absent_gpu_is_refused(
-    see_gpus: Callable[[int], None], num_gpus: int, message: str
-) -> None:
+def test_an_absent_gpu_is_refused(see_gpus, num_gpus, message):
     see_gpus(num_gpus)
     with pytest.raises(UsageError, match=message):
         parse_devices("devices", "cuda:0,cuda:1")
 
 
-def test_devices_that_are_here(see_gpus: Callable[[int], None]) -> None:
+def test_devices_that_are_here(see_gpus):
     see_gpus(2)
     assert parse_devices("devices", "cuda:1,cuda:0") == ("cuda:1", "cuda:0")
     assert parse_devices("devices", "cpu") == ("cpu",)
@@ -66,7 +60,7 @@ def test_devices_that_are_here(see_gpus: Callable[[int], None]) -> None:
     assert default_devices() == "cpu"
 
 
-def test_int8_is_not_for_gpus() -> None:
+def test_int8_is_not_for_gpus():
     with pytest.raises(UsageError, match=r"precision \(int8\) must be fp32 or bf16"):
         InferenceConfig(devices="cuda:0", precision="int8")
 
@@ -81,8 +75,8 @@ def test_int8_is_not_for_gpus() -> None:
     ],
 )
 def test_bfloat16_that_torch_would_emulate_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, architecture: str, level: str, is_native: bool
-) -> None:
+    monkeypatch, architecture, level, is_native
+):
     """ATEN_CPU_CAPABILITY keeps torch from instructions that the processor has."""
     import torch
 

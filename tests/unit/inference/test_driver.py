@@ -10,7 +10,7 @@ from tengen.inference.backend import FloatArray
 class CountingPort:
     """Asks for the given batches; row i of all rows holds the number i."""
 
-    def __init__(self, sizes: list[int]) -> None:
+    def __init__(self, sizes):
         self.planes = np.zeros((8, 1, 2, 2), np.float32)
         self.policy = np.zeros((8, 3), np.float32)
         self.value = np.zeros(8, np.float32)
@@ -19,47 +19,47 @@ class CountingPort:
         self.num_asked = 0
         self._last = 0
 
-    def next(self) -> int:
+    def next(self):
         self._last = self.sizes.pop(0) if self.sizes else 0
         for row in range(self._last):
             self.planes[row] = self.num_asked
             self.num_asked += 1
         return self._last
 
-    def done(self) -> None:
+    def done(self):
         self.answers += [float(value) for value in self.value[: self._last]]
 
 
 class Doubler:
     """The value is twice the number in the planes."""
 
-    def __init__(self, port: CountingPort, fails_at: float = float("inf")) -> None:
+    def __init__(self, port, fails_at=float("inf")):
         self._planes: FloatArray = port.planes
         self._value: FloatArray = port.value
         self._fails_at = fails_at
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         numbers = self._planes[:num_rows, 0, 0, 0]
         if numbers.max() >= self._fails_at:
             raise RuntimeError("the device is gone")
         self._value[:num_rows] = 2 * numbers
 
 
-def test_every_row_gets_its_own_answer() -> None:
+def test_every_row_gets_its_own_answer():
     port = CountingPort([3, 8, 1])
     stats = drive(port, Doubler(port))
     assert (stats.num_evaluations, stats.num_batches) == (12, 3)
     assert port.answers == [2.0 * row for row in range(12)]
 
 
-def test_a_port_that_asks_for_nothing_is_left_alone() -> None:
+def test_a_port_that_asks_for_nothing_is_left_alone():
     port = CountingPort([])
     stats = drive(port, Doubler(port))
     assert stats == DriveStats(port_s=stats.port_s)
     assert port.answers == []
 
 
-def test_stats_are_added_to() -> None:
+def test_stats_are_added_to():
     stats = DriveStats()
     for _ in range(2):
         port = CountingPort([4])
@@ -67,7 +67,7 @@ def test_stats_are_added_to() -> None:
     assert (stats.num_evaluations, stats.num_batches) == (8, 2)
 
 
-def test_a_failure_is_raised_and_answers_nothing() -> None:
+def test_a_failure_is_raised_and_answers_nothing():
     port = CountingPort([2, 2, 2])
     with pytest.raises(RuntimeError, match="the device is gone"):
         drive(port, Doubler(port, fails_at=3))

@@ -1,9 +1,5 @@
 """An ONNX network of another program against its source and against tengen's own."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
@@ -29,7 +25,7 @@ TASK = "go/5/nosuicide/planes=minigo"
 pytest.importorskip("openvino")
 
 
-def write_graph(path: Path, dtype: int = onnx.TensorProto.FLOAT, side: int = 5) -> None:
+def write_graph(path, dtype=onnx.TensorProto.FLOAT, side=5):
     """A graph in the form of minigo's: probabilities, and the value of Black.
 
     The policy's logits are the sums of weights over the planes, the value the tanh of
@@ -69,7 +65,7 @@ def write_graph(path: Path, dtype: int = onnx.TensorProto.FLOAT, side: int = 5) 
     onnx.save(model, str(path))
 
 
-def test_a_graph_with_weights_in_other_files_is_refused(tmp_path: Path) -> None:
+def test_a_graph_with_weights_in_other_files_is_refused(tmp_path):
     path = tmp_path / "graph.onnx"
     write_graph(path)
     onnx.save(
@@ -83,7 +79,7 @@ def test_a_graph_with_weights_in_other_files_is_refused(tmp_path: Path) -> None:
         ForeignGraph(path, board_of(games.open_game(TASK)).signature, 1)
 
 
-def answers(path: Path, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def answers(path, planes):
     signature = board_of(games.open_game(TASK)).signature
     backend = ForeignGraph(path, signature, 1)
     inputs = allocate(signature.inputs, len(planes))
@@ -94,14 +90,12 @@ def answers(path: Path, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture
-def planes() -> np.ndarray:
+def planes():
     return games.random_positions(games.open_game(TASK), 40, 3)
 
 
 @pytest.mark.parametrize("dtype", [onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL])
-def test_it_answers_for_the_side_to_move(
-    tmp_path: Path, planes: np.ndarray, dtype: int
-) -> None:
+def test_it_answers_for_the_side_to_move(tmp_path, planes, dtype):
     path = tmp_path / "target.onnx"
     write_graph(path, dtype)
     policy, value = answers(path, planes)
@@ -120,7 +114,7 @@ def test_it_answers_for_the_side_to_move(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> None:
+def test_logits_are_taken_as_they_are(tmp_path, planes):
     """A network of our own, exported by torch with minigo's inputs and outputs."""
     net = MinigoConfig(num_blocks=1, num_channels=8, fc_width=8).build(
         board_of(games.open_game(TASK)).signature
@@ -130,7 +124,7 @@ def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> Non
         wanted, _ = net.eval()(torch.from_numpy(planes))
 
     class Foreign(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def forward(self, x):
             planes = torch.cat([torch.ones_like(x[:, :1]), x], dim=1)
             policy, outcome = net(planes)
             share = outcome.softmax(1)
@@ -153,7 +147,7 @@ def test_logits_are_taken_as_they_are(tmp_path: Path, planes: np.ndarray) -> Non
         checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)
 
 
-def fix_rows(path: Path, num_rows: int) -> onnx.ModelProto:
+def fix_rows(path, num_rows):
     """Gives a graph a fixed number of rows, as torch's export does by itself."""
     model = onnx.load(str(path))
     for one in (*model.graph.input, *model.graph.output):
@@ -163,9 +157,7 @@ def fix_rows(path: Path, num_rows: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("num_rows", [1, 2])
-def test_a_graph_of_a_fixed_batch_answers_any(
-    tmp_path: Path, planes: np.ndarray, num_rows: int
-) -> None:
+def test_a_graph_of_a_fixed_batch_answers_any(tmp_path, planes, num_rows):
     path = tmp_path / "target.onnx"
     write_graph(path)
     wanted = answers(path, planes)
@@ -180,7 +172,7 @@ def test_a_graph_of_a_fixed_batch_answers_any(
     assert report.tally.num_games == 4
 
 
-def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path: Path) -> None:
+def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path):
     path = tmp_path / "target.onnx"
     config = TargetConfig(opponent=f"onnx:{path}")
     rule = r"opponent .* must answer any number of rows, each by itself; export it"
@@ -205,9 +197,7 @@ def test_a_graph_that_has_its_batch_in_its_midst_is_refused(tmp_path: Path) -> N
         checked_opponent(config, TASK)
 
 
-def test_other_shapes_are_refused(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_other_shapes_are_refused(tmp_path, capfd):
     path = tmp_path / "target.onnx"
     config = TargetConfig(opponent=f"onnx:{path}")
     with pytest.raises(UsageError, match="must name a file"):
@@ -234,7 +224,7 @@ def test_other_shapes_are_refused(
         checked_opponent(config, TASK)
 
 
-def test_it_plays_as_a_target(tmp_path: Path) -> None:
+def test_it_plays_as_a_target(tmp_path):
     path = tmp_path / "target.onnx"
     write_graph(path)
     config = checked_opponent(TargetConfig(opponent=f"onnx:{path}"), TASK)

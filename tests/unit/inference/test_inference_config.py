@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from tengen.errors import UsageError
@@ -21,9 +17,7 @@ from tengen.inference import InferenceConfig
         ({"batch_rows": 0}, "batch_rows (0) must be 1 to 4096; 8 to 32 suits a CPU"),
     ],
 )
-def test_a_config_is_checked_where_it_is_built(
-    fields: dict[str, Any], message: str
-) -> None:
+def test_a_config_is_checked_where_it_is_built(fields, message):
     with pytest.raises(UsageError) as error:
         InferenceConfig(**fields)
     assert str(error.value).startswith(message)

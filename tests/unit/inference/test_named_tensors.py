@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
 from tengen.config import to_dict
 from tengen.errors import UsageError
@@ -55,13 +54,11 @@ SIGNATURE = Signature(
 class Summing(nn.Module):
     """Adds up what it saw; answers of the state before and of the row."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(torch.arange(4.0))
 
-    def forward(
-        self, pixels: Tensor, speed: Tensor, last: Tensor, total: Tensor, steps: Tensor
-    ) -> tuple[Tensor, ...]:
+    def forward(self, pixels, speed, last, total, steps):
         seen = pixels.float().mean((1, 2, 3)) + speed
         following = total + last.float()
         q = self.weight * (seen + following.sum(1))[:, None] + steps[:, None]
@@ -75,14 +72,12 @@ class Backend:
     batch_shape: BatchShape = "dynamic"
     signature = SIGNATURE
 
-    def bind(
-        self, inputs: Arrays, outputs: Arrays, state: Arrays = NO_STATE
-    ) -> TorchRunner:
+    def bind(self, inputs, outputs, state=NO_STATE):
         head: Any = Summing()
         return TorchRunner(LoadedHead(head, SIGNATURE), inputs, outputs, state)
 
 
-def made_inputs(num_rows: int, seed: int = 0) -> dict[str, Any]:
+def made_inputs(num_rows, seed=0):
     rng = np.random.default_rng(seed)
     return {
         "observation/pixels": rng.integers(0, 256, (num_rows, 2, 3, 3), np.uint8),
@@ -91,18 +86,18 @@ def made_inputs(num_rows: int, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def by_hand(inputs: dict[str, Any], total: Any, steps: Any) -> tuple[Any, Any]:
+def by_hand(inputs, total, steps):
     seen = inputs["observation/pixels"].mean((1, 2, 3)) + inputs["observation/speed"]
     q = np.arange(4) * (seen + total.sum(1))[:, None] + steps[:, None]
     return q, seen > 128
 
 
 @pytest.fixture(params=[None, 3])
-def backend(request: pytest.FixtureRequest) -> Any:
+def backend(request):
     return Backend() if request.param is None else FixedBackend(Backend(), 3)
 
 
-def test_state_is_read_and_written_in_place(backend: Any) -> None:
+def test_state_is_read_and_written_in_place(backend):
     inputs = made_inputs(5)
     outputs, state = allocate(SIGNATURE.outputs, 5), allocate(SIGNATURE.state, 5)
     state["sum"][4] = 7.0
@@ -126,20 +121,20 @@ def test_state_is_read_and_written_in_place(backend: Any) -> None:
     assert state["sum"][4].tolist() == [7.0, 7.0]
 
 
-def test_outputs_that_nobody_reads_are_left_out(backend: Any) -> None:
+def test_outputs_that_nobody_reads_are_left_out(backend):
     inputs, state = made_inputs(4), allocate(SIGNATURE.state, 4)
     safe = allocate({"is_safe": SIGNATURE.outputs["is_safe"]}, 4)
     backend.bind(inputs, safe, state).run(4)
     assert (safe["is_safe"] == by_hand(inputs, np.zeros((4, 2)), np.zeros(4))[1]).all()
 
 
-def test_a_probe_asks_for_first_rows_of_episodes(backend: Any) -> None:
+def test_a_probe_asks_for_first_rows_of_episodes(backend):
     result = probe(backend, made_inputs(20), batch_rows=4, num_threads=2)
     assert result.num_rows == 2 * 4 * 20
     assert result.is_deterministic
 
 
-def test_the_rate_of_any_network_is_measured() -> None:
+def test_the_rate_of_any_network_is_measured():
     head: Any = Summing()
     assert rate(LoadedHead(head, SIGNATURE), HostDevice(), 8, 0.01) > 0
 
@@ -147,22 +142,22 @@ def test_the_rate_of_any_network_is_measured() -> None:
 class Episodes:
     """A port whose slots begin anew at the third row."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.inputs = made_inputs(2)
         self.outputs = allocate(SIGNATURE.outputs, 2)
         self.state = allocate(SIGNATURE.state, 2)
         self.seen: list[int] = []
 
-    def next(self) -> int:
+    def next(self):
         if len(self.seen) == 2:
             self.state["steps"][:] = 0
         return 2 if len(self.seen) < 4 else 0
 
-    def done(self) -> None:
+    def done(self):
         self.seen.append(int(self.state["steps"][0]))
 
 
-def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path: Path) -> None:
+def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path):
     wanted = Signature(
         inputs={
             "observation": TensorSpec(shape=(3,)),
@@ -193,9 +188,7 @@ def test_a_model_is_loaded_with_its_inputs_in_their_order(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_network_of_this_process_answers_as_its_model(
-    precision: Precision, tmp_path: Path
-) -> None:
+def test_a_network_of_this_process_answers_as_its_model(precision, tmp_path):
     wanted = Signature(
         inputs={"screen": TensorSpec(shape=(4, 36, 36), dtype="uint8")},
         outputs={"value": TensorSpec(), "policy": TensorSpec(shape=(3,))},
@@ -230,7 +223,7 @@ def test_a_network_of_this_process_answers_as_its_model(
         np.testing.assert_array_equal(by_net[name], array, err_msg=name)
 
 
-def test_openvino_wants_a_model() -> None:
+def test_openvino_wants_a_model():
     wanted = Signature(
         inputs={"observation": TensorSpec(shape=(3,))}, outputs={"value": TensorSpec()}
     )
@@ -241,7 +234,7 @@ def test_openvino_wants_a_model() -> None:
         open_backend(MlpConfig(num_units=8).build(wanted), config, 1)
 
 
-def test_a_port_is_bound_with_its_state() -> None:
+def test_a_port_is_bound_with_its_state():
     port = Episodes()
     stats = drive(port, bind_port(Backend(), port), DriveStats())
     assert stats.num_evaluations == 8
@@ -259,7 +252,7 @@ class SearchPort:
 
 @pytest.mark.parametrize("has_score", [False, True])
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_search_port_is_named(has_score: bool, asks: bool) -> None:
+def test_a_search_port_is_named(has_score, asks):
     given: list[Arrays] = []
 
     class Noting(Backend):
@@ -269,7 +262,7 @@ def test_a_search_port_is_named(has_score: bool, asks: bool) -> None:
             | ({"score": TensorSpec(shape=(2,))} if has_score else {}),
         )
 
-        def bind(self, *arrays: Any) -> Any:
+        def bind(self, *arrays):
             given.extend(arrays)
 
     port: Any = SearchPort()
@@ -284,11 +277,11 @@ def test_a_search_port_is_named(has_score: bool, asks: bool) -> None:
     assert not asks or outputs.get("score", port.score) is port.score
 
 
-def without(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+def without(arrays, name):
     return {key: array for key, array in arrays.items() if key != name}
 
 
-def broken() -> Iterator[tuple[str, Callable[[Any, Any, Any], Any], str]]:
+def broken():
     inputs, outputs, state = "inputs", "outputs", "state"
     yield inputs, lambda a: without(a, "last_action"), r"inputs .* must have last_act"
     yield inputs, lambda a: a | {"extra": a["last_action"]}, r"inputs \(extra\) must be"
@@ -318,9 +311,7 @@ def broken() -> Iterator[tuple[str, Callable[[Any, Any, Any], Any], str]]:
 
 
 @pytest.mark.parametrize(("kind", "change", "message"), list(broken()))
-def test_wrong_arrays_are_refused_by_name(
-    kind: str, change: Callable[[Any], Any], message: str
-) -> None:
+def test_wrong_arrays_are_refused_by_name(kind, change, message):
     arrays = {
         "inputs": made_inputs(4),
         "outputs": allocate(SIGNATURE.outputs, 4),
@@ -332,7 +323,7 @@ def test_wrong_arrays_are_refused_by_name(
         check_arrays(SIGNATURE, **arrays)
 
 
-def test_a_network_without_state_takes_none() -> None:
+def test_a_network_without_state_takes_none():
     plain = dataclasses.replace(SIGNATURE, state={})
     inputs, outputs = made_inputs(4), allocate(SIGNATURE.outputs, 4)
     check_arrays(plain, inputs, outputs)

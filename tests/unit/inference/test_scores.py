@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -17,7 +15,6 @@ from safetensors.torch import save_file
 from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.inference import (
-    Backend,
     InferenceConfig,
     RowLayout,
     allocate,
@@ -33,7 +30,7 @@ from tengen.models import ModelExporter
 from tengen.models.check import check_export, evaluate
 from tengen.nets import InferenceHead, ResNet, ResNetConfig
 from tengen.nets.modules.auxiliary import score_moments
-from tengen.tensors import BoardSpec, Signature
+from tengen.tensors import BoardSpec
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not here")
@@ -48,11 +45,11 @@ FEATURES = BoardSpec(
 CONFIG = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, auxiliary=True)
 
 
-def signature_of(config: ResNetConfig) -> Signature:
+def signature_of(config):
     return config.signature(FEATURES.signature)
 
 
-def written(path: Path, config: ResNetConfig = CONFIG) -> ResNet:
+def written(path, config=CONFIG):
     """Writes the files of a random model; returns its network."""
     torch.manual_seed(1)
     signature = signature_of(config)
@@ -72,12 +69,12 @@ def written(path: Path, config: ResNetConfig = CONFIG) -> ResNet:
 
 
 @pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ResNet]:
+def scored(tmp_path_factory):
     path = tmp_path_factory.mktemp("scored")
     return path, written(path)
 
 
-def opened(path: Path, backend: Any, scores: bool = True, **config: Any) -> Backend:
+def opened(path, backend, scores=True, **config):
     config = {"precision": "fp32", "batch_shape": "dynamic", **config}
     if backend == "openvino" and config["precision"] not in supported_precisions():
         pytest.skip(f"this CPU has no {config['precision']}")
@@ -85,11 +82,11 @@ def opened(path: Path, backend: Any, scores: bool = True, **config: Any) -> Back
     return open_backend(path, wanted, 1, outputs=search_outputs(scores=scores))
 
 
-def has_score(backend: Backend) -> bool:
+def has_score(backend):
     return "score" in backend.signature.outputs
 
 
-def moments(net: ResNet, planes: Any) -> Any:
+def moments(net, planes):
     """Mean and standard deviation in float64, straight from the head's logits."""
     with torch.inference_mode():
         auxiliary = net.learn(torch.from_numpy(planes))[2]
@@ -123,13 +120,8 @@ def test_moments_by_hand() -> None:
 )
 @pytest.mark.parametrize("batch_shape", ["dynamic", "fixed"])
 def test_a_backend_answers_with_the_heads_moments(
-    scored: tuple[Path, ResNet],
-    planes: Any,
-    backend: str,
-    precision: str,
-    tolerance: float,
-    batch_shape: str,
-) -> None:
+    scored, planes, backend, precision, tolerance, batch_shape
+):
     path, net = scored
     made = opened(path, backend, precision=precision, batch_shape=batch_shape)
     assert has_score(made)
@@ -144,9 +136,7 @@ def test_a_backend_answers_with_the_heads_moments(
 @pytest.mark.parametrize(
     "backend", [pytest.param("openvino", marks=needs_openvino), "torch"]
 )
-def test_scores_change_no_bit_of_the_other_answers(
-    scored: tuple[Path, ResNet], planes: Any, backend: str
-) -> None:
+def test_scores_change_no_bit_of_the_other_answers(scored, planes, backend):
     path, _ = scored
     plain = opened(path, backend, scores=False)
     assert not has_score(plain)
@@ -160,9 +150,7 @@ def test_scores_change_no_bit_of_the_other_answers(
         plain.bind({"planes": planes}, wanted)
 
 
-def test_a_wrong_array_of_scores_is_refused(
-    scored: tuple[Path, ResNet], planes: Any
-) -> None:
+def test_a_wrong_array_of_scores_is_refused(scored, planes):
     made = opened(scored[0], "torch")
     outputs = allocate(made.signature.outputs, 60)
     for broken in (np.zeros((59, 2), np.float32), np.zeros((60, 2))):
@@ -174,7 +162,7 @@ def test_a_wrong_array_of_scores_is_refused(
     assert outputs["value"].std() > 0
 
 
-def test_lanes_hold_scores(scored: tuple[Path, ResNet], planes: Any) -> None:
+def test_lanes_hold_scores(scored, planes):
     path, net = scored
     layout = RowLayout((4, 5, 5), is_packed=False)
     for scores in (True, False):
@@ -195,9 +183,7 @@ def test_lanes_hold_scores(scored: tuple[Path, ResNet], planes: Any) -> None:
 
 
 @needs_openvino
-def test_a_graph_from_before_scores_serves_without_them(
-    scored: tuple[Path, ResNet], planes: Any, tmp_path: Path
-) -> None:
+def test_a_graph_from_before_scores_serves_without_them(scored, planes, tmp_path):
     path = tmp_path / "model"
     shutil.copytree(scored[0], path)
     graph = onnx.load_model(path / "model.onnx")
@@ -217,7 +203,7 @@ def test_a_graph_from_before_scores_serves_without_them(
     assert has_score(opened(path, "torch"))
 
 
-def test_networks_without_the_heads_answer_as_before(tmp_path: Path) -> None:
+def test_networks_without_the_heads_answer_as_before(tmp_path):
     config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8)
     net = written(tmp_path, config)
     assert not has_score(opened(tmp_path, "torch"))
@@ -229,9 +215,7 @@ def test_networks_without_the_heads_answer_as_before(tmp_path: Path) -> None:
 
 
 @needs_openvino
-def test_the_check_of_an_export_sees_scores(
-    scored: tuple[Path, ResNet], planes: Any, tmp_path: Path
-) -> None:
+def test_the_check_of_an_export_sees_scores(scored, planes, tmp_path):
     path = tmp_path / "model"
     shutil.copytree(scored[0], path)
     good = check_export(path, opened(path, "openvino"), {"planes": planes})
@@ -250,11 +234,11 @@ def test_the_check_of_an_export_sees_scores(
 
 
 def test_the_choice_is_made_with_scores_where_they_are_wanted(
-    scored: tuple[Path, ResNet], planes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    scored, planes, monkeypatch
+):
     seen = []
 
-    def note(*args: Any, **options: Any) -> Backend:
+    def note(*args, **options):
         seen.append(open_backend(*args, **options))
         return seen[-1]
 

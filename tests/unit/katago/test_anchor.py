@@ -1,7 +1,5 @@
 """Networks of KataGo's on a ladder of anchors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,7 @@ FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v8.bin.gz"
 WORDS = ("random", f"katago:{FILE}")
 
 
-def test_an_anchor_is_its_file_and_its_simulations(tmp_path: Path) -> None:
+def test_an_anchor_is_its_file_and_its_simulations(tmp_path):
     assert LadderConfig(anchors=WORDS).anchors == WORDS
     few, more = (fixed_players(WORDS, count)[1].name for count in (3, 4))
     assert few.endswith(":3")
@@ -41,7 +39,7 @@ def test_an_anchor_is_its_file_and_its_simulations(tmp_path: Path) -> None:
         fixed_players(["random", "katago:"])
 
 
-def test_it_is_measured_once_and_kept(tmp_path: Path) -> None:
+def test_it_is_measured_once_and_kept(tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     game, players = games.make("go/4x5/komi=0.5"), fixed_players(WORDS, 2)
     ladder = measure_anchors(run, game, players, num_games=2, num_simulations=2)
@@ -53,7 +51,7 @@ def test_it_is_measured_once_and_kept(tmp_path: Path) -> None:
     assert len(list(run.eval.iterdir())) == 1
 
 
-def test_a_file_that_is_gone_is_one_line_when_it_plays() -> None:
+def test_a_file_that_is_gone_is_one_line_when_it_plays():
     _, gone = fixed_players(["random", "katago:gone.bin.gz"])
     assert gone.name == "katago:gone.bin.gz"
     with pytest.raises(UsageError, match="cannot be read"):
@@ -63,7 +61,7 @@ def test_a_file_that_is_gone_is_one_line_when_it_plays() -> None:
         opened_anchor(anchor, games.make("connect4"), 1)
 
 
-def test_it_is_a_target_on_any_board(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_a_target_on_any_board(monkeypatch):
     monkeypatch.chdir(FILE.parent)
     config = checked_opponent(TargetConfig(opponent=f"katago:{FILE.name}"), "go/5")
     assert config.opponent == f"katago:{FILE}"

@@ -1,16 +1,13 @@
 """The script that fetches published networks, without a network."""
 
-from __future__ import annotations
-
 import hashlib
-from pathlib import Path
 
 import pytest
 from scripts import fetch_katago
 
 
 @pytest.fixture
-def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fetch_katago.Network:
+def network(tmp_path, monkeypatch):
     source = tmp_path / "net.bin.gz"
     source.write_bytes(b"weights")
     digest = hashlib.sha256(b"weights").hexdigest()
@@ -19,9 +16,7 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fetch_katago.Net
     return found
 
 
-def test_a_file_is_fetched_once_and_checked(
-    network: fetch_katago.Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_fetched_once_and_checked(network, tmp_path, capsys):
     folder = tmp_path / "nets"
     assert fetch_katago.main([str(folder)]) == 0
     assert (folder / "net.bin.gz").read_bytes() == b"weights"
@@ -31,9 +26,7 @@ def test_a_file_is_fetched_once_and_checked(
     assert "tengen play katago:" in capsys.readouterr().out
 
 
-def test_another_file_is_not_kept(
-    network: fetch_katago.Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_file_is_not_kept(network, tmp_path, capsys):
     (tmp_path / "net.bin.gz").write_bytes(b"others")
     folder = tmp_path / "nets"
     assert fetch_katago.main([str(folder)]) == 1
@@ -41,7 +34,7 @@ def test_another_file_is_not_kept(
     assert "and not " + network.sha256 in capsys.readouterr().err
 
 
-def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_is_one_line(capsys):
     for words in ([], ["folder", "b99"]):
         with pytest.raises(SystemExit) as ended:
             fetch_katago.main(words)

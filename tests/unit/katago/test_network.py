@@ -1,7 +1,5 @@
 """Networks of KataGo's files: its own answers, and files that are none."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys
@@ -13,25 +11,22 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 from katago_files import tiny_network, write_network
-from katago_golden import FOLDER, NETWORKS, Golden, golden_games
+from katago_golden import FOLDER, NETWORKS, golden_games
 
 from tengen.errors import UsageError
-from tengen.katago.network import KatagoNetwork, read_network
+from tengen.katago.network import read_network
 from tengen.models import ModelExporter
-from tengen.nets.modules.katago import KatagoNet
-from tengen.tensors import BoardSpec, Signature
+from tengen.tensors import BoardSpec
 
-Array = NDArray[np.float32]
 TOLERANCE = 1e-4
 GAMES = list(golden_games())
 SMALL = bytes(tiny_network(15, blocks=(["gpool"],), channels=3).data)
 
 
-def signature_of(network: KatagoNetwork, height: int, width: int) -> Signature:
+def signature_of(network, height, width):
     board = BoardSpec(
         num_planes=29,
         height=height,
@@ -43,7 +38,7 @@ def signature_of(network: KatagoNetwork, height: int, width: int) -> Signature:
     return network.config.signature(board.signature)
 
 
-def built(network: KatagoNetwork, height: int, width: int) -> KatagoNet:
+def built(network, height, width):
     net = network.config.build(signature_of(network, height, width))
     net.load_state_dict(
         {name: torch.from_numpy(np.array(x)) for name, x in network.tensors.items()}
@@ -51,7 +46,7 @@ def built(network: KatagoNetwork, height: int, width: int) -> KatagoNet:
     return net.eval()
 
 
-def compiled(network: KatagoNetwork) -> openvino.CompiledModel:
+def compiled(network):
     signature = signature_of(network, 9, 9)
     graph = ModelExporter().export(signature, network.config, network.tensors)
     core = openvino.Core()
@@ -59,16 +54,14 @@ def compiled(network: KatagoNetwork) -> openvino.CompiledModel:
     return core.compile_model(core.read_model(graph), "CPU", exact)
 
 
-def planes_of(golden: Golden) -> Array:
+def planes_of(golden):
     height, width = golden.size
     constants = golden.constants[:, :, None, None]
     shape = (len(golden.plies), 11, height, width)
     return np.concatenate([golden.points, np.broadcast_to(constants, shape)], axis=1)
 
 
-def check_answers(
-    golden: Golden, name: str, policy: Array, value: Array, score: Array
-) -> None:
+def check_answers(golden, name, policy, value, score):
     """Compares what a network answers with KataGo's own."""
     wanted = golden.answers[name]
     legal = wanted.policy >= 0
@@ -86,7 +79,7 @@ def check_answers(
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_answers_are_katagos(name: str) -> None:
+def test_answers_are_katagos(name):
     network = read_network(FOLDER / f"{name}.bin.gz")
     assert (network.name, network.version) == (name, int(name.partition("-v")[2]))
     for golden in GAMES:
@@ -106,7 +99,7 @@ def test_answers_are_katagos(name: str) -> None:
         np.testing.assert_allclose(lead, wanted.lead, atol=20 * TOLERANCE)
 
 
-def test_the_graph_answers_the_same() -> None:
+def test_the_graph_answers_the_same():
     """OpenVINO plays it; one graph serves all boards."""
     network = read_network(FOLDER / "tiny-v14.bin.gz")
     model = compiled(network)
@@ -116,7 +109,7 @@ def test_the_graph_answers_the_same() -> None:
         check_answers(golden, "tiny-v14", policy, value, score)
 
 
-def test_the_graph_has_every_activation(tmp_path: Path) -> None:
+def test_the_graph_has_every_activation(tmp_path):
     file = tiny_network(11, activation="ACTIVATION_SILU", blocks=("gpool",))
     network = read_network(write_network(tmp_path / "net.bin", file))
     planes = planes_of(GAMES[0])
@@ -137,9 +130,7 @@ def test_the_graph_has_every_activation(tmp_path: Path) -> None:
         (16, {"blocks": ("gpool", ["ordinary", ["gpool"]])}),
     ],
 )
-def test_every_kind_of_file_is_read(
-    tmp_path: Path, version: int, changes: dict[str, object]
-) -> None:
+def test_every_kind_of_file_is_read(tmp_path, version, changes):
     """The same network as text and binary, packed and not, is the same."""
     found = []
     for is_binary, suffix in ((True, ".bin"), (False, ".txt"), (True, ".bin.gz")):
@@ -154,7 +145,7 @@ def test_every_kind_of_file_is_read(
             np.testing.assert_array_equal(other.tensors[name], tensor)
 
 
-def refusal(tmp_path: Path, data: bytes, name: str = "net.bin") -> str:
+def refusal(tmp_path, data, name="net.bin"):
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(UsageError) as refused:
@@ -165,7 +156,7 @@ def refusal(tmp_path: Path, data: bytes, name: str = "net.bin") -> str:
     return text.replace(str(path), "FILE")
 
 
-def changed(old: str, new: str, version: int = 17) -> bytes:
+def changed(old, new, version=17):
     data = bytes(tiny_network(version).data)
     assert data.count(old.encode()) >= 1
     return data.replace(old.encode(), new.encode(), 1)
@@ -192,9 +183,7 @@ def changed(old: str, new: str, version: int = 17) -> bytes:
         (changed("tip.act\nACTIVATION_RELU", "tip.act\nACTIVATION_TANH"), "TANH"),
     ],
 )
-def test_what_is_not_computed_is_refused_by_name(
-    tmp_path: Path, data: bytes, said: str
-) -> None:
+def test_what_is_not_computed_is_refused_by_name(tmp_path, data, said):
     text = refusal(tmp_path, data)
     assert text.startswith("KataGo network (FILE) is not supported, ")
     assert re.search(said, text)
@@ -218,20 +207,20 @@ def test_what_is_not_computed_is_refused_by_name(
         (bytes(tiny_network(8, is_binary=False).data), "begin with @BIN@"),
     ],
 )
-def test_a_damaged_file_is_one_line(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_damaged_file_is_one_line(tmp_path, data, said):
     text = refusal(tmp_path, data)
     assert text.startswith("KataGo network (FILE) is damaged or of another kind, ")
     assert said in text
 
 
-def test_numbers_must_be_finite(tmp_path: Path) -> None:
+def test_numbers_must_be_finite(tmp_path):
     data = bytearray(SMALL)
     at = data.index(b"@BIN@") + 5
     data[at : at + 4] = np.float32(np.nan).tobytes()
     assert "not finite" in refusal(tmp_path, bytes(data))
 
 
-def test_names_and_packing_are_checked(tmp_path: Path) -> None:
+def test_names_and_packing_are_checked(tmp_path):
     assert "must be a file .bin.gz" in refusal(tmp_path, SMALL, "net.onnx")
     assert "is damaged" in refusal(tmp_path, SMALL, "net.bin.gz")
     packed = gzip.compress(SMALL)
@@ -241,7 +230,7 @@ def test_names_and_packing_are_checked(tmp_path: Path) -> None:
         read_network(tmp_path / "none.bin.gz")
 
 
-def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path):
     """What the network does not ask for stays packed."""
     bomb = gzip.compress(SMALL + b"x" + bytes(1 << 24), compresslevel=1)
     assert "goes on behind" in refusal(tmp_path, bomb, "bomb.bin.gz")
@@ -258,9 +247,7 @@ def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path: Path) -> None:
     cut=st.integers(0, len(SMALL)),
     flips=st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255))),
 )
-def test_any_file_is_read_or_refused(
-    tmp_path: Path, cut: int, flips: list[tuple[int, int]]
-) -> None:
+def test_any_file_is_read_or_refused(tmp_path, cut, flips):
     data = bytearray(SMALL)
     for at, byte in flips:
         data[at] = byte

@@ -1,7 +1,5 @@
 """``katago:FILE`` wherever a model is named."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -25,7 +23,7 @@ FILE = Path(__file__).parents[2] / "golden" / "katago" / "tiny-v8.bin.gz"
 WORD = f"katago:{FILE}"
 
 
-def test_a_model_is_made_once_for_each_board(cache: Path) -> None:
+def test_a_model_is_made_once_for_each_board(cache):
     model = resolve_model(WORD)
     assert model.meta.task == "go/19/planes=katago"
     assert model.boards is not None
@@ -37,9 +35,7 @@ def test_a_model_is_made_once_for_each_board(cache: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("meta.json")} == made
 
 
-def test_a_match_is_played_by_the_rules_of_the_other(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_match_is_played_by_the_rules_of_the_other(capsys, tmp_path):
     words = ["match", WORD, "random", "--game", "go/4x5/simple/komi=2", "--games", "2"]
     words += ["--simulations", "4", "--threads", "1", "--json"]
     assert main([*words, "--sgf", str(tmp_path / "games")]) == 0
@@ -50,15 +46,13 @@ def test_a_match_is_played_by_the_rules_of_the_other(
     assert "KM[2]" in game
 
 
-def test_two_of_them_play_on_19_where_nobody_says_a_game(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_of_them_play_on_19_where_nobody_says_a_game(capsys):
     words = ["match", WORD, WORD, "--game", "connect4", "--games", "2"]
     assert main(words) == 2
     assert "connect4" in capsys.readouterr().err
 
 
-def test_a_player_knows_every_board_and_what_will_be_whose() -> None:
+def test_a_player_knows_every_board_and_what_will_be_whose():
     player = load(WORD)
     assert isinstance(player, Player)
     game, moves = make("go/5/nosuicide"), [12, 6, 18]
@@ -74,7 +68,7 @@ def test_a_player_knows_every_board_and_what_will_be_whose() -> None:
     assert np.abs(forecast.ownership_to_play).max() <= 1
 
 
-def test_what_plays_answers_as_katago_does() -> None:
+def test_what_plays_answers_as_katago_does():
     """The planes of the game, and the graph of the model that is kept."""
     golden = next(game for game in golden_games() if game.game == "go/9")
     boards = resolve_model(WORD).boards
@@ -107,14 +101,12 @@ def test_what_plays_answers_as_katago_does() -> None:
         ("katago:none.bin.gz", "none.bin.gz) cannot be read"),
     ],
 )
-def test_a_wrong_file_is_one_line(word: str, said: str) -> None:
+def test_a_wrong_file_is_one_line(word, said):
     with pytest.raises(UsageError, match=said.replace(")", r"\)")):
         resolve_model(word)
 
 
-def test_damage_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = tmp_path / "cut.bin.gz"
     path.write_bytes(FILE.read_bytes()[:-100])
@@ -123,7 +115,7 @@ def test_damage_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_it_plays_in_int8_where_the_cpu_does() -> None:
+def test_it_plays_in_int8_where_the_cpu_does():
     model = resolve_model(WORD)
     assert (INT8_FILE in model.meta.sha256) == can_quantise()
     assert model.boards is not None

@@ -11,7 +11,7 @@ import torch
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.learners import Learner, LearnerConfig, OptimizerConfig, SgdConfig
-from tengen.nets import ResNetConfig, build_net
+from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec
 from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
 
@@ -39,10 +39,9 @@ def make_learner() -> Iterator[MakeLearner]:
             num_actions=SIDE * SIDE,
             policy_layout="cells",
         )
-        net = build_net(
-            features.signature,
-            ResNetConfig(num_blocks=2, num_channels=num_channels, head_channels=8),
-        )
+        net = ResNetConfig(
+            num_blocks=2, num_channels=num_channels, head_channels=8
+        ).build(features.signature)
         config = LearnerConfig(
             **{"batch_size": 24, **fields}, optimizer=optimizer or SgdConfig()
         )

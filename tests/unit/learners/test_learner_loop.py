@@ -14,7 +14,7 @@ from tengen.agents.vtrace import Vtrace, VtraceUpdate
 from tengen.envs import ActionSpec
 from tengen.errors import RunError, UsageError
 from tengen.learners import AdamWConfig, Learner, LearnerConfig, SgdConfig
-from tengen.nets import InferenceHead, MlpConfig, build_net
+from tengen.nets import InferenceHead, MlpConfig
 from tengen.tensors import Signature, TensorSpec
 from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
 
@@ -309,7 +309,7 @@ def test_the_same_loop_learns_from_unrolls_of_another_policy() -> None:
         inputs={"observation": TensorSpec(shape=(1,))},
         outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
     )
-    net = build_net(wanted, MlpConfig())
+    net = MlpConfig().build(wanted)
     config = LearnerConfig(
         batch_size=32, optimizer=AdamWConfig(learning_rate=1e-2, num_warmup_steps=0)
     )

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from tengen.errors import RunError, TengenError, UsageError
+from tengen.experience import ExperiencePart
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
 from tengen.learners.group import Group, GroupLost
@@ -107,7 +108,7 @@ class Following:
 
         self.follower = Follower(
             connection,
-            Seeing(leader.case),
+            ExperiencePart(lambda shared: Seeing(leader.case)),
             self._make_learner,
             self.stop,
             patience_s=patience_s,

@@ -8,12 +8,11 @@ from typing import TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 Array: TypeAlias = NDArray[np.float64]
 
 
-def tensor(values: object) -> Tensor:
+def tensor(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
@@ -40,7 +39,7 @@ class Rows:
     is_reset: NDArray[np.bool_]
     """``[T + 1, B]``"""
 
-    def pieces(self, column: int) -> list[Piece]:
+    def pieces(self, column):
         """Returns the pieces of a column, found by walking from row to row."""
         found, start = [], None
         num_steps = len(self.reward)
@@ -56,7 +55,7 @@ class Rows:
         return found
 
 
-def random_rows(seed: int, num_steps: int = 40, num_columns: int = 6) -> Rows:
+def random_rows(seed, num_steps=40, num_columns=6):
     """Returns rows where about every fifth ends an episode, in either way."""
     rng = np.random.default_rng(seed)
     shape = (num_steps + 1, num_columns)
@@ -77,7 +76,7 @@ def random_rows(seed: int, num_steps: int = 40, num_columns: int = 6) -> Rows:
     return rows
 
 
-def tensors(rows: Rows) -> dict[str, Tensor]:
+def tensors(rows):
     """Returns the rows as the losses take them, flags as a store gives them."""
     return {
         "reward": tensor(rows.reward),

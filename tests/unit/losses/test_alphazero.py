@@ -23,7 +23,7 @@ def test_policy_cross_entropy_of_worked_rows() -> None:
     torch.testing.assert_close(loss, torch.tensor(expected))
 
 
-def test_illegal_actions_get_no_gradient_and_an_empty_target_costs_nothing() -> None:
+def test_illegal_actions_get_no_gradient_and_an_empty_target_costs_nothing():
     logits = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
     legal = torch.tensor([[1, 1, 0], [1, 1, 1]], dtype=torch.uint8)
     target = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -66,7 +66,7 @@ def test_value_target_always_has_the_mean_of_the_search_value() -> None:
     torch.testing.assert_close(target[:, 0] - target[:, 2], values)
 
 
-def test_without_a_mask_illegal_actions_are_learned_too() -> None:
+def test_without_a_mask_illegal_actions_are_learned_too():
     logits = torch.tensor([[0.0, math.log(3.0), math.log(4.0)]], requires_grad=True)
     target = torch.tensor([[0.5, 0.5, 0.0]])
     loss = policy_cross_entropy(logits, None, target)
@@ -91,7 +91,7 @@ def test_value_squared_error_of_worked_rows() -> None:
     torch.testing.assert_close(mixed, torch.tensor([0.0, 0.25, 0.04]))
 
 
-def test_value_squared_error_has_the_gradient_of_tanh() -> None:
+def test_value_squared_error_has_the_gradient_of_tanh():
     x = torch.tensor([0.3, -1.2], requires_grad=True)
     logits = torch.stack([2 * x, torch.full_like(x, -128.0), torch.zeros(2)], dim=1)
     outcome = torch.tensor([[1.0, 0, 0], [0, 0, 1.0]])

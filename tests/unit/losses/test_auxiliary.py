@@ -30,14 +30,14 @@ def test_a_reply_is_compared_on_the_board() -> None:
     assert nothing.tolist() == [0.0]
 
 
-def test_a_horizon_is_a_chance_to_win() -> None:
+def test_a_horizon_is_a_chance_to_win():
     logits = torch.tensor([[0.0, math.log(3.0)]])
     loss = horizon_cross_entropy(logits, torch.tensor([[1.0, 0.0]]))
     second = -0.5 * math.log(0.75) - 0.5 * math.log(0.25)
     torch.testing.assert_close(loss, torch.tensor([(math.log(2.0) + second) / 2]))
 
 
-def test_ownership_is_a_mean_over_the_board() -> None:
+def test_ownership_is_a_mean_over_the_board():
     board = torch.tensor([[[1.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]])
     logits = torch.tensor([[[0.0, math.log(3.0), 9.0]], [[0.0, 9.0, 9.0]]])
     owners = torch.tensor([[[0.0, -1.0, 0.0]], [[1.0, 0.0, 0.0]]])

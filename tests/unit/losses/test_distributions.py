@@ -22,7 +22,7 @@ def test_one_choice_of_a_worked_row() -> None:
     )
 
 
-def test_several_choices_are_independent() -> None:
+def test_several_choices_are_independent():
     distribution = make_distribution((2, 1, 4), (3,))
     generator = torch.Generator().manual_seed(3)
     outputs = 2.0 * torch.randn(5, 6, 7, generator=generator)
@@ -40,14 +40,14 @@ def test_several_choices_are_independent() -> None:
     )
 
 
-def test_one_part_may_have_an_axis_of_its_own() -> None:
+def test_one_part_may_have_an_axis_of_its_own():
     outputs = torch.tensor([[0.0, math.log(3.0)]])
     bare = make_distribution((2,), ()).log_prob(outputs, torch.tensor([1]))
     axis = make_distribution((2,), (1,)).log_prob(outputs, torch.tensor([[1]]))
     assert torch.equal(bare, axis)
 
 
-def test_real_numbers_are_independent_gaussians() -> None:
+def test_real_numbers_are_independent_gaussians():
     distribution = make_distribution((), (3,))
     generator = torch.Generator().manual_seed(3)
     outputs = 0.5 * torch.randn(5, 6, 6, generator=generator)
@@ -67,7 +67,7 @@ def test_one_real_number_has_no_axis() -> None:
     torch.testing.assert_close(log_prob, torch.tensor([expected]))
 
 
-def test_standard_deviations_have_bounds() -> None:
+def test_standard_deviations_have_bounds():
     distribution = make_distribution((), (1,))
     outputs = torch.tensor([[0.0, 50.0], [0.0, 2.0], [0.0, -50.0], [0.0, -20.0]])
     entropy = distribution.entropy(outputs)
@@ -89,11 +89,8 @@ def test_standard_deviations_have_bounds() -> None:
     ],
 )
 def test_extreme_outputs_give_finite_numbers_and_gradients(
-    num_choices: tuple[int, ...],
-    shape: tuple[int, ...],
-    outputs: list[float],
-    action: object,
-) -> None:
+    num_choices, shape, outputs, action
+):
     distribution = make_distribution(num_choices, shape)
     row = torch.tensor([outputs], requires_grad=True)
     log_prob = distribution.log_prob(row, torch.tensor([action]))

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from tengen.losses import gae_targets, vtrace_targets
-from tests.unit.losses.episodes import Array, Rows, random_rows, tensor, tensors
+from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 
-def paper_advantages(rows: Rows, discount: float, trace_lambda: float) -> Array:
+def paper_advantages(rows, discount, trace_lambda):
     """Equation (16) as it stands: a sum over the rest of the episode for every row."""
     advantages = np.zeros_like(rows.reward)
     for b in range(rows.reward.shape[1]):
@@ -30,7 +30,7 @@ def paper_advantages(rows: Rows, discount: float, trace_lambda: float) -> Array:
 
 @pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_advantages_equal_the_sum_of_the_paper(seed: int, trace_lambda: float) -> None:
+def test_advantages_equal_the_sum_of_the_paper(seed, trace_lambda):
     rows = random_rows(seed)
     targets = gae_targets(
         v=tensor(rows.v), **tensors(rows), discount=0.9, trace_lambda=trace_lambda
@@ -49,9 +49,7 @@ TERMINATED = [0, 1, 0, 0, 0, 0]
 IS_RESET = [0, 0, 1, 0, 1, 0, 0]
 
 
-def worked_targets(
-    v: list[float], reward: list[float]
-) -> tuple[list[float], list[float]]:
+def worked_targets(v, reward):
     targets = gae_targets(
         v=torch.tensor(v)[:, None],
         reward=torch.tensor(reward)[:, None],
@@ -72,7 +70,7 @@ def test_advantages_of_worked_rows() -> None:
     assert returns == [2.25, 3.0, 4.0, 9.0, 16.0, 34.0]
 
 
-def test_the_bootstrap_is_the_value_of_the_next_row_and_not_of_its_own() -> None:
+def test_the_bootstrap_is_the_value_of_the_next_row_and_not_of_its_own():
     v = [*V]
     v[6] = 1000.0
     advantages, _ = worked_targets(v, REWARD)
@@ -85,7 +83,7 @@ def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
     assert returns[3] == 1.0 + 16.0 / 2
 
 
-def test_a_terminated_episode_is_not_bootstrapped() -> None:
+def test_a_terminated_episode_is_not_bootstrapped():
     v = [*V]
     v[2] = 1000.0
     _, returns = worked_targets(v, REWARD)
@@ -93,7 +91,7 @@ def test_a_terminated_episode_is_not_bootstrapped() -> None:
 
 
 @pytest.mark.parametrize("last", [1, 3])  # of an episode
-def test_traces_do_not_cross_the_end_of_an_episode(last: int) -> None:
+def test_traces_do_not_cross_the_end_of_an_episode(last):
     before, _ = worked_targets(V, REWARD)
     # Row last + 1 has the final observation, and an action that did nothing.
     reward = REWARD[: last + 1] + [1000.0] * (5 - last)
@@ -104,7 +102,7 @@ def test_traces_do_not_cross_the_end_of_an_episode(last: int) -> None:
     assert after[5] != before[5]
 
 
-def test_flags_may_be_bool_and_the_last_one_left_out() -> None:
+def test_flags_may_be_bool_and_the_last_one_left_out():
     rows = random_rows(0)
     given = tensors(rows)
     as_bool = {
@@ -118,7 +116,7 @@ def test_flags_may_be_bool_and_the_last_one_left_out() -> None:
     assert torch.equal(one.advantages, other.advantages)
 
 
-def test_targets_have_no_gradient() -> None:
+def test_targets_have_no_gradient():
     rows = random_rows(0)
     v = tensor(rows.v).requires_grad_()
     targets = gae_targets(v=v, **tensors(rows), discount=0.9, trace_lambda=0.9)
@@ -126,7 +124,7 @@ def test_targets_have_no_gradient() -> None:
     assert not targets.returns.requires_grad
 
 
-def ratios_of(rows: Rows, seed: int) -> Array:
+def ratios_of(rows, seed):
     """Made-up ratios on both sides of 1; those of rows that reset must not matter."""
     rng = np.random.default_rng([seed, 7])
     return np.where(rows.is_reset[:-1], 1e6, rng.uniform(0.1, 3.0, rows.reward.shape))
@@ -134,7 +132,7 @@ def ratios_of(rows: Rows, seed: int) -> Array:
 
 @pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("seed", range(2))
-def test_with_ratios_of_one_nothing_is_weighed(seed: int, trace_lambda: float) -> None:
+def test_with_ratios_of_one_nothing_is_weighed(seed, trace_lambda):
     rows = random_rows(seed)
     given = {"v": tensor(rows.v), **tensors(rows)}
     settings = {"discount": 0.9, "trace_lambda": trace_lambda}
@@ -146,7 +144,7 @@ def test_with_ratios_of_one_nothing_is_weighed(seed: int, trace_lambda: float) -
 
 @pytest.mark.parametrize("trace_lambda", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("seed", range(2))
-def test_with_ratios_returns_are_v_trace_s(seed: int, trace_lambda: float) -> None:
+def test_with_ratios_returns_are_v_trace_s(seed, trace_lambda):
     rows = random_rows(seed)
     ratio, v = ratios_of(rows, seed), tensor(rows.v)
     found = gae_targets(

@@ -26,7 +26,7 @@ def test_rows_of_burn_in_and_resets_do_not_count() -> None:
     assert priorities.tolist() == [2.5, 3.5]
 
 
-def test_a_sequence_with_nothing_to_learn_has_priority_zero() -> None:
+def test_a_sequence_with_nothing_to_learn_has_priority_zero():
     errors = torch.full((2, 1), 7.0, requires_grad=True)
     priorities = sequence_priorities(errors, torch.zeros(2, 1, dtype=torch.bool), 0.9)
     assert priorities.tolist() == [0.0]

@@ -15,10 +15,10 @@ from tengen.losses import (
     td_errors,
     td_loss,
 )
-from tests.unit.losses.episodes import Array, Rows, random_rows, tensor, tensors
+from tests.unit.losses.episodes import Rows, random_rows, tensor, tensors
 
 
-def slow_targets(rows: Rows, num_steps: int, discount: float) -> Array:
+def slow_targets(rows, num_steps, discount):
     """A sum of rewards for every row, as far as its episode goes."""
     targets = np.zeros_like(rows.reward)
     for b in range(rows.reward.shape[1]):
@@ -34,7 +34,7 @@ def slow_targets(rows: Rows, num_steps: int, discount: float) -> Array:
 
 @pytest.mark.parametrize("num_steps", [1, 2, 3, 5, 60])
 @pytest.mark.parametrize("seed", range(3))
-def test_targets_equal_the_sum_of_every_row(seed: int, num_steps: int) -> None:
+def test_targets_equal_the_sum_of_every_row(seed, num_steps):
     rows = random_rows(seed)
     targets = n_step_targets(
         **tensors(rows), bootstrap=tensor(rows.v), num_steps=num_steps, discount=0.9
@@ -43,14 +43,7 @@ def test_targets_equal_the_sum_of_every_row(seed: int, num_steps: int) -> None:
     np.testing.assert_allclose(targets.numpy(), expected, atol=1e-12)
 
 
-def targets_of(
-    reward: list[float],
-    bootstrap: list[float],
-    *,
-    terminated: int | None = None,
-    is_reset: int | None = None,
-    num_steps: int = 2,
-) -> list[float]:
+def targets_of(reward, bootstrap, *, terminated=None, is_reset=None, num_steps=2):
     """Targets of one column at discount 1/2; rows that end or reset by number."""
     ended = torch.zeros(len(reward), 1, dtype=torch.bool)
     reset = torch.zeros(len(reward) + 1, 1, dtype=torch.bool)
@@ -93,7 +86,7 @@ def test_a_truncated_episode_is_not_taken_for_a_terminated_one() -> None:
 
 
 @pytest.mark.parametrize("terminated", [1, None])
-def test_rewards_and_values_do_not_cross_an_episode(terminated: int | None) -> None:
+def test_rewards_and_values_do_not_cross_an_episode(terminated):
     plain = targets_of(
         [1.0, 2.0, 0.0, 8.0],
         [16.0, 32.0, 64.0, 128.0, 256.0],
@@ -112,7 +105,7 @@ def test_rewards_and_values_do_not_cross_an_episode(terminated: int | None) -> N
     assert changed[2] == 0.0  # a row that resets has nothing to learn
 
 
-def test_rewards_are_added_on_their_own_scale() -> None:
+def test_rewards_are_added_on_their_own_scale():
     rows = random_rows(1)
     epsilon = 1e-3
     unscaled = signed_parabolic(tensor(rows.v), epsilon).numpy()
@@ -139,7 +132,7 @@ def test_rewards_are_added_on_their_own_scale() -> None:
     assert worked.item() == pytest.approx(2.008, rel=1e-6)
 
 
-def test_the_online_net_chooses_and_the_target_net_values() -> None:
+def test_the_online_net_chooses_and_the_target_net_values():
     online = torch.tensor([[[1.0, 3.0, 2.0]], [[5.0, 0.0, 1.0]]])
     target = torch.tensor([[[9.0, 4.0, 8.0]], [[-1.0, 7.0, 6.0]]], requires_grad=True)
     values = double_q_values(online, target)
@@ -154,7 +147,7 @@ def test_duelling_heads_add_up_to_the_value() -> None:
     assert q.mean().item() == 10.0
 
 
-def test_errors_and_losses_of_worked_rows() -> None:
+def test_errors_and_losses_of_worked_rows():
     q = torch.tensor([[[1.0, 2.0], [5.0, 9.0]]], requires_grad=True)
     targets = torch.tensor([[5.0, 4.0]], requires_grad=True)
     errors = td_errors(q, torch.tensor([[1, 0]]), targets)

@@ -1,7 +1,5 @@
 """The quantile loss against worked pairs, a slow reference and known quantiles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ import torch
 from tengen.losses import quantile_huber_loss
 
 
-def test_worked_pairs() -> None:
+def test_worked_pairs():
     quantiles = torch.tensor([[1.0, 4.0]])
     fractions = torch.tensor([[0.25, 0.9]])
     targets = torch.tensor([[1.5, 8.0]])
@@ -21,7 +19,7 @@ def test_worked_pairs() -> None:
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3])
-def test_the_slow_reference_agrees(delta: float) -> None:
+def test_the_slow_reference_agrees(delta):
     rng = np.random.default_rng(3)
     quantiles, targets = rng.normal(size=(4, 5)), rng.normal(size=(4, 7))
     fractions = rng.random((4, 5))
@@ -40,20 +38,21 @@ def test_the_slow_reference_agrees(delta: float) -> None:
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
 
 
-def test_its_least_is_at_the_quantiles_of_the_targets() -> None:
+def test_its_least_is_at_the_quantiles_of_the_targets():
     targets = torch.linspace(0, 100, 1001)[None]
     fractions = torch.tensor([[0.1, 0.5, 0.9]])
-    answers = torch.full((1, 3), 40.0, requires_grad=True)
-    optimizer = torch.optim.Adam([answers], lr=0.5)
-    for _ in range(800):
-        loss = quantile_huber_loss(answers, fractions, targets).sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert answers.detach()[0].tolist() == pytest.approx([10, 50, 90], abs=1.5)
+
+    def slopes(shift):
+        answers = torch.tensor([[10.0, 50.0, 90.0]]) + shift
+        answers.requires_grad_()
+        quantile_huber_loss(answers, fractions, targets).sum().backward()
+        return answers.grad[0]
+
+    assert (slopes(-1.5) < 0).all()
+    assert (slopes(1.5) > 0).all()
 
 
-def test_no_gradient_reaches_the_targets() -> None:
+def test_no_gradient_reaches_the_targets():
     targets = torch.ones(2, 3, requires_grad=True)
     answers = torch.zeros(2, 3, requires_grad=True)
     quantile_huber_loss(answers, torch.full((2, 3), 0.5), targets).sum().backward()

@@ -1,7 +1,5 @@
 """The losses of SAC against worked numbers and the distributions of torch."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -10,7 +8,7 @@ import torch
 from tengen import losses
 
 
-def test_a_squashed_sample_has_the_density_of_torch_s() -> None:
+def test_a_squashed_sample_has_the_density_of_torch_s():
     torch.manual_seed(0)
     outputs, noise = 2 * torch.randn(500, 6), 2 * torch.randn(500, 3)
     action, log_prob = losses.squashed_sample(outputs, noise)
@@ -31,13 +29,13 @@ def test_a_squashed_sample_has_the_density_of_torch_s() -> None:
     assert log_prob.isfinite().all()
 
 
-def test_soft_values_of_numbers_are_the_least_critic_s_less_the_log_density() -> None:
+def test_soft_values_of_numbers_are_the_least_critic_s_less_the_log_density():
     q = torch.tensor([[1.0, 5.0], [2.0, 3.0]])
     values = losses.soft_values(q, torch.tensor([0.5, -1.0]), torch.tensor(0.2))
     torch.testing.assert_close(values, torch.tensor([1 - 0.1, 3 + 0.2]))
 
 
-def test_soft_values_of_choices_are_means_over_the_policy() -> None:
+def test_soft_values_of_choices_are_means_over_the_policy():
     q = torch.tensor([[[1.0, 4.0]], [[2.0, 3.0]]])
     policy = torch.tensor([[0.25, 0.75]])
     values = losses.soft_values(q, policy.log(), torch.tensor(0.5))
@@ -46,7 +44,7 @@ def test_soft_values_of_choices_are_means_over_the_policy() -> None:
     assert values.item() == pytest.approx(wanted)
 
 
-def test_targets_and_critic_loss() -> None:
+def test_targets_and_critic_loss():
     value_t = torch.tensor([10.0, 10.0], requires_grad=True)
     targets = losses.soft_targets(
         reward=torch.tensor([1.0, 2.0]),
@@ -61,9 +59,7 @@ def test_targets_and_critic_loss() -> None:
 
 
 @pytest.mark.parametrize(("entropy", "sign"), [(-3.0, 1.0), (-1.0, -1.0)])
-def test_the_temperature_rises_where_entropy_is_too_low(
-    entropy: float, sign: float
-) -> None:
+def test_the_temperature_rises_where_entropy_is_too_low(entropy, sign):
     log_temperature = torch.tensor(math.log(0.5), requires_grad=True)
     given = torch.tensor([entropy], requires_grad=True)
     losses.temperature_loss(log_temperature, given, -2.0).sum().backward()

@@ -16,7 +16,7 @@ NUMBERS = torch.cat([-DECADES.flip(0), torch.zeros(1, dtype=torch.float64), DECA
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-2, 0.0])
-def test_one_undoes_the_other_in_float32(epsilon: float) -> None:
+def test_one_undoes_the_other_in_float32(epsilon):
     x = NUMBERS.float()
     there = signed_hyperbolic(x, epsilon)
     assert there.dtype == torch.float32
@@ -25,7 +25,7 @@ def test_one_undoes_the_other_in_float32(epsilon: float) -> None:
     torch.testing.assert_close(signed_hyperbolic(back, epsilon), x, rtol=1e-6, atol=0)
 
 
-def test_float32_agrees_with_the_formulas_of_the_paper_in_long_arithmetic() -> None:
+def test_float32_agrees_with_the_formulas_of_the_paper_in_long_arithmetic():
     epsilon = Decimal("0.001")
     for number in NUMBERS.float()[::40].tolist():
         with localcontext(prec=50):
@@ -48,7 +48,7 @@ def test_worked_values() -> None:
     torch.testing.assert_close(signed_parabolic(expected, 1e-3), x)
 
 
-def test_slopes_at_zero_are_right() -> None:
+def test_slopes_at_zero_are_right():
     x = torch.zeros(1, requires_grad=True)
     (slope,) = torch.autograd.grad(signed_hyperbolic(x, 1e-3), x)
     assert math.isclose(slope.item(), 0.501, rel_tol=1e-6)

@@ -10,18 +10,10 @@ from tengen.losses import (
     baseline_loss,
     vtrace_targets,
 )
-from tests.unit.losses.episodes import Array, random_rows, tensor, tensors
+from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 
-def paper_targets(
-    v: Array,
-    r: Array,
-    discount: Array,
-    ratio: Array,
-    trace_lambda: float,
-    clip_rho: float,
-    clip_c: float,
-) -> Array:
+def paper_targets(v, r, discount, ratio, trace_lambda, clip_rho, clip_c):
     """Equation (1) of the paper as it stands: a sum of products for every start.
 
     Args:
@@ -43,9 +35,7 @@ def paper_targets(
 
 @pytest.mark.parametrize("trace_lambda", [1.0, 0.7])
 @pytest.mark.parametrize("clips", [(1.0, 1.0), (1.5, 0.8), (9.0, 9.0)])
-def test_targets_equal_the_sum_of_the_paper(
-    trace_lambda: float, clips: tuple[float, float]
-) -> None:
+def test_targets_equal_the_sum_of_the_paper(trace_lambda, clips):
     rng = np.random.default_rng(7)
     num_steps, num_rows = 9, 5
     v = rng.normal(size=(num_steps + 1, num_rows))
@@ -95,7 +85,7 @@ def test_targets_of_a_worked_trace() -> None:
     assert targets.pg_advantages.flatten().tolist() == [2.5, 0.5, 2.0]
 
 
-def test_on_policy_targets_are_n_step_returns() -> None:
+def test_on_policy_targets_are_n_step_returns():
     rng = np.random.default_rng(3)
     v, r = rng.normal(size=8), rng.normal(size=7)
     targets = vtrace_targets(
@@ -113,7 +103,7 @@ def test_on_policy_targets_are_n_step_returns() -> None:
 
 
 @pytest.mark.parametrize("ending", ["terminated", "truncated"])
-def test_a_trace_of_two_episodes_is_two_traces(ending: str) -> None:
+def test_a_trace_of_two_episodes_is_two_traces(ending):
     rng = np.random.default_rng(11)
     first, second = 4, 5
     num_rows = first + 1 + second  # one row between resets the environment
@@ -124,7 +114,7 @@ def test_a_trace_of_two_episodes_is_two_traces(ending: str) -> None:
         discount[first - 1] = 0.0
     rho[first] = 0.0
 
-    def targets_of(rows: slice) -> tuple[Array, Array]:
+    def targets_of(rows):
         start, stop = rows.start, rows.stop
         result = vtrace_targets(
             v_tm1=tensor(v[rows, None]),
@@ -145,7 +135,7 @@ def test_a_trace_of_two_episodes_is_two_traces(ending: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_episode_among_random_ones_has_the_targets_of_itself(seed: int) -> None:
+def test_every_episode_among_random_ones_has_the_targets_of_itself(seed):
     rows = random_rows(seed)
     given = tensors(rows)
     ratio = np.exp(np.random.default_rng(seed).normal(size=rows.reward.shape))
@@ -174,6 +164,6 @@ def test_every_episode_among_random_ones_has_the_targets_of_itself(seed: int) ->
     np.testing.assert_allclose(targets.pg_advantages.numpy(), advantages, atol=1e-12)
 
 
-def test_the_baseline_loss_of_a_worked_row() -> None:
+def test_the_baseline_loss_of_a_worked_row():
     value = baseline_loss(torch.tensor([[1.0]]), torch.tensor([[4.0]]))
     assert value.item() == 4.5

@@ -1,49 +1,44 @@
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from tengen.models import ModelDir, ModelExporter, ModelMeta, publish_model
-from tengen.nets import NetConfig, ResNetConfig
+from tengen.models import ModelExporter, ModelMeta, publish_model
+from tengen.nets import ResNetConfig
 from tengen.run import NumberedFolder
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-MakeWeights = Callable[[BoardSpec | Signature, NetConfig, int], Arrays]
 VECTORS = Signature(
     inputs={"observation": TensorSpec(shape=(6,))},
     outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
 )
 
 
-def signature_of(features: BoardSpec | Signature, config: NetConfig) -> Signature:
+def signature_of(features, config):
     """What a network of a board, or of other tensors, reads and answers."""
     wanted = features if isinstance(features, Signature) else features.signature
     return config.signature(wanted)
 
 
 @pytest.fixture(scope="session")
-def features() -> BoardSpec:
+def features():
     return BoardSpec(
         num_planes=4, height=5, width=5, num_actions=25, policy_layout="cells"
     )
 
 
 @pytest.fixture(scope="session")
-def config() -> ResNetConfig:
+def config():
     return ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
 
 
 @pytest.fixture(scope="session")
-def random_weights() -> MakeWeights:
+def random_weights():
     """Weights of which no tensor is equal to another one, as after training."""
 
-    def make(features: BoardSpec | Signature, config: NetConfig, seed: int) -> Arrays:
+    def make(features, config, seed):
         torch.manual_seed(seed)
         state = config.build(signature_of(features, config)).state_dict()
         for name, tensor in state.items():
@@ -59,10 +54,10 @@ def random_weights() -> MakeWeights:
 
 
 @pytest.fixture(scope="session")
-def random_planes() -> Callable[..., np.ndarray[Any, Any]]:
+def random_planes():
     """Boards with stones of two colours; plane 0 is the board."""
 
-    def make(features: BoardSpec, num_rows: int) -> np.ndarray[Any, Any]:
+    def make(features, num_rows):
         shape = (num_rows, features.num_planes, features.height, features.width)
         cells = np.random.default_rng(0).integers(0, 3, (num_rows, *shape[2:]))
         planes = np.zeros(shape, np.float32)
@@ -75,26 +70,20 @@ def random_planes() -> Callable[..., np.ndarray[Any, Any]]:
 
 
 @pytest.fixture(scope="session")
-def exporter() -> ModelExporter:
+def exporter():
     return ModelExporter()
 
 
 @pytest.fixture
-def candidates(tmp_path: Path) -> NumberedFolder:
+def candidates(tmp_path):
     folder = NumberedFolder(tmp_path / "candidates")
     folder.path.mkdir()
     return folder
 
 
 @pytest.fixture
-def publish(
-    exporter: ModelExporter,
-    candidates: NumberedFolder,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: MakeWeights,
-) -> Callable[..., ModelDir]:
-    def publish(number: int = 0, **options: Any) -> ModelDir:
+def publish(exporter, candidates, features, config, random_weights):
+    def publish(number=0, **options):
         meta = ModelMeta(
             task="gomoku/5",
             agent="alphazero",

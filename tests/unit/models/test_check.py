@@ -12,10 +12,8 @@ import pytest
 
 from tengen.errors import RunError
 from tengen.inference import InferenceConfig, open_backend
-from tengen.models import ModelDir, check_export
 from tengen.models import check as tolerances
-from tengen.run import NumberedFolder
-from tengen.tensors import BoardSpec
+from tengen.models import check_export
 
 pytest.importorskip("openvino")
 
@@ -26,17 +24,17 @@ OPENVINO = InferenceConfig(
 
 
 @pytest.fixture
-def check(features: BoardSpec, random_planes: Callable[..., Any]) -> Callable[..., Any]:
+def check(features, random_planes):
     planes = random_planes(features, 200)
 
-    def check(path: Path, config: InferenceConfig = OPENVINO) -> Any:
+    def check(path, config=OPENVINO):
         backend = open_backend(path, config, num_threads=1)
         return check_export(path, backend, {"planes": planes})
 
     return check
 
 
-def change(path: Path, edit: Callable[[str, Any], Any]) -> None:
+def change(path, edit):
     """Edits the initializers of ``model.onnx`` as a broken export would have."""
     proto = onnx.load(path / "model.onnx")
     for item in proto.graph.initializer:
@@ -45,9 +43,7 @@ def change(path: Path, edit: Callable[[str, Any], Any]) -> None:
     onnx.save(proto, path / "model.onnx")
 
 
-def test_a_good_export_passes_with_small_errors(
-    publish: Callable[..., ModelDir], check: Callable[..., Any]
-) -> None:
+def test_a_good_export_passes_with_small_errors(publish, check):
     result = check(publish().path)
     assert result.num_rows == 200
     assert result.max_logit_error < 1e-4 < result.logit_spread
@@ -55,9 +51,7 @@ def test_a_good_export_passes_with_small_errors(
     assert result.top1_agreement == 1.0
 
 
-def test_bf16_passes_with_its_own_tolerance(
-    publish: Callable[..., ModelDir], check: Callable[..., Any]
-) -> None:
+def test_bf16_passes_with_its_own_tolerance(publish, check):
     bf16 = dataclasses.replace(OPENVINO, backend="torch", precision="bf16")
     result = check(publish().path, bf16)
     assert 1e-4 < result.max_logit_error < 0.5
@@ -79,13 +73,7 @@ BREAKS: dict[str, Callable[[str, Any], Any]] = {
 
 @pytest.mark.parametrize("name", BREAKS)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_wrong_export_is_refused(
-    name: str,
-    precision: Any,
-    publish: Callable[..., ModelDir],
-    check: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_export_is_refused(name, precision, publish, check, monkeypatch):
     path = publish().path
     change(path, BREAKS[name])
     # The wider tolerance must find the same faults, also where bf16 is not native.
@@ -97,9 +85,7 @@ def test_a_wrong_export_is_refused(
         check(path)
 
 
-def test_a_network_of_no_numbers_is_not_blamed_on_its_export(
-    publish: Callable[..., ModelDir], features: BoardSpec
-) -> None:
+def test_a_network_of_no_numbers_is_not_blamed_on_its_export(publish, features):
     path = publish().path
     backend = open_backend(path, OPENVINO, num_threads=1)
     shape = (8, features.num_planes, features.height, features.width)
@@ -108,9 +94,7 @@ def test_a_network_of_no_numbers_is_not_blamed_on_its_export(
         check_export(path, backend, {"planes": nowhere})
 
 
-def test_a_constant_answer_passes(
-    publish: Callable[..., ModelDir], features: BoardSpec
-) -> None:
+def test_a_constant_answer_passes(publish, features):
     path = publish().path
     backend = open_backend(path, OPENVINO, num_threads=1)
     shape = (8, features.num_planes, features.height, features.width)
@@ -118,7 +102,7 @@ def test_a_constant_answer_passes(
     assert result.value_spread < 1e-6
 
 
-def test_other_outputs_are_compared_by_name(tmp_path: Path) -> None:
+def test_other_outputs_are_compared_by_name(tmp_path):
     """Those of a network that sees no board, whatever they mean."""
     path = tmp_path / "model"
     shutil.copytree(GOLDEN / "schema_2_cartpole", path)
@@ -133,21 +117,15 @@ def test_other_outputs_are_compared_by_name(tmp_path: Path) -> None:
         check_export(path, open_backend(path, OPENVINO, 1), inputs)
 
 
-def test_weights_of_another_model_are_refused(
-    publish: Callable[..., ModelDir], check: Callable[..., Any]
-) -> None:
+def test_weights_of_another_model_are_refused(publish, check):
     path = publish(0).path
     (path / "model.onnx").write_bytes((publish(1).path / "model.onnx").read_bytes())
     with pytest.raises(RunError, match="logit_error"):
         check(path)
 
 
-def test_a_failed_check_publishes_nothing(
-    publish: Callable[..., ModelDir],
-    check: Callable[..., Any],
-    candidates: NumberedFolder,
-) -> None:
-    def break_and_check(path: Path) -> None:
+def test_a_failed_check_publishes_nothing(publish, check, candidates):
+    def break_and_check(path):
         change(path, BREAKS["a norm left out"])
         check(path)
 

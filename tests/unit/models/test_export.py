@@ -1,19 +1,14 @@
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
 from onnx.reference import ReferenceEvaluator
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from tengen.errors import RunError, UsageError
@@ -25,18 +20,13 @@ from tengen.nets import (
     InferenceHead,
     MlpConfig,
     Net,
-    NetConfig,
     ResNetConfig,
 )
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 from tests.unit.models.conftest import VECTORS, signature_of
 
-Make = Callable[..., Any]
 
-
-def torch_answers(
-    features: BoardSpec | Signature, config: NetConfig, weights: Any, planes: Any
-) -> tuple[Any, Any]:
+def torch_answers(features, config, weights, planes):
     net = config.build(signature_of(features, config))
     net.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in weights.items()})
     with torch.inference_mode():
@@ -44,7 +34,7 @@ def torch_answers(
     return policy.numpy(), value.numpy()
 
 
-def onnx_answers(data: bytes, planes: Any, name: str = "planes") -> tuple[Any, Any]:
+def onnx_answers(data, planes, name="planes"):
     """By ONNX's own interpreter in numpy, which shares nothing with our rules."""
     policy, value = ReferenceEvaluator(data).run(None, {name: planes})
     return policy, value
@@ -60,12 +50,8 @@ def onnx_answers(data: bytes, planes: Any, name: str = "planes") -> tuple[Any, A
     ],
 )
 def test_the_graph_computes_what_torch_computes(
-    layout: Any,
-    num_actions: int,
-    mixed_sizes: bool,
-    random_weights: Make,
-    random_planes: Make,
-) -> None:
+    layout, num_actions, mixed_sizes, random_weights, random_planes
+):
     features = BoardSpec(
         num_planes=4, height=3, width=4, num_actions=num_actions, policy_layout=layout
     )
@@ -86,9 +72,7 @@ def test_the_graph_computes_what_torch_computes(
 
 
 @pytest.mark.parametrize("max_score", [0, 20])
-def test_of_the_auxiliary_heads_the_score_alone_is_exported(
-    max_score: int, random_weights: Make
-) -> None:
+def test_of_the_auxiliary_heads_the_score_alone_is_exported(max_score, random_weights):
     features = BoardSpec(
         num_planes=4,
         height=3,
@@ -122,9 +106,7 @@ def test_of_the_auxiliary_heads_the_score_alone_is_exported(
 
 
 @pytest.mark.parametrize("num_rows", [None, 0.0, 7.0])
-def test_a_vector_network_is_exported_too(
-    num_rows: float | None, random_weights: Make
-) -> None:
+def test_a_vector_network_is_exported_too(num_rows, random_weights):
     config = MlpConfig(num_layers=2, num_units=8, standardizes=num_rows is not None)
     weights = random_weights(VECTORS, config, 1)
     if num_rows is not None:
@@ -145,12 +127,8 @@ def test_a_vector_network_is_exported_too(
 
 
 def test_one_graph_serves_every_board_size(
-    exporter: ModelExporter,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-    random_planes: Make,
-) -> None:
+    exporter, features, config, random_weights, random_planes
+):
     weights = random_weights(features, config, 1)
     data = exporter.export(signature_of(features, config), config, weights)
     larger = BoardSpec(
@@ -164,11 +142,8 @@ def test_one_graph_serves_every_board_size(
 
 
 def test_patching_weights_equals_a_fresh_export(
-    exporter: ModelExporter,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-) -> None:
+    exporter, features, config, random_weights
+):
     exporter.export(
         signature_of(features, config), config, random_weights(features, config, 1)
     )
@@ -179,32 +154,20 @@ def test_patching_weights_equals_a_fresh_export(
     )
 
 
-def test_tracing_leaves_the_random_generator_alone(
-    features: BoardSpec, config: ResNetConfig
-) -> None:
+def test_tracing_leaves_the_random_generator_alone(features, config):
     before = torch.random.get_rng_state()
     ModelExporter().template(signature_of(features, config), config)
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_a_missing_tensor_is_refused(
-    exporter: ModelExporter,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-) -> None:
+def test_a_missing_tensor_is_refused(exporter, features, config, random_weights):
     weights = random_weights(features, config, 1)
     del weights["tip.running_var"]
     with pytest.raises(RunError, match=r"tensor \(tip.running_var\) is missing"):
         exporter.export(signature_of(features, config), config, weights)
 
 
-def test_an_unexpected_tensor_is_refused(
-    exporter: ModelExporter,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-) -> None:
+def test_an_unexpected_tensor_is_refused(exporter, features, config, random_weights):
     weights = random_weights(features, config, 1)
     weights["tip.weihgt"] = weights["tip.weight"]
     with pytest.raises(RunError, match=r'did you mean "tip.weight"'):
@@ -213,12 +176,8 @@ def test_an_unexpected_tensor_is_refused(
 
 @pytest.mark.parametrize("change", [lambda w: w[:-1], lambda w: w.astype(np.float64)])
 def test_a_tensor_of_another_shape_or_dtype_is_refused(
-    change: Callable[[Any], Any],
-    exporter: ModelExporter,
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-) -> None:
+    change, exporter, features, config, random_weights
+):
     weights = random_weights(features, config, 1)
     weights["tip.weight"] = change(weights["tip.weight"])
     with pytest.raises(RunError, match=r"tensor \(tip.weight\) is float"):
@@ -226,12 +185,8 @@ def test_a_tensor_of_another_shape_or_dtype_is_refused(
 
 
 def test_a_template_on_disk_is_used_again(
-    features: BoardSpec,
-    config: ResNetConfig,
-    random_weights: Make,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    features, config, random_weights, tmp_path, monkeypatch
+):
     weights = random_weights(features, config, 1)
     first = ModelExporter(tmp_path / "templates").export(
         signature_of(features, config), config, weights
@@ -243,9 +198,7 @@ def test_a_template_on_disk_is_used_again(
     assert again == first
 
 
-def test_a_damaged_template_is_refused_by_name(
-    features: BoardSpec, config: ResNetConfig, tmp_path: Path
-) -> None:
+def test_a_damaged_template_is_refused_by_name(features, config, tmp_path):
     signature = signature_of(features, config)
     path = tmp_path / f"{architecture_hash(signature, config)}.onnx"
     path.write_bytes(b"not a graph")
@@ -266,42 +219,40 @@ PIXELS = Signature(
 class OneOperation(Net):
     """A net around one operation."""
 
-    def __init__(self, operation: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, operation):
         super().__init__(PIXELS, MlpConfig())
         self.linear = nn.Linear(4, 3)
         self.unread = nn.Linear(2, 2)
         self.operation = operation
 
-    def answer(
-        self, inputs: dict[str, Tensor], state: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def answer(self, inputs, state):
         means = inputs["pixels/near"].float().mean((2, 3))
         x = self.operation(self.linear(means))
         return {"policy": x, "value": x.sum(1)}, {}
 
 
-def traced(net: Net) -> onnx.ModelProto:
+def traced(net):
     return trace(InferenceHead(net).eval(), PIXELS)
 
 
-def answers(net: Net, rows: Any) -> tuple[Any, Any]:
+def answers(net, rows):
     with torch.inference_mode():
         policy, value = InferenceHead(net).eval()(torch.from_numpy(rows))
     return policy.numpy(), value.numpy()
 
 
 @pytest.fixture
-def without_onnxscript(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_onnxscript(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
 
-def pixels(num_rows: int) -> Any:
+def pixels(num_rows):
     shape = (num_rows, 4, 5, 5)
     return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
 
 
-def test_tensors_have_the_names_and_types_of_the_signature() -> None:
+def test_tensors_have_the_names_and_types_of_the_signature():
     torch.manual_seed(0)
     net = OneOperation(torch.tanh)
     data = traced(net).SerializeToString()
@@ -329,14 +280,14 @@ def test_tensors_have_the_names_and_types_of_the_signature() -> None:
     ],
 )
 def test_what_has_no_rule_is_refused_by_name_without_torchs_exporter(
-    operation: Any, reason: str, without_onnxscript: None
-) -> None:
+    operation, reason, without_onnxscript
+):
     advice = "torch's exporter needs onnxscript; set inference.backend=torch"
     with pytest.raises(RunError, match=f"^{reason}.*, and {advice}"):
         traced(OneOperation(operation))
 
 
-def test_what_has_no_rule_goes_through_torchs_exporter() -> None:
+def test_what_has_no_rule_goes_through_torchs_exporter():
     pytest.importorskip("onnxscript")
     from openvino import Core
 
@@ -360,27 +311,25 @@ def test_what_has_no_rule_goes_through_torchs_exporter() -> None:
     np.testing.assert_allclose(found["value"], value, rtol=1e-4)
 
 
-def test_what_torchs_exporter_does_not_know_is_refused() -> None:
+def test_what_torchs_exporter_does_not_know_is_refused():
     pytest.importorskip("onnxscript")
     with pytest.raises(RunError, match=r"torch's exporter fails: .*backend=torch"):
         traced(OneOperation(torch.erfinv))
 
 
-def test_a_net_that_fixes_the_batch_is_refused() -> None:
+def test_a_net_that_fixes_the_batch_is_refused():
     with pytest.raises(RunError, match=r"network \(OneOperation\) cannot be traced"):
         traced(OneOperation(lambda x: x.reshape(2, 3)))
 
 
-def test_a_tensor_that_training_does_not_save_is_refused() -> None:
+def test_a_tensor_that_training_does_not_save_is_refused():
     net = OneOperation(lambda x: x * net.extra)
     net.register_buffer("extra", torch.ones(3), persistent=False)
     with pytest.raises(RunError, match=r"network tensor \(extra\) is not in its state"):
         traced(net)
 
 
-def test_a_net_that_keeps_state_has_no_graph(
-    features: BoardSpec, config: ResNetConfig
-) -> None:
+def test_a_net_that_keeps_state_has_no_graph(features, config):
     signature = signature_of(features, config)
     keeping = dataclasses.replace(signature, state={"hidden": TensorSpec(shape=(4,))})
     with pytest.raises(UsageError, match=r"net \(resnet\) keeps state.*backend=torch"):

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from tengen.inference.openvino_backend import float_precision, has_int8_graph
 from tengen.models import (
     INT8_FILE,
     Int8Check,
-    ModelDir,
-    ModelExporter,
     can_quantise,
     load_model,
     quantise,
@@ -50,21 +47,21 @@ INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynami
 
 
 @pytest.fixture
-def weights(random_weights: Callable[..., Any]) -> dict[str, Any]:
+def weights(random_weights):
     found: dict[str, Any] = random_weights(FEATURES, CONFIG, 3)
     return found
 
 
 @pytest.fixture
-def planes(random_planes: Callable[..., Any]) -> Any:
+def planes(random_planes):
     return random_planes(FEATURES, 96)
 
 
 @pytest.fixture
-def made(tmp_path: Path, exporter: ModelExporter) -> Callable[..., Path]:
+def made(tmp_path, exporter):
     """Writes what quantising reads of a model."""
 
-    def made(weights: Any) -> Path:
+    def made(weights):
         signature = signature_of(FEATURES, CONFIG)
         graph = exporter.export(signature, CONFIG, weights)
         (tmp_path / "model.onnx").write_bytes(graph)
@@ -75,16 +72,11 @@ def made(tmp_path: Path, exporter: ModelExporter) -> Callable[..., Path]:
     return made
 
 
-def rms(errors: Any) -> float:
+def rms(errors):
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def test_an_int8_model_answers_as_integers_do(
-    made: Callable[..., Path],
-    weights: Any,
-    planes: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_int8_model_answers_as_integers_do(made, weights, planes, monkeypatch):
     """The float parts in fp32, so that nothing but int8 itself can differ."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
@@ -104,12 +96,7 @@ def test_an_int8_model_answers_as_integers_do(
         assert rms(got - wanted) < 0.1 * rms(wanted - exact)
 
 
-def test_equal_weights_do_not_saturate_without_vnni(
-    made: Callable[..., Path],
-    weights: Any,
-    planes: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_equal_weights_do_not_saturate_without_vnni(made, weights, planes, monkeypatch):
     """Weights that are all as large as they get: each pair of products is the worst."""
     monkeypatch.setattr(
         "tengen.inference.openvino_backend.float_precision", lambda: "fp32"
@@ -132,9 +119,7 @@ def test_equal_weights_do_not_saturate_without_vnni(
     assert rms(found - wanted) < 0.02 * rms(wanted - wanted.mean())
 
 
-def test_the_graph_is_standard_onnx(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_the_graph_is_standard_onnx(made, weights, planes):
     import onnx
     from onnx.reference import ReferenceEvaluator
 
@@ -154,9 +139,7 @@ def test_the_graph_is_standard_onnx(
     np.testing.assert_allclose(found["value"], value, atol=0.02)
 
 
-def test_rows_and_batches_do_not_change_bits(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_rows_and_batches_do_not_change_bits(made, weights, planes):
     directory = made(weights)
     quantise(directory, planes)
     backend = open_backend(directory, INT8, 1)
@@ -168,9 +151,7 @@ def test_rows_and_batches_do_not_change_bits(
             assert found[name].tobytes() == answers[chosen].tobytes()
 
 
-def test_held_out_positions_do_not_calibrate(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_held_out_positions_do_not_calibrate(made, weights, planes):
     directory = made(weights)
     quantise(directory, planes)
     graph = (directory / INT8_FILE).read_bytes()
@@ -182,9 +163,7 @@ def test_held_out_positions_do_not_calibrate(
     assert (directory / INT8_FILE).read_bytes() != graph
 
 
-def test_a_good_model_passes(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_a_good_model_passes(made, weights, planes):
     check = quantise(made(weights), planes)
     assert check.num_rows == 32
     assert check.refusal() is None
@@ -194,9 +173,7 @@ def test_a_good_model_passes(
     assert json.loads(json.dumps(check.record()))["num_rows"] == 32
 
 
-def test_outlier_weights_are_found(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_outlier_weights_are_found(made, weights, planes):
     """One input channel a thousand times smaller, its weights as much larger.
 
     The float network answers as before. In int8 the channel's activations vanish
@@ -217,9 +194,7 @@ def test_outlier_weights_are_found(
     assert directory.joinpath(INT8_FILE).exists()  # whether it stays is not for here
 
 
-def test_only_legal_actions_are_compared(
-    made: Callable[..., Path], weights: Any, planes: Any
-) -> None:
+def test_only_legal_actions_are_compared(made, weights, planes):
     """With one legal action every policy is the same, however wrong its logits."""
     legal = np.zeros((len(planes), 30), bool)
     legal[:, 7] = True
@@ -239,7 +214,7 @@ def test_only_legal_actions_are_compared(
         ({"score_error": float("nan")}, r"score_error \(nan\) is above 2.5"),
     ],
 )
-def test_what_is_refused(change: dict[str, float], refusal: str) -> None:
+def test_what_is_refused(change, refusal):
     fine = {"policy_divergence": 0.001, "value_error": 0.01, "top1_agreement": 0.9}
     check = Int8Check(num_rows=9, **{**fine, **change})
     found = check.refusal(point_utility=0.02)
@@ -247,20 +222,14 @@ def test_what_is_refused(change: dict[str, float], refusal: str) -> None:
     assert re.fullmatch(refusal, found)
 
 
-def test_a_network_without_convolutions_is_refused(
-    exporter: ModelExporter, random_weights: Callable[..., Any]
-) -> None:
+def test_a_network_without_convolutions_is_refused(exporter, random_weights):
     config = MlpConfig()
     graph = exporter.export(VECTORS, config, random_weights(VECTORS, config, 1))
     with pytest.raises(RunError, match=r"set inference\.precision=bf16"):
         int8_graph(peak_graph(graph), {})
 
 
-def test_a_published_int8_graph_is_part_of_the_model(
-    publish: Callable[..., ModelDir],
-    random_planes: Callable[..., Any],
-    features: BoardSpec,
-) -> None:
+def test_a_published_int8_graph_is_part_of_the_model(publish, random_planes, features):
     small = random_planes(features, 30)
     model = publish(1, check=lambda path: quantise(path, small))
     assert INT8_FILE in model.meta.sha256
@@ -275,10 +244,8 @@ def test_a_published_int8_graph_is_part_of_the_model(
 
 
 def test_an_int8_graph_is_a_function_of_weights_and_positions(
-    publish: Callable[..., ModelDir],
-    random_planes: Callable[..., Any],
-    features: BoardSpec,
-) -> None:
+    publish, random_planes, features
+):
     planes = random_planes(features, 30)
     folder = publish(1, check=lambda path: quantise(path, planes)).path
     again = publish(2, check=lambda path: quantise(path, planes)).path
@@ -291,29 +258,23 @@ def test_an_int8_graph_is_a_function_of_weights_and_positions(
 
 
 def test_an_int8_graph_that_the_model_does_not_know_is_refused(
-    publish: Callable[..., ModelDir],
-    random_planes: Callable[..., Any],
-    features: BoardSpec,
-) -> None:
+    publish, random_planes, features
+):
     model = publish(0)
     quantise(model.path, random_planes(features, 30))
     with pytest.raises(UsageError, match=rf"{INT8_FILE}\) has no sha256 in meta.json"):
         load_model(model.path)
 
 
-def test_a_model_without_an_int8_graph_plays_in_floats(
-    publish: Callable[..., ModelDir],
-) -> None:
+def test_a_model_without_an_int8_graph_plays_in_floats(publish):
     model = publish()
     assert INT8_FILE not in model.meta.sha256
     assert open_backend(model.path, INT8, 1).precision in ("bf16", "fp32")
 
 
 def test_an_int8_graph_of_an_earlier_version_is_not_computed(
-    publish: Callable[..., ModelDir],
-    random_planes: Callable[..., Any],
-    features: BoardSpec,
-) -> None:
+    publish, random_planes, features
+):
     """It does not say that no sum of its products saturates without VNNI."""
     planes = random_planes(features, 30)
     path = publish(1, check=lambda path: quantise(path, planes)).path
@@ -324,7 +285,7 @@ def test_an_int8_graph_of_an_earlier_version_is_not_computed(
     assert open_backend(path, INT8, 1).precision == float_precision()
 
 
-def test_scores_that_nobody_reads_may_err_but_be_numbers() -> None:
+def test_scores_that_nobody_reads_may_err_but_be_numbers():
     good = Int8Check(
         num_rows=1, policy_divergence=0.0, value_error=0.0, top1_agreement=1.0
     )

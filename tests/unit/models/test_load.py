@@ -1,11 +1,6 @@
-from __future__ import annotations
-
 import dataclasses
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,40 +12,30 @@ from tengen.evaluation.play_backend import open_for_play
 from tengen.inference import InferenceConfig, choose, open_backend
 from tengen.inference.torch_backend import load_head
 from tengen.models import (
-    ModelDir,
     accept,
     load_model,
     next_number,
     reject,
     resolve_model,
 )
-from tengen.nets import NetConfig
 from tengen.run import RunDirectory, file_sha256
-from tengen.tensors import BoardSpec
 from tests.unit.experience.damage import damaged, reason
 from tests.unit.models.conftest import signature_of
 
-Publish = Callable[..., ModelDir]
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     run.write_run({"config": {}})
     return run
 
 
-def edit_meta(path: Path, **changes: Any) -> None:
+def edit_meta(path, **changes):
     content = json.loads((path / "meta.json").read_text())
     (path / "meta.json").write_text(json.dumps({**content, **changes}))
 
 
-def test_a_published_model_is_what_was_given(
-    publish: Publish,
-    features: BoardSpec,
-    config: NetConfig,
-    random_weights: Callable[..., Any],
-) -> None:
+def test_a_published_model_is_what_was_given(publish, features, config, random_weights):
     model = publish(7)
     assert model.path.name == "000007"
     assert (model.meta.signature, model.meta.net) == (
@@ -64,7 +49,7 @@ def test_a_published_model_is_what_was_given(
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_a_model_of_schema_1_is_read(publish: Publish, features: BoardSpec) -> None:
+def test_a_model_of_schema_1_is_read(publish, features):
     model = publish(7)
     content = json.loads((model.path / "meta.json").read_text())
     del content["origin"], content["signature"]
@@ -73,7 +58,7 @@ def test_a_model_of_schema_1_is_read(publish: Publish, features: BoardSpec) -> N
     assert load_model(model.path).meta == dataclasses.replace(model.meta, schema=1)
 
 
-def test_a_model_without_a_graph_is_one_for_torch(publish: Publish) -> None:
+def test_a_model_without_a_graph_is_one_for_torch(publish):
     model = publish(7, exporter=None)
     names = {path.name for path in model.path.iterdir()}
     assert names == {"meta.json", "weights.safetensors"}
@@ -91,7 +76,7 @@ def test_a_model_without_a_graph_is_one_for_torch(publish: Publish) -> None:
     assert chosen.backend == "torch"
 
 
-def test_a_model_without_a_graph_is_refused_by_openvino(publish: Publish) -> None:
+def test_a_model_without_a_graph_is_refused_by_openvino(publish):
     pytest.importorskip("openvino")
     path = publish(7, exporter=None).path
     config = InferenceConfig(
@@ -101,27 +86,25 @@ def test_a_model_without_a_graph_is_refused_by_openvino(publish: Publish) -> Non
         open_backend(path, config, 1)
 
 
-def test_a_graph_that_the_model_does_not_know_is_refused(publish: Publish) -> None:
+def test_a_graph_that_the_model_does_not_know_is_refused(publish):
     path = publish(7, exporter=None).path
     (path / "model.onnx").write_bytes((publish(6).path / "model.onnx").read_bytes())
     with pytest.raises(UsageError, match=r"model.onnx\) has no sha256 in meta.json"):
         load_model(path)
 
 
-def test_a_taken_number_is_refused(publish: Publish) -> None:
+def test_a_taken_number_is_refused(publish):
     publish(1)
     with pytest.raises(RunError, match="exists already"):
         publish(1)
 
 
-def test_the_same_weights_make_the_same_bytes(
-    publish: Publish, run: RunDirectory
-) -> None:
+def test_the_same_weights_make_the_same_bytes(publish, run):
     first, second = publish(3), publish(3, folder=run.candidates)
     assert first.meta == second.meta
 
 
-def test_a_model_keeps_its_number(publish: Publish, run: RunDirectory) -> None:
+def test_a_model_keeps_its_number(publish, run):
     assert next_number(run) == 0
     publish(0, folder=run.candidates)
     accept(run, 0)
@@ -137,9 +120,7 @@ def test_a_model_keeps_its_number(publish: Publish, run: RunDirectory) -> None:
     assert run.candidates.numbers() == []
 
 
-def test_a_damaged_candidate_is_never_a_model(
-    publish: Publish, run: RunDirectory
-) -> None:
+def test_a_damaged_candidate_is_never_a_model(publish, run):
     candidate = publish(0, folder=run.candidates).path
     (candidate / "model.onnx").write_bytes(b"")
     with pytest.raises(RunError, match=r"model.onnx.* is damaged"):
@@ -148,9 +129,7 @@ def test_a_damaged_candidate_is_never_a_model(
     assert run.candidates.numbers() == [0]
 
 
-def test_a_foreign_model_is_refused(
-    publish: Publish, run: RunDirectory, features: BoardSpec
-) -> None:
+def test_a_foreign_model_is_refused(publish, run, features):
     model = publish(0, folder=run.models)
     task, wanted = model.meta.task, model.meta.signature
     assert load_model(model.path, task, wanted) == model
@@ -167,7 +146,7 @@ def test_a_foreign_model_is_refused(
             resolve_model(name)
 
 
-def test_every_way_to_name_a_model(publish: Publish, run: RunDirectory) -> None:
+def test_every_way_to_name_a_model(publish, run):
     for number in (0, 1):
         publish(number, folder=run.candidates)
         accept(run, number)
@@ -188,27 +167,25 @@ def test_every_way_to_name_a_model(publish: Publish, run: RunDirectory) -> None:
         ("@\u0663", "neither a run directory"),
     ],
 )
-def test_no_such_model(run: RunDirectory, suffix: str, message: str) -> None:
+def test_no_such_model(run, suffix, message):
     with pytest.raises(UsageError, match=message):
         resolve_model(f"{run.path}{suffix}")
 
 
-def test_a_number_out_of_range_names_the_range(
-    publish: Publish, run: RunDirectory
-) -> None:
+def test_a_number_out_of_range_names_the_range(publish, run):
     publish(0, folder=run.candidates)
     accept(run, 0)
     with pytest.raises(UsageError, match=r"@5\) is not published .* it has 0 to 0"):
         resolve_model(f"{run.path}@5")
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(UsageError, match="is not a run directory"):
         resolve_model(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "model.onnx"])
-def test_a_damaged_file_is_named(publish: Publish, name: str) -> None:
+def test_a_damaged_file_is_named(publish, name):
     path = publish().path
     whole = (path / name).read_bytes()
     flipped = bytes([whole[0] ^ 1]) + whole[1:]
@@ -222,7 +199,7 @@ def test_a_damaged_file_is_named(publish: Publish, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"meta"', '{"schema": "1"}'])
-def test_a_foreign_meta_is_refused(publish: Publish, text: str) -> None:
+def test_a_foreign_meta_is_refused(publish, text):
     path = publish().path
     (path / "meta.json").write_text(text)
     with pytest.raises(UsageError, match=r"meta\.json"):
@@ -239,9 +216,7 @@ def test_a_foreign_meta_is_refused(publish: Publish, text: str) -> None:
         ({"sha256": {}}, "has no sha256 of weights.safetensors"),
     ],
 )
-def test_a_wrong_meta_is_refused_by_field(
-    publish: Publish, changes: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_meta_is_refused_by_field(publish, changes, message):
     path = publish().path
     edit_meta(path, **changes)
     with pytest.raises(UsageError, match=message):
@@ -249,13 +224,13 @@ def test_a_wrong_meta_is_refused_by_field(
 
 
 @pytest.mark.parametrize("name", ["meta.json", "weights.safetensors"])
-def test_damage_anywhere_is_one_line(publish: Publish, name: str) -> None:
+def test_damage_anywhere_is_one_line(publish, name):
     """Also where the sha256 of what is damaged is right."""
     path = publish(1).path
     whole = {file.name: file.read_bytes() for file in path.iterdir()}
     rng = random.Random(name)
 
-    def use() -> None:
+    def use():
         load_model(path)
         load_head(path)
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from tengen import games
 from tengen.cli import main
 from tengen.models import ModelMeta, publish_model
-from tengen.nets import InferenceHead, MlpConfig, NetConfig, ResNetConfig, board_of
+from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, board_of
 from tengen.run import NumberedFolder, RunDirectory
 from tengen.tensors import Signature, TensorSpec
 
@@ -32,10 +31,8 @@ sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
-Published = tuple[Path, torch.nn.Module]
 
-
-def publish(path: Path, task: str, net: NetConfig, wanted: Signature) -> Published:
+def publish(path, task, net, wanted):
     """Publishes an untrained model without a graph; returns it and its network."""
     signature = net.signature(wanted)
     torch.manual_seed(1)
@@ -59,7 +56,7 @@ def publish(path: Path, task: str, net: NetConfig, wanted: Signature) -> Publish
 
 
 @pytest.fixture(scope="module")
-def tictactoe(tmp_path_factory: pytest.TempPathFactory) -> Published:
+def tictactoe(tmp_path_factory):
     net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4)
     path = tmp_path_factory.mktemp("tictactoe") / "run"
     wanted = board_of(games.make("tictactoe")).signature
@@ -67,18 +64,18 @@ def tictactoe(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 
 @pytest.fixture(scope="module")
-def cartpole(tmp_path_factory: pytest.TempPathFactory) -> Published:
+def cartpole(tmp_path_factory):
     path = tmp_path_factory.mktemp("cartpole") / "run"
     net = MlpConfig(num_layers=1, num_units=8)
     return publish(path, "CartPole-v1", net, CARTPOLE)
 
 
-def export(model: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def export(model, file, capsys):
     assert main(["data", "export-onnx", str(model), str(file), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def played_alone(example: str, file: Path) -> str:
+def played_alone(example, file):
     """Runs an example where importing tengen fails."""
     command = [sys.executable, "-c", ALONE, str(EXAMPLES / example), str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
@@ -86,9 +83,7 @@ def played_alone(example: str, file: Path) -> str:
     return done.stdout
 
 
-def test_the_graph_answers_as_the_network(
-    cartpole: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_graph_answers_as_the_network(cartpole, tmp_path, capsys):
     run, net = cartpole
     report = export(run, tmp_path / "net.onnx", capsys)
     assert report["task"] == "CartPole-v1"
@@ -103,9 +98,7 @@ def test_the_graph_answers_as_the_network(
     np.testing.assert_allclose(value, wanted_value.numpy(), atol=1e-5)
 
 
-def test_tic_tac_toe_is_played_by_onnxruntime_alone(
-    tictactoe: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tic_tac_toe_is_played_by_onnxruntime_alone(tictactoe, tmp_path, capsys):
     onnxruntime = pytest.importorskip("onnxruntime")
     run, net = tictactoe
     file = tmp_path / "net.onnx"
@@ -125,9 +118,7 @@ def test_tic_tac_toe_is_played_by_onnxruntime_alone(
     assert onnxruntime.__version__
 
 
-def test_cartpole_is_acted_in_by_onnxruntime_alone(
-    cartpole: Published, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cartpole_is_acted_in_by_onnxruntime_alone(cartpole, tmp_path, capsys):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("gymnasium")
     file = tmp_path / "net.onnx"
@@ -139,19 +130,12 @@ def test_cartpole_is_acted_in_by_onnxruntime_alone(
     ("file", "says"),
     [("gone/net.onnx", "onnx (gone/net.onnx) must be a file"), (".", "onnx (.) must")],
 )
-def test_a_file_without_a_folder_is_refused(
-    tictactoe: Published,
-    capsys: pytest.CaptureFixture[str],
-    file: str,
-    says: str,
-) -> None:
+def test_a_file_without_a_folder_is_refused(tictactoe, capsys, file, says):
     assert main(["data", "export-onnx", str(tictactoe[0]), file]) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_network_with_a_memory_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_network_with_a_memory_is_refused(tmp_path, capsys):
     net = MlpConfig(num_layers=1, num_units=8, lstm_units=4)
     run, _ = publish(tmp_path / "run", "CartPole-v1", net, CARTPOLE)
     file = tmp_path / "net.onnx"

@@ -1,11 +1,9 @@
 """Networks for environments in bfloat16: near what they are in float32, and marked."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
-from tengen.nets import MlpConfig, Net, NetConfig
+from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
@@ -16,7 +14,7 @@ LAST = {"observation": TensorSpec(dtype="uint8", shape=(40, 36, 2))}
 VECTOR = {"observation": TensorSpec(shape=(7,))}
 
 
-def answers(net: Net, rows: torch.Tensor) -> torch.Tensor:
+def answers(net, rows):
     outputs, _ = net.answer({"observation": rows}, {})
     return torch.cat([outputs["policy"], outputs["value"][:, None]], 1)
 
@@ -31,9 +29,7 @@ def answers(net: Net, rows: torch.Tensor) -> torch.Tensor:
     ],
     ids=["nature", "channels last", "impala", "mlp"],
 )
-def test_bfloat16_is_near_and_learned_weights_stay_float32(
-    config: NetConfig, inputs: dict[str, TensorSpec]
-) -> None:
+def test_bfloat16_is_near_and_learned_weights_stay_float32(config, inputs):
     torch.manual_seed(0)
     net = config.build(Signature(inputs=inputs, outputs=OUTPUTS))
     with torch.no_grad():
@@ -57,9 +53,7 @@ def test_bfloat16_is_near_and_learned_weights_stay_float32(
 
 @pytest.mark.parametrize("config", [NatureConfig(), ImpalaConfig()])
 @pytest.mark.parametrize("inputs", [SCREEN, LAST], ids=["first", "last"])
-def test_weights_fixed_in_bfloat16_answer_what_learned_ones_do(
-    config: NetConfig, inputs: dict[str, TensorSpec]
-) -> None:
+def test_weights_fixed_in_bfloat16_answer_what_learned_ones_do(config, inputs):
     torch.manual_seed(0)
     net = config.build(Signature(inputs=inputs, outputs=OUTPUTS))
     with torch.no_grad():
@@ -75,7 +69,7 @@ def test_weights_fixed_in_bfloat16_answer_what_learned_ones_do(
     assert 0 < error < 0.03
 
 
-def test_small_layers_keep_their_digits() -> None:
+def test_small_layers_keep_their_digits():
     net = MlpConfig().build(Signature(inputs=VECTOR, outputs=OUTPUTS))
     rows = torch.randn(9, 7)
     exact = answers(net, rows)

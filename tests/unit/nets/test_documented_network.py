@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +30,7 @@ class Run:
 
 
 @pytest.fixture
-def gru(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NetConfig]:
+def gru(tmp_path, monkeypatch):
     """The config of the page's network, found by its kind alone."""
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
     (name,) = re.findall(
@@ -44,7 +43,7 @@ def gru(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NetConfig]:
     del sys.modules["tengen.nets.gru"]
 
 
-def test_it_is_found_by_its_kind(gru: NetConfig) -> None:
+def test_it_is_found_by_its_kind(gru):
     run = Run(net=gru)
     assert to_dict(run) == {"net": {"kind": "gru", "num_units": 8}}
     assert from_dict(Run, to_dict(run)) == run
@@ -53,7 +52,7 @@ def test_it_is_found_by_its_kind(gru: NetConfig) -> None:
         gru.signature(board.signature)
 
 
-def test_it_remembers_within_an_episode(gru: NetConfig) -> None:
+def test_it_remembers_within_an_episode(gru):
     torch.manual_seed(0)
     net = gru.build(WANTED)
     inputs = {"observation": torch.randn(5, 3, 4), "last_reward": torch.randn(5, 3)}

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor
 from torch.nn import functional
 
 from tengen.nets.modules import folded
 from tengen.nets.modules.norm import BoardNorm
 
 
-def conv_relu(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
+def conv_relu(x, weight, bias, stride, padding, dilation, groups):
     """What cuDNN computes by this call."""
     return functional.conv2d(x, weight, bias, stride, padding, dilation, groups).relu()
 
 
-def conv_add_relu(
-    x: Tensor, weight: Tensor, z: Tensor, alpha: float, bias: Tensor, *rest: Any
-) -> Tensor:
+def conv_add_relu(x, weight, z, alpha, bias, *rest):
     """What cuDNN computes by this call."""
     return (functional.conv2d(x, weight, bias, *rest) + alpha * z).relu()
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def calls(monkeypatch):
     """Kernels of cuDNN that were called, on a processor that has them."""
     found: list[str] = []
 
-    def relu(*args: Any) -> Tensor:
+    def relu(*args):
         found.append("relu")
         return conv_relu(*args)
 
-    def add_relu(*args: Any) -> Tensor:
+    def add_relu(*args):
         found.append("add_relu")
         return conv_add_relu(*args)
 
@@ -52,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def made(num_inputs: int, num_outputs: int, side: int) -> tuple[BoardNorm, Tensor]:
+def made(num_inputs, num_outputs, side):
     torch.manual_seed(3)
     norm = BoardNorm(num_outputs, epsilon=1e-3).eval()
     with torch.no_grad():
@@ -62,9 +49,7 @@ def made(num_inputs: int, num_outputs: int, side: int) -> tuple[BoardNorm, Tenso
 
 
 @pytest.mark.parametrize("shape", [(13, 12, 3), (8, 8, 3), (5, 8, 1)])
-def test_both_kernels_compute_convolution_norm_residual_and_relu(
-    calls: list[str], shape: tuple[int, int, int]
-) -> None:
+def test_both_kernels_compute_convolution_norm_residual_and_relu(calls, shape):
     norm, weight = made(*shape)
     conv = norm.folded_into(weight)
     assert conv.weight.shape[1] % 8 == 0
@@ -78,9 +63,7 @@ def test_both_kernels_compute_convolution_norm_residual_and_relu(
     assert calls == ["relu", "add_relu"]
 
 
-def test_without_the_kernels_the_result_is_the_same(
-    calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_kernels_the_result_is_the_same(calls, monkeypatch):
     norm, weight = made(13, 12, 3)
     conv = norm.folded_into(weight)
     x, residual = torch.randn(2, 13, 6, 6), torch.randn(2, 12, 6, 6)
@@ -93,6 +76,6 @@ def test_without_the_kernels_the_result_is_the_same(
     assert calls == []
 
 
-def test_a_processor_has_no_fused_kernels() -> None:
+def test_a_processor_has_no_fused_kernels():
     shape = torch.Size((8, 8, 3, 3))
     assert not folded._has_fused(torch.device("cpu"), torch.float32, shape)

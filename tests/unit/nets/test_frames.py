@@ -1,13 +1,10 @@
 """Stacks of past images against a loop that keeps a list of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
-from tengen.nets import build_net
-from tengen.nets.modules.frames import FrameStack
+from tengen.nets.modules.torso_net import FrameStack
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import FRAMES, Signature, TensorSpec
 
@@ -16,7 +13,7 @@ NUM_ENVS = 3
 SHAPES = [(2, 5, 4), (1, 5, 4), (5, 4, 2)]
 
 
-def signature_of(shape: tuple[int, ...]) -> Signature:
+def signature_of(shape):
     image = TensorSpec(dtype="uint8", shape=shape)
     return Signature(
         inputs={"observation": image, "last_reward": TensorSpec()},
@@ -24,9 +21,7 @@ def signature_of(shape: tuple[int, ...]) -> Signature:
     )
 
 
-def by_lists(
-    images: torch.Tensor, is_first: torch.Tensor, num_frames: int, axis: int
-) -> torch.Tensor:
+def by_lists(images, is_first, num_frames, axis):
     """``[T, B, ...]`` stacks, one image after the other."""
     black = torch.zeros_like(images[0, 0])
     stacks = []
@@ -43,9 +38,7 @@ def by_lists(
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("num_frames", [2, 4])
 @pytest.mark.parametrize("num_steps", [1, 2, 3, 12])
-def test_stacks_are_those_of_a_list(
-    shape: tuple[int, ...], num_frames: int, num_steps: int
-) -> None:
+def test_stacks_are_those_of_a_list(shape, num_frames, num_steps):
     torch.manual_seed(num_steps)
     wanted = signature_of(shape)
     stack = FrameStack(wanted, num_frames)
@@ -76,7 +69,7 @@ def test_stacks_are_those_of_a_list(
     assert torch.equal(kept[name], last[name])
 
 
-def test_a_network_answers_alike_by_steps_and_by_unrolls() -> None:
+def test_a_network_answers_alike_by_steps_and_by_unrolls():
     torch.manual_seed(0)
     wanted = Signature(
         inputs={"observation": TensorSpec(dtype="uint8", shape=(1, 36, 36))},
@@ -84,7 +77,7 @@ def test_a_network_answers_alike_by_steps_and_by_unrolls() -> None:
     )
     for lstm_units in (0, 8):
         config = NatureConfig(num_frames=4, lstm_units=lstm_units)
-        net = build_net(wanted, config).eval()
+        net = config.build(wanted).eval()
         assert set(net.signature.state) >= {FRAMES + "observation"}
         images = torch.randint(0, 255, (9, 2, 1, 36, 36), dtype=torch.uint8)
         is_first = torch.tensor([[0, 1], [0, 0], [1, 0]] * 3, dtype=torch.bool)

@@ -1,13 +1,10 @@
 """Growth leaves the function alone and lets new weights learn."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.errors import UsageError
 from tengen.nets import ResNet, ResNetConfig, parse_net
@@ -21,7 +18,7 @@ FEATURES = {
 }
 
 
-def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
+def make_net(layout, config):
     torch.manual_seed(3)
     height, width, num_actions = FEATURES[layout]
     features = BoardSpec(
@@ -29,7 +26,7 @@ def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
         max_score=20 * config.auxiliary,
     )
     net = ResNet(features.signature, config)
@@ -42,7 +39,7 @@ def make_net(layout: str, config: ResNetConfig) -> tuple[ResNet, Tensor]:
     return net, planes
 
 
-def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
+def difference(a, b, planes):
     answers = []
     for net in (a, b):
         policy, value, auxiliary = net.learn(planes)
@@ -56,7 +53,7 @@ def difference(a: ResNet, b: ResNet, planes: Tensor) -> float:
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("auxiliary", [True, False])
 @pytest.mark.parametrize("layout", FEATURES)
-def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> None:
+def test_growing_keeps_outputs(layout, auxiliary, training):
     first = replace(parse_net("2x32"), auxiliary=auxiliary, lead=auxiliary)
     net, planes = make_net(layout, first)
     net.train(training)
@@ -72,7 +69,7 @@ def test_growing_keeps_outputs(layout: str, auxiliary: bool, training: bool) -> 
         net, before = grown, copy.deepcopy(grown.state_dict())
 
 
-def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
+def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it():
     plain = replace(parse_net("2x32"), auxiliary=True)
     net, planes = make_net("cells_and_pass", plain)
     grown = net.grown(replace(plain, lead=True))
@@ -87,7 +84,7 @@ def test_a_network_may_gain_a_head_for_the_lead_and_not_lose_it() -> None:
         grown.grown(plain)
 
 
-def test_a_network_may_gain_auxiliary_heads_and_not_lose_them() -> None:
+def test_a_network_may_gain_auxiliary_heads_and_not_lose_them():
     plain = parse_net("2x32")
     net, planes = make_net("cells_and_pass", plain)
     grown = net.grown(replace(plain, auxiliary=True))
@@ -98,7 +95,7 @@ def test_a_network_may_gain_auxiliary_heads_and_not_lose_them() -> None:
         grown.grown(plain)
 
 
-def test_new_weights_get_gradients() -> None:
+def test_new_weights_get_gradients():
     net, planes = make_net("cells", parse_net("2x32"))
     grown = net.grown(parse_net("4x64"))
     optimizer = torch.optim.SGD(grown.parameters(), lr=0.1)
@@ -127,10 +124,10 @@ def test_new_weights_get_gradients() -> None:
         ({"mixed_sizes": True}, "mixed_sizes"),
     ],
 )
-def test_shrinking_or_changing_is_refused(change: dict[str, int], name: str) -> None:
+def test_shrinking_or_changing_is_refused(change, name):
     net, _ = make_net("cells", ResNetConfig(num_blocks=3, num_channels=32))
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
-        net.grown(replace(net.config, **change))  # type: ignore[arg-type]
+        net.grown(replace(net.config, **change))
 
 
 def test_a_net_that_fits_no_machine_is_refused():

@@ -1,14 +1,11 @@
 """Networks for images: the unit of each image, and of what is observed beside them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
 import torch
 
 from tengen.errors import UsageError
-from tengen.nets import NetConfig
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
@@ -19,14 +16,14 @@ SPEED = TensorSpec(shape=(2,))
 VALUE = {"value": TensorSpec()}
 
 
-def images(*dtypes: str) -> dict[str, TensorSpec]:
+def images(*dtypes):
     return {
         f"image/{i}": TensorSpec(dtype=dtype, shape=(i + 1, 8, 8))
         for i, dtype in enumerate(dtypes)
     }
 
 
-def drawn(wanted: Signature, num_rows: int = 16) -> dict[str, torch.Tensor]:
+def drawn(wanted, num_rows=16):
     torch.manual_seed(1)
     return {
         name: torch.rand(num_rows, *spec.shape)
@@ -36,9 +33,7 @@ def drawn(wanted: Signature, num_rows: int = 16) -> dict[str, torch.Tensor]:
     }
 
 
-def answer(
-    config: NetConfig, wanted: Signature, inputs: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def answer(config, wanted, inputs):
     torch.manual_seed(2)
     net = config.build(config.signature(wanted))
     with torch.no_grad():
@@ -46,7 +41,7 @@ def answer(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_large_image_does_not_darken_another(kind: NatureConfig) -> None:
+def test_a_large_image_does_not_darken_another(kind):
     """Depth to 10,000 beside colours to 1: each is divided by its own bound."""
     wanted = Signature(inputs=images("float32", "float32"), outputs=VALUE)
     inputs = drawn(wanted)
@@ -57,7 +52,7 @@ def test_a_large_image_does_not_darken_another(kind: NatureConfig) -> None:
     assert expected.std() > 0
 
 
-def test_one_scale_is_that_of_all_images_but_those_of_bytes() -> None:
+def test_one_scale_is_that_of_all_images_but_those_of_bytes():
     wanted = Signature(inputs=images("uint8", "float32", "float32"), outputs=VALUE)
     assert NatureConfig(pixel_scale=9.0).pixel_scales(wanted) == {
         "image/0": 255.0,
@@ -67,7 +62,7 @@ def test_one_scale_is_that_of_all_images_but_those_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("kind", [NatureConfig, ImpalaConfig])
-def test_scales_are_as_many_as_images(kind: type[NatureConfig]) -> None:
+def test_scales_are_as_many_as_images(kind):
     wanted = Signature(inputs=images("float32", "float32"), outputs=VALUE)
     config = kind(pixel_scale=(1.0, 2.0, 3.0))
     with pytest.raises(UsageError) as caught:
@@ -81,9 +76,7 @@ def test_scales_are_as_many_as_images(kind: type[NatureConfig]) -> None:
 
 @pytest.mark.parametrize("lstm_units", [0, 8])
 @pytest.mark.parametrize("kind", KINDS)
-def test_speeds_beside_an_image_are_in_units(
-    kind: NatureConfig, lstm_units: int
-) -> None:
+def test_speeds_beside_an_image_are_in_units(kind, lstm_units):
     """Speeds to 300 would drown what was seen of the image."""
     config = dataclasses.replace(kind, standardizes=True, lstm_units=lstm_units)
     wanted = config.signature(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,11 @@ import onnx
 import openvino
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from tengen.errors import UsageError
 from tengen.models import ModelExporter
 from tengen.nets import InferenceHead
 from tengen.nets.minigo import MinigoConfig
-from tengen.nets.modules.minigo import MinigoNet
 from tengen.tensors import BoardSpec
 
 BOARD = BoardSpec(
@@ -26,10 +23,9 @@ BOARD = BoardSpec(
 SMALL = MinigoConfig(
     num_blocks=2, num_channels=6, fc_width=7, policy_channels=2, value_channels=3
 )
-Array = NDArray[np.float64]
 
 
-def trained(config: MinigoConfig = SMALL) -> MinigoNet:
+def trained(config=SMALL):
     """A network whose every tensor is its own, as after training."""
     torch.manual_seed(0)
     net = config.build(BOARD.signature)
@@ -43,7 +39,7 @@ def trained(config: MinigoConfig = SMALL) -> MinigoNet:
     return net.eval()
 
 
-def positions(num_rows: int) -> NDArray[np.float32]:
+def positions(num_rows):
     """Random planes; every other row Black is to move."""
     planes = np.random.default_rng(0).integers(0, 2, (num_rows, 14, 5, 5))
     planes[:, 0] = 1
@@ -51,7 +47,7 @@ def positions(num_rows: int) -> NDArray[np.float32]:
     return planes.astype(np.float32)
 
 
-def convolved(x: Array, kernel: Array) -> Array:
+def convolved(x, kernel):
     """By definition, one cell of the kernel after the other; zeros beyond the edge."""
     side = kernel.shape[2]
     edge = side // 2
@@ -64,7 +60,7 @@ def convolved(x: Array, kernel: Array) -> Array:
     return total
 
 
-def normed(x: Array, weights: Mapping[str, Array], name: str) -> Array:
+def normed(x, weights, name):
     mean, var = (weights[f"{name}.running_{part}"] for part in ("mean", "var"))
     y = (x - mean[:, None, None]) / np.sqrt(var + 1e-5)[:, None, None]
     scale = weights.get(f"{name}.weight", np.ones(len(mean)))
@@ -72,11 +68,11 @@ def normed(x: Array, weights: Mapping[str, Array], name: str) -> Array:
     return np.asarray(y * scale[:, None, None] + shift[:, None, None])
 
 
-def relu(x: Array) -> Array:
+def relu(x):
     return np.maximum(x, 0.0)
 
 
-def reference(net: MinigoNet, planes: NDArray[np.float32]) -> tuple[Array, Array]:
+def reference(net, planes):
     """Returns policy logits and the value of the side to move, in float64."""
     w = {name: x.double().numpy() for name, x in net.state_dict().items()}
     x = relu(normed(convolved(planes[:, 1:], w["stem.weight"]), w, "stem_norm"))
@@ -85,11 +81,11 @@ def reference(net: MinigoNet, planes: NDArray[np.float32]) -> tuple[Array, Array
         y = convolved(relu(y), w[f"{block}.conv2.weight"])
         x = relu(x + normed(y, w, f"{block}.norm2"))
 
-    def head(name: str) -> Array:
+    def head(name):
         y = convolved(x, w[f"{name}.conv.weight"])
         return relu(normed(y, w, f"{name}.norm")).reshape(len(x), -1)
 
-    def dense(y: Array, name: str) -> Array:
+    def dense(y, name):
         return y @ w[f"{name}.weight"].T + w[f"{name}.bias"]
 
     policy = dense(head("policy_head"), "policy_out")
@@ -98,7 +94,7 @@ def reference(net: MinigoNet, planes: NDArray[np.float32]) -> tuple[Array, Array
     return policy, np.where(planes[:, 9, 0, 0] > 0, black, -black)
 
 
-def test_it_computes_what_the_benchmark_computes() -> None:
+def test_it_computes_what_the_benchmark_computes():
     net, planes = trained(), positions(8)
     policy, value = reference(net, planes)
     with torch.inference_mode():
@@ -109,7 +105,7 @@ def test_it_computes_what_the_benchmark_computes() -> None:
     np.testing.assert_allclose(found[1].numpy(), value, rtol=1e-4, atol=1e-5)
 
 
-def test_draws_are_impossible_and_learning_stays_finite() -> None:
+def test_draws_are_impossible_and_learning_stays_finite():
     net = trained()
     with torch.no_grad():
         net.value_out.bias.fill_(40.0)
@@ -120,7 +116,7 @@ def test_draws_are_impossible_and_learning_stays_finite() -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())
 
 
-def test_black_and_white_are_the_two_sides_of_one_value() -> None:
+def test_black_and_white_are_the_two_sides_of_one_value():
     net = trained()
     with torch.no_grad():
         # The trunk does not see who is to move, so that the value alone turns.
@@ -138,7 +134,7 @@ def test_black_and_white_are_the_two_sides_of_one_value() -> None:
     assert of_black[1].abs().min() > 1e-4
 
 
-def test_training_moves_statistics_as_the_benchmark() -> None:
+def test_training_moves_statistics_as_the_benchmark():
     net = trained().train()
     before = net.stem_norm.running_mean.clone()
     planes = torch.from_numpy(positions(8))
@@ -153,7 +149,7 @@ def test_training_moves_statistics_as_the_benchmark() -> None:
     )
 
 
-def test_first_weights_are_glorots_and_biases_zero() -> None:
+def test_first_weights_are_glorots_and_biases_zero():
     torch.manual_seed(0)
     net = MinigoConfig(num_blocks=1).build(BOARD.signature)
     limits = {
@@ -172,7 +168,7 @@ def test_first_weights_are_glorots_and_biases_zero() -> None:
         assert (weights[f"{name}.bias"] == 0).all()
 
 
-def test_the_benchmarks_number_of_weights() -> None:
+def test_the_benchmarks_number_of_weights():
     board = dataclasses.replace(BOARD, height=19, width=19, num_actions=362)
     net = MinigoConfig().build(board.signature)
     trunk = 9 * 13 * 64 + 12 * 9 * 64 * 64 + 13 * 2 * 64
@@ -180,7 +176,7 @@ def test_the_benchmarks_number_of_weights() -> None:
     assert sum(p.numel() for p in net.parameters()) == trunk + heads
 
 
-def test_bfloat16_is_near() -> None:
+def test_bfloat16_is_near():
     planes = torch.from_numpy(positions(8))
     net = trained()
     with torch.inference_mode():
@@ -195,7 +191,7 @@ def test_bfloat16_is_near() -> None:
     torch.testing.assert_close(found[1], wanted[1], rtol=0.1, atol=0.05)
 
 
-def test_norms_are_folded_into_the_convolutions_of_the_trunk() -> None:
+def test_norms_are_folded_into_the_convolutions_of_the_trunk():
     planes = torch.from_numpy(positions(8))
     net = trained()
     with torch.inference_mode():
@@ -217,7 +213,7 @@ def test_norms_are_folded_into_the_convolutions_of_the_trunk() -> None:
     torch.testing.assert_close(near[1], wanted[1], rtol=0.1, atol=0.05)
 
 
-def test_openvino_computes_it_at_any_number_of_rows() -> None:
+def test_openvino_computes_it_at_any_number_of_rows():
     net = trained()
     weights = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
     data = ModelExporter().export(net.signature, SMALL, weights)
@@ -243,7 +239,7 @@ def test_openvino_computes_it_at_any_number_of_rows() -> None:
         ({"policy_layout": "cells", "num_actions": 25}, "14 with actions of layout"),
     ],
 )
-def test_other_planes_are_refused(change: dict[str, Any], told: str) -> None:
+def test_other_planes_are_refused(change, told):
     board = dataclasses.replace(BOARD, **change)
     with pytest.raises(
         UsageError, match=rf"^net\.kind \(minigo\) reads the 14 planes .*{told}"

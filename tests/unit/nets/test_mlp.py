@@ -1,10 +1,8 @@
 """The multi-layer perceptron: towers of any outputs over any inputs."""
 
-from __future__ import annotations
-
 import torch
 
-from tengen.nets import InferenceHead, MlpConfig, build_net
+from tengen.nets import InferenceHead, MlpConfig
 from tengen.tensors import Signature, TensorSpec
 
 VECTOR = Signature(
@@ -13,9 +11,9 @@ VECTOR = Signature(
 )
 
 
-def test_policy_starts_uniform_and_value_unbounded() -> None:
+def test_policy_starts_uniform_and_value_unbounded():
     torch.manual_seed(0)
-    net = build_net(VECTOR, MlpConfig())
+    net = MlpConfig().build(VECTOR)
     observations = torch.randn(7, 4)
     policy, value = InferenceHead(net)(observations)
     assert policy.shape == (7, 2)
@@ -27,8 +25,8 @@ def test_policy_starts_uniform_and_value_unbounded() -> None:
     assert InferenceHead(net)(observations)[1].abs().max() > 1
 
 
-def test_weights_have_the_names_that_models_have() -> None:
-    names = set(build_net(VECTOR, MlpConfig(num_layers=1)).state_dict())
+def test_weights_have_the_names_that_models_have():
+    names = set(MlpConfig(num_layers=1).build(VECTOR).state_dict())
     assert names == {
         f"{tower}.{layer}.{part}"
         for tower in ("policy", "baseline")
@@ -37,7 +35,7 @@ def test_weights_have_the_names_that_models_have() -> None:
     }
 
 
-def test_inputs_of_any_shape_and_dtype_are_one_vector() -> None:
+def test_inputs_of_any_shape_and_dtype_are_one_vector():
     torch.manual_seed(0)
     wanted = Signature(
         inputs={
@@ -52,7 +50,7 @@ def test_inputs_of_any_shape_and_dtype_are_one_vector() -> None:
             "value": TensorSpec(),
         },
     )
-    net = build_net(wanted, MlpConfig(num_units=8))
+    net = MlpConfig(num_units=8).build(wanted)
     image = torch.randint(0, 256, (6, 2, 3), dtype=torch.uint8)
     inputs = {
         "last_reward": torch.randn(6),  # in another order than the signature's

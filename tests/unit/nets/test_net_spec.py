@@ -16,12 +16,12 @@ from tengen.overrides import override
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 
-def test_parse_net_reads_blocks_and_channels() -> None:
+def test_parse_net_reads_blocks_and_channels():
     assert parse_net("6x96") == ResNetConfig(num_blocks=6, num_channels=96)
 
 
 @pytest.mark.parametrize("text", ["6", "6x", "x96", "6*96", "6x96x1", " 6x96", "-2x32"])
-def test_parse_net_refuses_other_text(text: str) -> None:
+def test_parse_net_refuses_other_text(text):
     with pytest.raises(UsageError, match=r"^net \(.*BLOCKSxCHANNELS; for example"):
         parse_net(text)
 
@@ -35,12 +35,12 @@ def test_parse_net_refuses_other_text(text: str) -> None:
         ({"head_channels": 0}, "head_channels"),
     ],
 )
-def test_resnet_config_names_the_bad_field(change: dict[str, int], name: str) -> None:
+def test_resnet_config_names_the_bad_field(change, name):
     with pytest.raises(UsageError, match=rf"^{name} \(.*;"):
         from_dict(ResNetConfig, change)
 
 
-def test_every_depth_pools_somewhere_and_keeps_the_blocks_of_shallower_ones() -> None:
+def test_every_depth_pools_somewhere_and_keeps_the_blocks_of_shallower_ones():
     config = ResNetConfig()
     assert [i for i in range(10) if config.pools(i)] == [1, 4, 7]
 
@@ -49,9 +49,7 @@ def test_every_depth_pools_somewhere_and_keeps_the_blocks_of_shallower_ones() ->
     ("layout", "num_actions"),
     [("cells", 43), ("cells_and_pass", 42), ("columns", 6)],
 )
-def test_features_refuse_actions_that_the_layout_does_not_give(
-    layout: str, num_actions: int
-) -> None:
+def test_features_refuse_actions_that_the_layout_does_not_give(layout, num_actions):
     fields = {"num_planes": 3, "height": 6, "width": 7, "num_actions": num_actions}
     with pytest.raises(UsageError, match=r"^num_actions \("):
         from_dict(BoardSpec, {**fields, "policy_layout": layout})
@@ -62,7 +60,7 @@ class Run:
     net: NetConfig = field(default_factory=ResNetConfig)
 
 
-def test_a_field_takes_a_network_of_any_kind() -> None:
+def test_a_field_takes_a_network_of_any_kind():
     for kind, config in NetConfig.kinds().items():
         run = override(Run(), [f"net.kind={kind}"])
         assert run.net == config()
@@ -86,13 +84,11 @@ def test_a_field_takes_a_network_of_any_kind() -> None:
         ),
     ],
 )
-def test_targets_are_what_the_heads_answer(
-    fields: dict[str, bool], max_score: int, targets: set[str]
-) -> None:
+def test_targets_are_what_the_heads_answer(fields, max_score, targets):
     board = BoardSpec(
         num_planes=2, height=3, width=3, num_actions=9, max_score=max_score
     )
-    config = ResNetConfig(num_blocks=2, num_channels=8, **fields)  # type: ignore[arg-type]
+    config = ResNetConfig(num_blocks=2, num_channels=8, **fields)
     assert config.targets(board) == targets
     heads = config.build(board.signature).eval().learn(torch.ones(1, 2, 3, 3))[2]
     answered = {} if heads is None else heads._asdict()
@@ -103,7 +99,7 @@ def test_targets_are_what_the_heads_answer(
     assert ("score" in outputs) == ("score" in targets)
 
 
-def test_a_board_network_refuses_what_it_does_not_answer() -> None:
+def test_a_board_network_refuses_what_it_does_not_answer():
     vector = Signature(
         inputs={"observation": TensorSpec(shape=(4,))},
         outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
@@ -118,7 +114,7 @@ def test_a_board_network_refuses_what_it_does_not_answer() -> None:
         ResNetConfig().signature(wanted)
 
 
-def test_a_stage_takes_the_size_alone() -> None:
+def test_a_stage_takes_the_size_alone():
     config = ResNetConfig(auxiliary=True, head_channels=8)
     size = ResNetConfig(num_blocks=6, num_channels=96, head_channels=64)
     grown = config.grown(size)
@@ -134,14 +130,14 @@ def test_a_stage_takes_the_size_alone() -> None:
             refused(MlpConfig())
 
 
-def test_features_survive_json() -> None:
+def test_features_survive_json():
     features = BoardSpec(
         num_planes=3, height=6, width=7, num_actions=7, policy_layout="columns"
     )
     assert from_dict(BoardSpec, to_dict(features)) == features
 
 
-def test_configs_are_read_without_torch() -> None:
+def test_configs_are_read_without_torch():
     code = (
         "import sys; import tengen.nets, tengen.learners;"
         "tengen.learners.LearnerConfig(); tengen.nets.parse_net('2x32');"

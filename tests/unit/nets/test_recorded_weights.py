@@ -3,15 +3,12 @@
 The numbers are compared and not their bits, which depend on the machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest
 import torch
-from torch import Tensor
 
-from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, build_net
+from tengen.nets import InferenceHead, MlpConfig, ResNetConfig
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
 # The hash of names and shapes in order, and sums of weights and of each answer.
@@ -23,13 +20,13 @@ AUXILIARY = [5.02727, -0.48968, 0.79508, -0.30273, -1.7932, -0.5651]
 VECTOR = ("20b3235ed60b7030", 1.406931, [0.00753, -0.0017])
 
 
-def weighted_sum(tensor: Tensor) -> float:
+def weighted_sum(tensor):
     """A sum that no two orders of the numbers share."""
     numbers = tensor.detach().double().flatten()
     return float(numbers @ torch.arange(len(numbers)).double().cos())
 
 
-def sums_of(net: torch.nn.Module) -> tuple[str, float]:
+def sums_of(net):
     state = net.state_dict()
     names = repr([(name, tuple(tensor.shape)) for name, tensor in state.items()])
     return (
@@ -39,7 +36,7 @@ def sums_of(net: torch.nn.Module) -> tuple[str, float]:
 
 
 @pytest.mark.parametrize("auxiliary", [False, True])
-def test_a_resnet_is_as_recorded(auxiliary: bool) -> None:
+def test_a_resnet_is_as_recorded(auxiliary):
     board = BoardSpec(
         num_planes=3,
         height=6,
@@ -67,13 +64,13 @@ def test_a_resnet_is_as_recorded(auxiliary: bool) -> None:
     assert extra == pytest.approx(AUXILIARY if auxiliary else [], abs=1e-4)
 
 
-def test_an_mlp_is_as_recorded() -> None:
+def test_an_mlp_is_as_recorded():
     wanted = Signature(
         inputs={"observation": TensorSpec(shape=(4,))},
         outputs={"policy": TensorSpec(shape=(3,)), "value": TensorSpec()},
     )
     torch.manual_seed(7)
-    net = build_net(wanted, MlpConfig(num_layers=2, num_units=32))
+    net = MlpConfig(num_layers=2, num_units=32).build(wanted)
     names, weights, answers = VECTOR
     assert sums_of(net) == (names, pytest.approx(weights, abs=1e-5))
     found = [weighted_sum(answer) for answer in InferenceHead(net)(torch.randn(5, 4))]

@@ -8,7 +8,6 @@ import functools
 
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.errors import UsageError
 from tengen.nets import InferenceHead, MlpConfig, Net, NetConfig
@@ -32,19 +31,19 @@ WANTED = Signature(
 SMALL = {"kernels": (3,), "strides": (1,), "channels": (8,), "num_units": 16}
 CONFIGS: list[NetConfig] = [
     MlpConfig(num_layers=2, num_units=16, lstm_units=8),
-    NatureConfig(**SMALL, lstm_units=8),  # type: ignore[arg-type]
-    NatureConfig(**SMALL),  # type: ignore[arg-type]
+    NatureConfig(**SMALL, lstm_units=8),
+    NatureConfig(**SMALL),
     ImpalaConfig(channels=(4, 8), num_units=16, lstm_units=8),
     ImpalaConfig(channels=(4, 8), num_units=16),
     MlpConfig(num_layers=2, num_units=16),
 ]
 
 
-def kind_of(config: NetConfig) -> str:
+def kind_of(config):
     return f"{config.kind}-{getattr(config, 'lstm_units', 0)}"
 
 
-def made(config: NetConfig) -> Net:
+def made(config):
     """A network whose answers depend on everything by far more than rounding."""
     torch.manual_seed(2)
     net = config.build(WANTED)
@@ -55,7 +54,7 @@ def made(config: NetConfig) -> Net:
     return net
 
 
-def steps() -> dict[str, Tensor]:
+def steps():
     generator = torch.Generator().manual_seed(3)
     whole = {
         name: torch.randint(0, 256, (T, B, *spec.shape), generator=generator)
@@ -71,7 +70,7 @@ def steps() -> dict[str, Tensor]:
     }
 
 
-def random_state(net: Net) -> dict[str, Tensor]:
+def random_state(net):
     generator = torch.Generator().manual_seed(4)
     return {
         name: torch.randn(B, *spec.shape, generator=generator)
@@ -90,7 +89,7 @@ FIRSTS = {
 
 @pytest.mark.parametrize("first", FIRSTS)
 @pytest.mark.parametrize("config", CONFIGS, ids=kind_of)
-def test_an_unroll_is_so_many_answers(config: NetConfig, first: str) -> None:
+def test_an_unroll_is_so_many_answers(config, first):
     net, inputs = made(config), steps()
     is_first = torch.zeros(T, B, dtype=torch.bool)
     for step, row in FIRSTS[first]:
@@ -118,7 +117,7 @@ def test_an_unroll_is_so_many_answers(config: NetConfig, first: str) -> None:
 
 
 @pytest.mark.parametrize("first", FIRSTS)
-def test_gradients_of_an_unroll_are_those_of_so_many_answers(first: str) -> None:
+def test_gradients_of_an_unroll_are_those_of_so_many_answers(first):
     net, inputs = made(CONFIGS[0]), steps()
     is_first = torch.zeros(T, B, dtype=torch.bool)
     for step, row in FIRSTS[first]:
@@ -137,7 +136,7 @@ def test_gradients_of_an_unroll_are_those_of_so_many_answers(first: str) -> None
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=kind_of)
-def test_every_input_counts_and_every_weight_learns(config: NetConfig) -> None:
+def test_every_input_counts_and_every_weight_learns(config):
     net, inputs = made(config), steps()
     is_first = torch.zeros(T, B, dtype=torch.bool)
     is_first[4, 1] = True
@@ -147,13 +146,13 @@ def test_every_input_counts_and_every_weight_learns(config: NetConfig) -> None:
         other = {**inputs, name: tensor.flip(1)}
         changed = net.unroll(other, state, is_first)[0]["value"]
         assert not torch.allclose(changed, answers["value"], atol=1e-6), name
-    sum(answer.square().sum() for answer in answers.values()).backward()  # type: ignore[union-attr]
+    sum(answer.square().sum() for answer in answers.values()).backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_nothing_of_before_an_episode_gets_into_it() -> None:
+def test_nothing_of_before_an_episode_gets_into_it():
     """Not even what is no number."""
     net, inputs = made(CONFIGS[0]), steps()
     state = random_state(net)
@@ -168,7 +167,7 @@ def test_nothing_of_before_an_episode_gets_into_it() -> None:
     assert all(tensor.isfinite().all() for tensor in after.values())
 
 
-def test_the_state_is_that_of_the_signature_in_its_order() -> None:
+def test_the_state_is_that_of_the_signature_in_its_order():
     config = CONFIGS[1]
     net = made(config)
     assert net.wanted is WANTED
@@ -194,7 +193,7 @@ def test_the_state_is_that_of_the_signature_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=kind_of)
-def test_the_first_policy_is_nearly_uniform(config: NetConfig) -> None:
+def test_the_first_policy_is_nearly_uniform(config):
     torch.manual_seed(0)
     net = config.build(WANTED)
     rows = {name: tensor[0] for name, tensor in steps().items()}
@@ -207,7 +206,7 @@ def test_the_first_policy_is_nearly_uniform(config: NetConfig) -> None:
 @pytest.mark.parametrize(
     "config", [NatureConfig(), ImpalaConfig(), NatureConfig(lstm_units=4)], ids=kind_of
 )
-def test_atari_has_the_shapes_of_the_papers(config: NetConfig) -> None:
+def test_atari_has_the_shapes_of_the_papers(config):
     wanted = Signature(
         inputs={"observation": TensorSpec(dtype="uint8", shape=(4, 84, 84))},
         outputs={"q": TensorSpec(shape=(18,))},
@@ -221,7 +220,7 @@ def test_atari_has_the_shapes_of_the_papers(config: NetConfig) -> None:
     assert net.answer({"observation": images}, state)[0]["q"].shape == (2, 18)
 
 
-def test_channels_may_come_first_or_last() -> None:
+def test_channels_may_come_first_or_last():
     last = Signature(
         inputs={"observation": TensorSpec(dtype="uint8", shape=(10, 10, 4))},
         outputs={"q": TensorSpec(shape=(A,))},
@@ -229,7 +228,7 @@ def test_channels_may_come_first_or_last() -> None:
     first = dataclasses.replace(
         last, inputs={"observation": TensorSpec(dtype="uint8", shape=(4, 10, 10))}
     )
-    for config in (NatureConfig(**SMALL), ImpalaConfig()):  # type: ignore[arg-type]
+    for config in (NatureConfig(**SMALL), ImpalaConfig()):
         answers = []
         images = torch.randint(0, 256, (3, 10, 10, 4), dtype=torch.uint8)
         for wanted, seen in ((last, images), (first, images.permute(0, 3, 1, 2))):
@@ -246,7 +245,7 @@ def test_channels_may_come_first_or_last() -> None:
         torch.testing.assert_close(scaled, answers[0])
 
 
-def test_what_does_not_fit_is_one_line() -> None:
+def test_what_does_not_fit_is_one_line():
     vector = Signature(
         inputs={"observation": TensorSpec(shape=(4,))},
         outputs={"policy": TensorSpec(shape=(A,))},
@@ -270,7 +269,7 @@ def test_what_does_not_fit_is_one_line() -> None:
         made(CONFIGS[4]).grown(CONFIGS[4])
 
 
-def test_copies_share_the_weights_of_the_lstm() -> None:
+def test_copies_share_the_weights_of_the_lstm():
     """As the learner makes them for the parts of a batch."""
     net = made(CONFIGS[0])
     replica = copy.deepcopy(net, {id(p): p for p in net.parameters()})
@@ -288,7 +287,7 @@ def test_copies_share_the_weights_of_the_lstm() -> None:
 
 
 @pytest.mark.parametrize(("bias", "share"), [(0.0, 0.5), (1.0, 0.731)])
-def test_the_forget_bias_is_what_a_cell_keeps_at_first(bias, share) -> None:
+def test_the_forget_bias_is_what_a_cell_keeps_at_first(bias, share):
     torch.manual_seed(0)
     lstm = Lstm(3, 500, bias)
     state = {

@@ -1,14 +1,11 @@
 """The residual network: shapes, masking, what each head can see."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
 import torch
-from torch import Tensor
 
-from tengen.nets import InferenceHead, ResNet, ResNetConfig, build_net
+from tengen.nets import InferenceHead, ResNet, ResNetConfig
 from tengen.nets.modules.norm import BoardNorm
 from tengen.tensors import BoardSpec
 
@@ -20,26 +17,26 @@ LAYOUTS = {
 }
 
 
-def make_features(layout: str) -> BoardSpec:
+def make_features(layout):
     height, width, num_actions = LAYOUTS[layout]
     return BoardSpec(
         num_planes=3,
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
     )
 
 
-def make_net(layout: str, **fields: bool) -> ResNet:
+def make_net(layout, **fields):
     torch.manual_seed(0)
     config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, **fields)
-    net = build_net(make_features(layout).signature, config)
+    net = config.build(make_features(layout).signature)
     assert isinstance(net, ResNet)
     return net
 
 
-def make_planes(rows: int, height: int, width: int) -> Tensor:
+def make_planes(rows, height, width):
     generator = torch.Generator().manual_seed(1)
     planes = torch.randint(0, 2, (rows, 3, height, width), generator=generator).float()
     planes[:, 0] = 1.0
@@ -47,7 +44,7 @@ def make_planes(rows: int, height: int, width: int) -> Tensor:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_shapes_and_dtypes_of_every_layout(layout: str) -> None:
+def test_shapes_and_dtypes_of_every_layout(layout):
     height, width, num_actions = LAYOUTS[layout]
     net = make_net(layout)
     policy, value_logits = net(make_planes(5, height, width))
@@ -57,7 +54,7 @@ def test_shapes_and_dtypes_of_every_layout(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_path_without_masks_computes_what_the_masked_one_does(layout: str) -> None:
+def test_the_path_without_masks_computes_what_the_masked_one_does(layout):
     height, width, _ = LAYOUTS[layout]
     planes = make_planes(5, height, width)
     plain, masked = make_net(layout), make_net(layout, mixed_sizes=True)
@@ -73,7 +70,7 @@ def test_the_path_without_masks_computes_what_the_masked_one_does(layout: str) -
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_small_board_inside_large_planes_is_the_small_board(training: bool) -> None:
+def test_a_small_board_inside_large_planes_is_the_small_board(training):
     small = make_planes(4, 6, 7)
     large = torch.zeros(4, 3, 9, 9)
     large[:, :, :6, :7] = small
@@ -89,7 +86,7 @@ def test_a_small_board_inside_large_planes_is_the_small_board(training: bool) ->
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_one_network_takes_every_board_size() -> None:
+def test_one_network_takes_every_board_size():
     net = make_net("cells_and_pass").eval()
     for side in (5, 9, 13):
         policy, value = net(make_planes(2, side, side))
@@ -97,7 +94,7 @@ def test_one_network_takes_every_board_size() -> None:
         assert value.shape == (2, 3)
 
 
-def test_every_cell_of_the_board_reaches_every_logit_through_pooling() -> None:
+def test_every_cell_of_the_board_reaches_every_logit_through_pooling():
     side = 19  # far wider than the convolutions see
     net = make_net("cells_and_pass").eval()
     planes = make_planes(1, side, side).requires_grad_()
@@ -108,7 +105,7 @@ def test_every_cell_of_the_board_reaches_every_logit_through_pooling() -> None:
     assert (gradient[0, 1:, -1, -1] != 0).all()
 
 
-def test_a_column_logit_sees_each_cell_of_its_column() -> None:
+def test_a_column_logit_sees_each_cell_of_its_column():
     net = make_net("columns").eval()
     planes = make_planes(1, 6, 7)
     policy, _ = net(planes)
@@ -118,7 +115,7 @@ def test_a_column_logit_sees_each_cell_of_its_column() -> None:
         assert net(changed)[0][0, 3] != policy[0, 3]
 
 
-def test_bfloat16_is_near_float32_and_heads_stay_float32() -> None:
+def test_bfloat16_is_near_float32_and_heads_stay_float32():
     net = make_net("cells").eval()
     planes = make_planes(8, 9, 9)
     policy, value = net(planes)
@@ -132,9 +129,7 @@ def test_bfloat16_is_near_float32_and_heads_stay_float32() -> None:
 
 @pytest.mark.parametrize("mixed_sizes", [False, True])
 @pytest.mark.parametrize("auxiliary", [False, True])
-def test_norms_between_convolutions_are_folded(
-    mixed_sizes: bool, auxiliary: bool
-) -> None:
+def test_norms_between_convolutions_are_folded(mixed_sizes, auxiliary):
     net = make_net("cells", mixed_sizes=mixed_sizes, auxiliary=auxiliary).eval()
     generator = torch.Generator().manual_seed(2)
     for module in net.modules():
@@ -163,7 +158,7 @@ def test_norms_between_convolutions_are_folded(
         torch.testing.assert_close(answer, exact, rtol=0.1, atol=0.2)
 
 
-def test_value_to_play_is_win_minus_loss() -> None:
+def test_value_to_play_is_win_minus_loss():
     net = make_net("cells").eval()
     planes = make_planes(8, 9, 9)
     policy, value = InferenceHead(net)(planes)
@@ -175,13 +170,13 @@ def test_value_to_play_is_win_minus_loss() -> None:
     assert (value.abs() <= 1).all()
 
 
-def test_inference_head_shares_parameters() -> None:
+def test_inference_head_shares_parameters():
     net = make_net("cells")
     head = InferenceHead(net)
     assert {id(p) for p in head.parameters()} == {id(p) for p in net.parameters()}
 
 
-def test_boards_of_two_sizes_in_one_batch_keep_apart() -> None:
+def test_boards_of_two_sizes_in_one_batch_keep_apart():
     net = make_net("cells", mixed_sizes=True).eval()
     planes = make_planes(2, 9, 9)
     planes[0, :, 6:] = 0

@@ -22,12 +22,12 @@ WANTED = Signature(
 MIDDLE, SIZE = np.float32([1e4, -3.0, 7.0]), np.float32([2.0, 1e-2, 0.0])
 
 
-def rows(seed: int, count: int = 400) -> torch.Tensor:
+def rows(seed, count=400):
     drawn = np.random.default_rng(seed).normal(size=(count, 3))
     return torch.from_numpy((MIDDLE + SIZE * drawn).astype(np.float32))
 
 
-def test_rows_are_in_units_of_all_that_were_seen() -> None:
+def test_rows_are_in_units_of_all_that_were_seen():
     standard = Standard(3).train()
     seen: list[np.ndarray] = []
     for seed in range(5):
@@ -45,12 +45,12 @@ def test_rows_are_in_units_of_all_that_were_seen() -> None:
     assert all(torch.equal(standard.state_dict()[n], t) for n, t in before.items())
 
 
-def test_without_rows_nothing_changes_but_beyond_the_bound() -> None:
+def test_without_rows_nothing_changes_but_beyond_the_bound():
     few = torch.tensor([[1.5, -2.0, 30.0]])
     assert Standard(3).eval()(few).tolist() == [[1.5, -2.0, 10.0]]
 
 
-def test_copies_have_the_statistics_of_all_rows() -> None:
+def test_copies_have_the_statistics_of_all_rows():
     """A learner's parts see a share of a batch each, and their sums are averaged."""
     copies = [Standard(3).train() for _ in range(2)]
     whole = Standard(3).train()
@@ -66,7 +66,7 @@ def test_copies_have_the_statistics_of_all_rows() -> None:
     torch.testing.assert_close(one, other)
 
 
-def test_a_shift_after_a_million_rows_is_followed() -> None:
+def test_a_shift_after_a_million_rows_is_followed():
     standard = Standard(3).train()
     for name, full in (("total", MIDDLE), ("squares", MIDDLE**2 + SIZE**2)):
         standard.get_buffer(name).copy_(torch.from_numpy(full * 1e6))
@@ -84,7 +84,7 @@ def test_a_shift_after_a_million_rows_is_followed() -> None:
     assert after.mean().abs() < 0.3
 
 
-def test_one_outlier_does_not_hide_what_comes_after() -> None:
+def test_one_outlier_does_not_hide_what_comes_after():
     standard = Standard(3).train()
     standard(rows(1, 10_000))
     before = standard.eval()(rows(3))
@@ -97,9 +97,7 @@ def test_one_outlier_does_not_hide_what_comes_after() -> None:
 
 @pytest.mark.parametrize("count", [3, 16, 400])
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_outliers_of_the_first_batch_do_not_hide_what_comes_after(
-    count: int, share: float
-) -> None:
+def test_outliers_of_the_first_batch_do_not_hide_what_comes_after(count, share):
     standard = Standard(3).train()
     spoiled = rows(2, count)
     spoiled[: max(1, int(share * count))] = torch.tensor([1e30, -3e38, 1e30])
@@ -111,7 +109,7 @@ def test_outliers_of_the_first_batch_do_not_hide_what_comes_after(
     assert after.isfinite().all()
 
 
-def test_a_number_that_rarely_differs_is_no_outlier_of_the_first_batch() -> None:
+def test_a_number_that_rarely_differs_is_no_outlier_of_the_first_batch():
     standard = Standard(3).train()
     bits = torch.zeros(400, 3)
     bits[::50, 1] = 1.0
@@ -125,8 +123,8 @@ def test_a_number_that_rarely_differs_is_no_outlier_of_the_first_batch() -> None
 @pytest.mark.parametrize("outlier", [100.0, 1e6, 1e30, -1e30])
 @pytest.mark.parametrize("num_outliers", [1, 100])
 def test_outliers_of_the_first_batch_are_soon_no_part_of_the_units(
-    outlier: float, num_outliers: int
-) -> None:
+    outlier, num_outliers
+):
     standard = Standard(3).train()
     first = torch.from_numpy(np.random.default_rng(1).normal(size=(1280, 3))).float()
     first[-num_outliers:] = outlier
@@ -140,7 +138,7 @@ def test_outliers_of_the_first_batch_are_soon_no_part_of_the_units(
     assert (standard.eval()(clean).std(0) > 0.8).all()
 
 
-def test_a_first_batch_of_one_row_is_taken() -> None:
+def test_a_first_batch_of_one_row_is_taken():
     standard = Standard(3).train()
     standard(rows(1, 1))
     for seed in range(20):
@@ -148,7 +146,7 @@ def test_a_first_batch_of_one_row_is_taken() -> None:
     assert (standard.eval()(rows(99))[:, :2].std(0) > 0.5).all()
 
 
-def test_a_network_without_rows_again_has_a_first_batch_again() -> None:
+def test_a_network_without_rows_again_has_a_first_batch_again():
     standard = Standard(3).train()
     standard(rows(1))
     standard.load_state_dict(Standard(3).state_dict())
@@ -158,7 +156,7 @@ def test_a_network_without_rows_again_has_a_first_batch_again() -> None:
     assert (standard.eval()(rows(3))[:, :2].std(0) > 0.5).all()
 
 
-def test_a_unit_that_changes_is_followed_within_batches() -> None:
+def test_a_unit_that_changes_is_followed_within_batches():
     standard = Standard(3).train()
     standard(rows(1))
     for seed in range(20):
@@ -166,7 +164,7 @@ def test_a_unit_that_changes_is_followed_within_batches() -> None:
     assert (standard.eval()(1e6 * rows(99))[:, :2].abs() < 10).all()
 
 
-def test_rows_that_are_seen_again_are_not_counted() -> None:
+def test_rows_that_are_seen_again_are_not_counted():
     net = MlpConfig(standardizes=True).build(WANTED).train()
     net.answer({"observation": rows(1)}, {})
     with uncounted(net):
@@ -181,7 +179,7 @@ def test_rows_that_are_seen_again_are_not_counted() -> None:
 
 
 @pytest.mark.parametrize("lstm_units", [0, 8])
-def test_a_network_answers_by_units(lstm_units: int) -> None:
+def test_a_network_answers_by_units(lstm_units):
     torch.manual_seed(1)
     config = MlpConfig(lstm_units=lstm_units, standardizes=True)
     net = config.build(WANTED).train()
@@ -201,7 +199,7 @@ def test_a_network_answers_by_units(lstm_units: int) -> None:
     assert first.std() > 0
 
 
-def test_what_is_kept_is_of_the_statistics_as_they_are() -> None:
+def test_what_is_kept_is_of_the_statistics_as_they_are():
     """Units are worked out once for each statistics: whoever changes these."""
     standard = Standard(3).train()
     standard(rows(1))
@@ -221,7 +219,7 @@ def test_what_is_kept_is_of_the_statistics_as_they_are() -> None:
         assert torch.equal(standard(rows(3)), before)
 
 
-def test_what_inference_saw_has_gradients_afterwards() -> None:
+def test_what_inference_saw_has_gradients_afterwards():
     standard = Standard(3).train()
     standard(rows(1))
     standard.eval()
@@ -233,7 +231,7 @@ def test_what_inference_saw_has_gradients_afterwards() -> None:
     assert few.grad.abs().sum() > 0
 
 
-def test_a_graph_works_its_units_out_of_the_statistics() -> None:
+def test_a_graph_works_its_units_out_of_the_statistics():
     """Units that were kept before the export are no constants of the graph."""
     net = MlpConfig(standardizes=True).build(WANTED).train()
     net.answer({"observation": rows(1)}, {})

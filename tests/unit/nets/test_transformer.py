@@ -1,7 +1,5 @@
 """The transformer for boards: a network that one file adds."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig
 from tengen.agents.alphazero_update import AlphaZeroUpdate
 from tengen.errors import UsageError
 from tengen.learners import AdamWConfig, Learner, LearnerConfig
-from tengen.nets import BoardNet, InferenceHead
+from tengen.nets import InferenceHead
 from tengen.nets.transformer import TransformerConfig
 from tengen.tensors import BoardSpec
 from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable
@@ -27,7 +25,7 @@ LAYOUTS = {
 SMALL = TransformerConfig(num_layers=2, num_units=16, num_heads=2)
 
 
-def made(layout: str) -> tuple[BoardNet, torch.Tensor]:
+def made(layout):
     torch.manual_seed(0)
     height, width, num_actions = LAYOUTS[layout]
     board = BoardSpec(
@@ -35,7 +33,7 @@ def made(layout: str) -> tuple[BoardNet, torch.Tensor]:
         height=height,
         width=width,
         num_actions=num_actions,
-        policy_layout=layout,  # type: ignore[arg-type]
+        policy_layout=layout,
         max_score=9,
     )
     planes = torch.randint(0, 2, (4, 3, height, width)).float()
@@ -43,7 +41,7 @@ def made(layout: str) -> tuple[BoardNet, torch.Tensor]:
     return SMALL.build(board.signature), planes
 
 
-def test_no_other_file_names_it() -> None:
+def test_no_other_file_names_it():
     root = Path(tengen.__file__).parent
     naming = [
         path.name
@@ -54,7 +52,7 @@ def test_no_other_file_names_it() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_shapes_of_every_layout(layout: str) -> None:
+def test_shapes_of_every_layout(layout):
     net, planes = made(layout)
     policy, outcome, auxiliary = net.learn(planes)
     assert policy.shape == (4, LAYOUTS[layout][2])
@@ -67,7 +65,7 @@ def test_shapes_of_every_layout(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_cell_counts_for_every_logit_by_its_place(layout: str) -> None:
+def test_every_cell_counts_for_every_logit_by_its_place(layout):
     net, planes = made(layout)
     planes.requires_grad_()
     policy, outcome = net(planes)
@@ -79,7 +77,7 @@ def test_every_cell_counts_for_every_logit_by_its_place(layout: str) -> None:
     assert not torch.allclose(other, outcome)
 
 
-def test_it_learns_who_has_more_stones() -> None:
+def test_it_learns_who_has_more_stones():
     torch.manual_seed(0)
     board = BoardSpec(
         num_planes=NUM_PLANES,
@@ -98,7 +96,7 @@ def test_it_learns_who_has_more_stones() -> None:
     assert metrics[-1]["policy_loss"] < 0.8 * metrics[0]["policy_loss"]
 
 
-def test_a_size_that_does_not_divide_is_refused() -> None:
+def test_a_size_that_does_not_divide_is_refused():
     with pytest.raises(
         UsageError, match=r"^num_units \(30\) must be a multiple of num"
     ):

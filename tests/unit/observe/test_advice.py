@@ -12,8 +12,7 @@ from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.observe import lighter_learning
-from tengen.observe.environment_verdict import ENVIRONMENT_ADVICE, LIGHTER
-from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE
+from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE, LIGHTER
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.train_command import add_arguments
@@ -31,11 +30,6 @@ CASES = [
     for advice in row.values()
     if "--" in advice
     for task, agent in RUNS[acting]
-] + [
-    (task, agent, advice)
-    for task, agent in RUNS["actor"]
-    for advice in ENVIRONMENT_ADVICE.values()
-    if "--" in advice
 ]
 
 

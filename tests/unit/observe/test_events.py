@@ -7,7 +7,9 @@ from tengen.run import RunDirectory
 
 @pytest.fixture
 def run(tmp_path):
-    return RunDirectory.create_or_resume(tmp_path)
+    run = RunDirectory.create_or_resume(tmp_path)
+    run.write_run({"config": {}})
+    return run
 
 
 def test_events_come_back_in_order(run):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tengen.observe.ratio import ratio
+from tengen.observe.roles import RoleProcess
 
 CONFIG = {
     "store": {"limiter": {"samples_per_row": 4.0}},
@@ -25,6 +26,14 @@ def turn(end_s: float, turn_s: float, num_steps: int = 10) -> dict[str, Any]:
         "total_steps": 300,
         "table": {"num_rows": 5000},
     }
+
+
+def told(events: list[dict[str, Any]]) -> RoleProcess:
+    """Returns a learner that has told of events."""
+    process = RoleProcess({"kind": "begin", "time_s": events[0]["time_s"]})
+    for event in events:
+        process.take(event)
+    return process
 
 
 def begin(at_s: float) -> dict[str, Any]:
@@ -50,7 +59,7 @@ def begin(at_s: float) -> dict[str, Any]:
 def test_the_share_of_learning_decides(
     events: list[dict[str, Any]], share: str, words: str
 ) -> None:
-    text = ratio(events, CONFIG, NOW_S, PLAYED)
+    text = ratio(told(events), CONFIG, NOW_S, PLAYED)
     assert text is not None
     assert text.startswith(
         f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
@@ -59,8 +68,8 @@ def test_the_share_of_learning_decides(
 
 
 def test_before_the_first_steps_there_is_no_verdict() -> None:
-    assert ratio([begin(-9)], CONFIG, NOW_S, PLAYED) is None
-    assert ratio([begin(-9), turn(-1, 1, num_steps=0)], CONFIG, NOW_S, PLAYED) is None
+    for events in ([begin(-9)], [begin(-9), turn(-1, 1, num_steps=0)]):
+        assert ratio(told(events), CONFIG, NOW_S, PLAYED) is None
 
 
 @pytest.mark.parametrize(
@@ -75,10 +84,10 @@ def test_before_the_first_steps_there_is_no_verdict() -> None:
 def test_a_learner_that_waits_blames_who_keeps_it_waiting(
     suppliers: dict[str, float | None], words: str
 ) -> None:
-    text = ratio([turn(-90, 10)], CONFIG, NOW_S, suppliers)
+    text = ratio(told([turn(-90, 10)]), CONFIG, NOW_S, suppliers)
     assert text is not None
     assert words in text
-    busy = ratio([turn(-50, 50), turn(0, 48)], CONFIG, NOW_S, suppliers)
+    busy = ratio(told([turn(-50, 50), turn(0, 48)]), CONFIG, NOW_S, suppliers)
     assert busy is not None
     assert "learner too slow" in busy
 
@@ -93,7 +102,7 @@ def test_a_learner_that_waits_blames_who_keeps_it_waiting(
 )
 def test_environments_have_actors(turn_s: float, words: str) -> None:
     events = [turn(-99, 1), turn(0, turn_s)]
-    text = ratio(events, {"learner": {"batch_size": 50}}, NOW_S, {"actor": 1.0})
+    text = ratio(told(events), {"learner": {"batch_size": 50}}, NOW_S, {"actor": 1.0})
     assert text is not None
     assert words in text
     assert "self-play" not in text

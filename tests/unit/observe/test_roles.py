@@ -10,7 +10,7 @@ import pytest
 
 from tengen.cli import main
 from tengen.observe import read_events
-from tengen.observe.roles import read_roles
+from tengen.observe.status import read_status
 from tengen.roles.alone.role_log import RoleLog
 from tengen.run import RunDirectory
 from tengen.run.lock import WriterLock
@@ -31,11 +31,11 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def states(run: RunDirectory) -> dict[str, str]:
-    return {role["role"]: role["state"] for role in read_roles(run)}
+    return {role["role"]: role["state"] for role in read_status(run)["roles"]}
 
 
 def test_nobody_by_itself(run: RunDirectory) -> None:
-    assert read_roles(run) == []
+    assert read_status(run)["roles"] == []
 
 
 def test_of_two_processes_of_one_name_the_newest_counts(run: RunDirectory) -> None:
@@ -69,7 +69,7 @@ def test_each_role_tells_what_it_does(
             "export": f"not running; start tengen export {run.path}",
             "gate": "starts",
         }
-        (selfplay,) = [r for r in read_roles(run) if r["role"] == "selfplay"]
+        (selfplay,) = [r for r in read_status(run)["roles"] if r["role"] == "selfplay"]
         assert (selfplay["process"], selfplay["writer"]) == (HERE, "selfplay-3")
         logs["selfplay"].busy({"stage": "self-play", "num_games": 7, "seconds": 1.0})
         turn = {"generation": 4, "checkpoint": 2, "num_steps": 5, "total_steps": 20}
@@ -93,7 +93,7 @@ def test_each_role_tells_what_it_does(
         for name in ("selfplay", "learn", "export", "gate")
     }
     with run.lock("train"):
-        assert read_roles(run) == []
+        assert read_status(run)["roles"] == []
 
 
 def test_each_of_several_servers_tells_what_it_does(
@@ -115,7 +115,7 @@ def test_each_of_several_servers_tells_what_it_does(
     held = {"inference-2": HERE}
     monkeypatch.setattr(RunDirectory, "lock_holder", lambda run, name: held.get(name))
     missing = f"not running; start tengen inference {run.path} --index"
-    rows = {one["writer"]: one for one in read_roles(run)}
+    rows = {one["writer"]: one for one in read_status(run)["roles"]}
     assert {name: one["state"] for name, one in rows.items()} == {
         "server 2": "answers 1,200 rows/s of 4 groups, 7.5 in a batch, on model 5",
         "server 0": f"{missing} 0",

@@ -11,9 +11,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-Reset = tuple[Any, dict[str, Any]]
-Answer = tuple[Any, float, bool, bool, dict[str, Any]]
-
 
 class Walk(gymnasium.Env):
     """Shows random numbers, and pays what an action says. Episodes of 3 to 6 steps."""
@@ -22,14 +19,14 @@ class Walk(gymnasium.Env):
     observation_space: Any = spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space: Any = spaces.Discrete(5, start=3)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         if seed is not None:
             self.observation_space.seed(seed)
         self._left = int(self.np_random.integers(3, 7))
         return self.observation_space.sample(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         assert self.action_space.contains(action)
         type(self).taken.append(action)
         self._left -= 1

@@ -1,11 +1,5 @@
 """Agents of environments: ``tengen.load``, ``reset`` and ``act``."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,11 +18,10 @@ from tengen import envs, games
 from tengen.envs import registry
 from tests.unit.play import own_forms
 
-PublishAgent = Callable[..., Any]
 MODULE = "tests.unit.play.own_forms"
 
 
-def load(run: Any, task: str) -> AgentPlayer:
+def load(run, task):
     player = tengen.load(run.path, task=task)
     assert isinstance(player, AgentPlayer)
     return player
@@ -47,13 +40,7 @@ def load(run: Any, task: str) -> AgentPlayer:
         ("NestedWalk", "ppo", {"lstm_units": 8}),
     ],
 )
-def test_a_player_acts_as_eval_does(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    name: str,
-    kind: str,
-    settings: dict[str, Any],
-) -> None:
+def test_a_player_acts_as_eval_does(tmp_path, publish_agent, name, kind, settings):
     """Step by step: memory, last step, and the forms of observations and actions."""
     task, walk = f"{MODULE}:{name}", getattr(own_forms, name)
     run = publish_agent(tmp_path / "run", task, kind, **settings)
@@ -86,10 +73,10 @@ def test_a_player_acts_as_eval_does(
     assert len({str(action) for action in evaluated}) > 1
 
 
-def test_the_forms_of_actions(tmp_path: Path, publish_agent: PublishAgent) -> None:
+def test_the_forms_of_actions(tmp_path, publish_agent):
     observation = np.float32([0.9, -0.3, 0.2, 0.7])
 
-    def act(name: str) -> Any:
+    def act(name):
         task = f"{MODULE}:{name}"
         with load(publish_agent(tmp_path / name, task), task) as player:
             return player.act(observation)
@@ -105,9 +92,7 @@ def test_the_forms_of_actions(tmp_path: Path, publish_agent: PublishAgent) -> No
     assert {-0.5, 0.5, 0.0, 2.0} & set(numbers.ravel().tolist())
 
 
-def test_memory_is_that_of_one_episode(
-    tmp_path: Path, publish_agent: PublishAgent
-) -> None:
+def test_memory_is_that_of_one_episode(tmp_path, publish_agent):
     task = f"{MODULE}:ManyChoices"
     run = publish_agent(tmp_path / "run", task, lstm_units=8)
     seen = np.random.default_rng(3).uniform(-1, 1, (20, 4)).astype(np.float32)
@@ -121,9 +106,7 @@ def test_memory_is_that_of_one_episode(
         assert [player.act(one).tolist() for one in seen] == first
 
 
-def test_gymnasiums_own_environment(
-    tmp_path: Path, publish_agent: PublishAgent
-) -> None:
+def test_gymnasiums_own_environment(tmp_path, publish_agent):
     run = publish_agent(tmp_path / "run", "CartPole-v1", numbers=(3, 4))
     for word in (run.path, f"{run.path}@3", run.models.entry(3)):
         with tengen.load(word) as player:
@@ -169,12 +152,8 @@ def test_gymnasiums_own_environment(
     ],
 )
 def test_an_observation_of_another_form_is_one_line(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    name: str,
-    observation: Any,
-    line: str,
-) -> None:
+    tmp_path, publish_agent, name, observation, line
+):
     task = f"{MODULE}:{name}"
     with (
         load(publish_agent(tmp_path / "run", task), task) as player,
@@ -184,9 +163,7 @@ def test_an_observation_of_another_form_is_one_line(
     assert str(caught.value) == line.format(task=task)
 
 
-def test_a_network_that_is_told_rewards_must_be(
-    tmp_path: Path, publish_agent: PublishAgent
-) -> None:
+def test_a_network_that_is_told_rewards_must_be(tmp_path, publish_agent):
     task = f"{MODULE}:Walk"
     run = publish_agent(tmp_path / "run", task, sees_last_step=True)
     with load(run, task) as player:
@@ -198,7 +175,7 @@ def test_a_network_that_is_told_rewards_must_be(
         player.act(np.zeros(4))
 
 
-def test_a_closed_player_says_so(tmp_path: Path, publish_agent: PublishAgent) -> None:
+def test_a_closed_player_says_so(tmp_path, publish_agent):
     run = publish_agent(tmp_path / "run", "CartPole-v1")
     with tengen.load(run.path) as player:
         assert isinstance(player, AgentPlayer)
@@ -207,9 +184,7 @@ def test_a_closed_player_says_so(tmp_path: Path, publish_agent: PublishAgent) ->
         player.act(np.zeros(4))
 
 
-def test_what_is_refused(
-    tmp_path: Path, publish_agent: PublishAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused(tmp_path, publish_agent, monkeypatch):
     task = f"{MODULE}:Walk"
     run = publish_agent(tmp_path / "run", task)
     games.allow(task)

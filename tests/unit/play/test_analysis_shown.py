@@ -1,7 +1,5 @@
 """What a search found, in a notebook and in a terminal."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re
@@ -12,7 +10,7 @@ import pytest
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(found) -> ElementTree.Element:
+def drawn(found):
     return ElementTree.fromstring(found._repr_html_())
 
 

@@ -1,10 +1,6 @@
 """Books of balanced openings: how they are found, and where they are played."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,21 +20,19 @@ from tengen.run import RunDirectory
 GAME = games.make("connect4")
 
 
-def images(moves: tuple[int, ...]) -> set[bytes]:
+def images(moves):
     state = GAME.new_state()
     for action in moves:
         state.apply(action)
     return {state.observation(s).tobytes() for s in range(GAME.num_symmetries)}
 
 
-def find(player: Any, **changes: Any) -> Any:
+def find(player, **changes):
     asked = {"num_openings": 8, "num_plies": 3, "num_simulations": 40, "within": 0.2}
     return find_openings(player, **{**asked, **changes})
 
 
-def test_openings_are_balanced_and_no_two_are_the_same_position(
-    make_player: Any,
-) -> None:
+def test_openings_are_balanced_and_no_two_are_the_same_position(make_player):
     player = make_player("connect4")
     found = find(player)
     assert len(found) == 8
@@ -56,7 +50,7 @@ def test_openings_are_balanced_and_no_two_are_the_same_position(
     assert any(abs(one.value_to_play) > 0.2 for one in wider)
 
 
-def test_openings_that_are_not_there_are_told(make_player: Any) -> None:
+def test_openings_that_are_not_there_are_told(make_player):
     with pytest.raises(RunError, match=r"^openings \(20\) were not found, only \d "):
         find(make_player("connect4"), num_plies=1, num_openings=20)
     # Every line of so many plies is over.
@@ -65,7 +59,7 @@ def test_openings_that_are_not_there_are_told(make_player: Any) -> None:
 
 
 @pytest.mark.parametrize("task", ["gomoku/9", "go/9", "connect4"])
-def test_two_orders_of_moves_are_one_position(task: str) -> None:
+def test_two_orders_of_moves_are_one_position(task):
     game = games.make(task)
     first, same = (
         ((0, 3, 2), (2, 3, 0)) if task == "connect4" else ((0, 60, 20), (20, 60, 0))
@@ -74,7 +68,7 @@ def test_two_orders_of_moves_are_one_position(task: str) -> None:
     assert _key(game, first) != _key(game, (first[0], first[2], first[1]))
 
 
-def test_a_low_temperature_takes_the_best_moves(make_player: Any) -> None:
+def test_a_low_temperature_takes_the_best_moves(make_player):
     player = make_player("connect4")
     _, shares = _policy(player, (), 40, 0.001, 1)
     assert shares.max() == pytest.approx(1.0, abs=0.5)
@@ -82,7 +76,7 @@ def test_a_low_temperature_takes_the_best_moves(make_player: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def book_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def book_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("book") / "book.json"
     openings = [{"moves": [action, 4 - action % 2]} for action in range(7)]
     content = {"schema": 1, "task": "connect4", "openings": openings}
@@ -90,11 +84,11 @@ def book_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_match_plays_each_opening_by_both_sides(book_file: Path) -> None:
+def test_a_match_plays_each_opening_by_both_sides(book_file):
     book = read_book(book_file, GAME)
     random = RandomPlayer()
 
-    def openings(num_games: int, seed: int) -> list[tuple[int, ...]]:
+    def openings(num_games, seed):
         report = play_match(
             GAME,
             random,
@@ -115,14 +109,12 @@ def test_a_match_plays_each_opening_by_both_sides(book_file: Path) -> None:
 
 
 @pytest.fixture
-def model(publish_run: Any, tmp_path: Path) -> str:
+def model(publish_run, tmp_path):
     publish_run(tmp_path / "run", "tictactoe")
     return str(tmp_path / "run")
 
 
-def test_the_commands_make_a_book_and_play_it(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_make_a_book_and_play_it(model, tmp_path, capsys):
     out = tmp_path / "book.json"
     words = ["--openings", "3", "--plies", "2", "--within", "1", "--simulations", "20"]
     assert main(["book", model, str(out), *words]) == 0
@@ -150,12 +142,8 @@ def test_the_commands_make_a_book_and_play_it(
     ],
 )
 def test_bad_words_are_refused_before_anything_is_written(
-    model: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    error: str,
-) -> None:
+    model, tmp_path, capsys, words, error
+):
     out = tmp_path / "book.json"
     assert main(["book", model, str(out), *words]) == 2
     assert error in capsys.readouterr().err
@@ -164,11 +152,11 @@ def test_bad_words_are_refused_before_anything_is_written(
     assert "must be in a folder that exists" in capsys.readouterr().err
 
 
-def train(out: Path, *settings: str) -> None:
+def train(out, *settings):
     train_task("connect4", out=out, games=0, devices="cpu", settings=settings)
 
 
-def test_a_run_keeps_a_copy_of_its_book(book_file: Path, tmp_path: Path) -> None:
+def test_a_run_keeps_a_copy_of_its_book(book_file, tmp_path):
     own = tmp_path / "book.json"
     own.write_bytes(book_file.read_bytes())
     out = tmp_path / "run"
@@ -196,15 +184,13 @@ def test_a_run_keeps_a_copy_of_its_book(book_file: Path, tmp_path: Path) -> None
         (["agent.book=/absent", "agent.actor.book_share=1"], "cannot be read"),
     ],
 )
-def test_a_book_that_does_not_fit_makes_no_run(
-    tmp_path: Path, settings: list[str], error: str
-) -> None:
+def test_a_book_that_does_not_fit_makes_no_run(tmp_path, settings, error):
     with pytest.raises(UsageError) as refusal:
         train(tmp_path / "run", *settings)
     assert error in str(refusal.value)
     assert not (tmp_path / "run").exists()
 
 
-def test_the_settings_are_there() -> None:
+def test_the_settings_are_there():
     changes = ["agent.book=x", "agent.gate.kind=match", "agent.gate.book=true"]
     assert override(make_config("connect4", None, None), changes).agent.gate.book

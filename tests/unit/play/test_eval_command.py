@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +12,12 @@ from tengen.observe.progress_line import ProgressLine
 
 pytest.importorskip("gymnasium")
 
-PublishAgent = Callable[..., Any]
-Report = Callable[..., dict[str, Any]]
 MODULE = "tests.unit.play.own_forms"
 
 
 @pytest.fixture
-def evaluate(capsys: pytest.CaptureFixture[str]) -> Report:
-    def run(*words: object) -> dict[str, Any]:
+def evaluate(capsys):
+    def run(*words):
         assert cli.main(["eval", *map(str, words), "--json"]) == 0
         captured = capsys.readouterr()
         assert captured.err == ""
@@ -32,9 +28,7 @@ def evaluate(capsys: pytest.CaptureFixture[str]) -> Report:
     return run
 
 
-def test_the_report(
-    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
-) -> None:
+def test_the_report(tmp_path, publish_agent, evaluate):
     """Every step gives 1, and ten of them are an episode."""
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task, numbers=(3, 17))
@@ -61,9 +55,7 @@ def test_the_report(
         assert (report["model"], report["low"]) == (str(older), None)
 
 
-def test_a_seed_is_its_episodes(
-    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
-) -> None:
+def test_a_seed_is_its_episodes(tmp_path, publish_agent, evaluate):
     run = publish_agent(tmp_path / "run", "CartPole-v1")
     first = evaluate(run.path, "--episodes", 21)
     assert evaluate(run.path, "--episodes", 21) == first
@@ -74,9 +66,7 @@ def test_a_seed_is_its_episodes(
     assert first["low"] < first["mean_return"] < first["high"]
 
 
-def test_more_episodes_are_more_of_the_same(
-    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
-) -> None:
+def test_more_episodes_are_more_of_the_same(tmp_path, publish_agent, evaluate):
     task = f"{MODULE}:Walk"
     run = publish_agent(tmp_path / "run", task, "dqn")
     fewer, more = (
@@ -85,13 +75,11 @@ def test_more_episodes_are_more_of_the_same(
     assert more[:20] == fewer
 
 
-def test_actions_are_chosen_as_the_options_say(
-    tmp_path: Path, publish_agent: PublishAgent, evaluate: Report
-) -> None:
+def test_actions_are_chosen_as_the_options_say(tmp_path, publish_agent, evaluate):
     task = f"{MODULE}:Walk"
     run = publish_agent(tmp_path / "run", task, "dqn")
 
-    def played(*words: object) -> dict[str, Any]:
+    def played(*words):
         return evaluate(run.path, "--episodes", 20, "--task", task, *words)
 
     usual = played()
@@ -111,13 +99,8 @@ def test_actions_are_chosen_as_the_options_say(
     ("kind", "usual"), [("dqn", "greedy but for epsilon 0.001"), ("ppo", "sampled")]
 )
 def test_a_protocol_of_atari_says_how_actions_are_chosen(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    evaluate: Report,
-    capsys: pytest.CaptureFixture[str],
-    kind: str,
-    usual: str,
-) -> None:
+    tmp_path, publish_agent, evaluate, capsys, kind, usual
+):
     pytest.importorskip("ale_py")
     run = publish_agent(tmp_path / "run", "atari/Pong", kind)
     words = [run.path, "--episodes", 1, "--max-steps", 5]
@@ -130,9 +113,7 @@ def test_a_protocol_of_atari_says_how_actions_are_chosen(
     assert line.startswith("protocol (r2d2) of atari/Pong has (18,) actions, and the ")
 
 
-def test_options_that_would_change_nothing_are_refused(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_would_change_nothing_are_refused(tmp_path, publish_agent, capsys):
     task = f"{MODULE}:Walk"
     run = publish_agent(tmp_path / "run", task, "dqn")
     line = refused(capsys, 2, run.path, "--task", task, "--epsilon", 0.5)
@@ -147,9 +128,7 @@ def test_options_that_would_change_nothing_are_refused(
     assert line.startswith("--act (epsilon) needs actions that are choices, and those ")
 
 
-def test_for_people(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_for_people(tmp_path, publish_agent, capsys):
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task)
     words = ["eval", str(run.path), "--task", task]
@@ -164,11 +143,7 @@ def test_for_people(
     assert "mean return 10.00\n" in capsys.readouterr().out
 
 
-def test_it_tells_how_far_it_is(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_tells_how_far_it_is(tmp_path, publish_agent, monkeypatch):
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task)
     told: list[str] = []
@@ -177,7 +152,7 @@ def test_it_tells_how_far_it_is(
     assert told == ["episode 1 of 2", "episode 2 of 2"]
 
 
-def refused(capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
+def refused(capsys, code, *words):
     assert cli.main(["eval", *map(str, words)]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -185,9 +160,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *words: object) -> st
     return captured.err.removeprefix("tengen: ").strip()
 
 
-def test_what_is_refused(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused(tmp_path, publish_agent, capsys):
     run = publish_agent(tmp_path / "run", f"{MODULE}:Walk")
     line = refused(capsys, 2, run.path, "--episodes", 0)
     assert line.startswith("episodes (0) must be 1 to 1000000")
@@ -204,9 +177,7 @@ def test_what_is_refused(
     assert line.startswith(f"task ({MODULE}:Numbers) must be {MODULE}:Walk, that of ")
 
 
-def test_a_board_game_has_no_episodes(
-    tmp_path: Path, publish_run: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_board_game_has_no_episodes(tmp_path, publish_run, capsys):
     run = publish_run(tmp_path / "run", "tictactoe")
     assert refused(capsys, 2, run.path) == (
         f"model ({run.path}) plays the game tictactoe, which has no episodes; use "
@@ -214,9 +185,7 @@ def test_a_board_game_has_no_episodes(
     )
 
 
-def test_an_environment_is_no_game(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_environment_is_no_game(tmp_path, publish_agent, capsys):
     run = publish_agent(tmp_path / "run", "CartPole-v1")
     for words in (["play"], ["gtp"], ["match", "random"]):
         assert cli.main([words[0], str(run.path), *words[1:]]) == 2
@@ -234,12 +203,8 @@ def test_an_environment_is_no_game(
     ],
 )
 def test_an_environment_that_fails_is_one_line(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    line: str,
-) -> None:
+    tmp_path, publish_agent, capsys, name, line
+):
     task = f"tests.environments:{name}"
     run = publish_agent(tmp_path / "run", task)
     # Of sixteen copies the first plays two of them.
@@ -248,9 +213,7 @@ def test_an_environment_that_fails_is_one_line(
     assert line.format(task=task) in found
 
 
-def test_an_environment_that_hangs_is_one_line(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_environment_that_hangs_is_one_line(tmp_path, publish_agent, capsys):
     task = "tests.environments:Hanging"
     run = publish_agent(tmp_path / "run", task)
     found = refused(capsys, 1, run.path, "--task", task, "--step-timeout", 0.3)
@@ -259,10 +222,8 @@ def test_an_environment_that_hangs_is_one_line(
 
 
 def test_what_was_measured_is_told_where_the_environment_cannot_be_closed(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    tmp_path, publish_agent, capsys
+):
     task = "tests.environments:HangingInCloseAtLast"
     run = publish_agent(tmp_path / "run", task)
     words = ["--task", task, "--episodes", "1", "--step-timeout", "0.3", "--json"]

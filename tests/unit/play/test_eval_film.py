@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,20 +13,19 @@ from tengen.evaluation.episodes.film_formats import Gif
 pytest.importorskip("gymnasium")
 pytest.importorskip("PIL")
 
-PublishAgent = Callable[..., Any]
 Report = dict[str, Any]
 MODULE = "tests.environments"
 
 
 @pytest.fixture(autouse=True)
-def gif(monkeypatch: pytest.MonkeyPatch) -> None:
+def gif(monkeypatch):
     """Has all machines write the same."""
     monkeypatch.setattr("tengen.evaluation.episodes.film.choose_format", Gif)
 
 
 @pytest.fixture
-def evaluate(capsys: pytest.CaptureFixture[str]) -> Callable[..., Report]:
-    def run(*words: object) -> Report:
+def evaluate(capsys):
+    def run(*words):
         assert cli.main(["eval", *map(str, words), "--json"]) == 0
         report: Report = json.loads(capsys.readouterr().out)
         return report
@@ -39,12 +36,7 @@ def evaluate(capsys: pytest.CaptureFixture[str]) -> Callable[..., Report]:
 @pytest.mark.parametrize(
     "task", ["CartPole-v1", "atari/Breakout/classic", f"{MODULE}:ShownAsAsked"]
 )
-def test_a_score_is_the_same_with_films(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    evaluate: Callable[..., Report],
-    task: str,
-) -> None:
+def test_a_score_is_the_same_with_films(tmp_path, publish_agent, evaluate, task):
     from PIL import Image
 
     pytest.importorskip("ale_py" if task.startswith("atari/") else "pygame")
@@ -65,9 +57,7 @@ def test_a_score_is_the_same_with_films(
     assert len(films) == 3
 
 
-def test_for_people(
-    tmp_path: Path, publish_agent: PublishAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_for_people(tmp_path, publish_agent, capsys):
     task = f"{MODULE}:Shown"
     run = publish_agent(tmp_path / "run", task)
     folder = tmp_path / "films"
@@ -85,11 +75,8 @@ def test_for_people(
 
 
 def test_what_is_refused_is_refused_before_anything_is_played(
-    tmp_path: Path,
-    publish_agent: PublishAgent,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    tmp_path, publish_agent, capsys, monkeypatch
+):
     monkeypatch.setattr("tengen.play.eval_command.play_episodes", None)
     (tmp_path / "file").touch()
     for name, folder, line in (

@@ -184,7 +184,7 @@ def gpus(monkeypatch):
         return HostDevice()
 
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 2)
-    monkeypatch.setattr("tengen.inference.device_choice.make_device", make)
+    monkeypatch.setattr("tengen.inference.device_backend.make_device", make)
     return asked
 
 

@@ -8,7 +8,7 @@ import pytest
 from tengen import cli, games
 from tengen.games.python_game import PythonGame
 from tengen.play import Analysis
-from tengen.play.terminal import Session, value_bar
+from tengen.play.command import Session, value_bar
 
 
 class FirstLegal:

@@ -6,18 +6,11 @@ training and the evaluation play the same episodes; both take the best action, s
 each return must be the same.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
-from tengen.actors import EnvironmentPort, Slots
+from tengen.actors import EnvironmentPort
 from tengen.agents import Agent, EnvironmentAgent
-from tengen.envs import ActionSpec, Arrays
 from tengen.evaluation import play_episodes
 from tengen.inference import drive
 from tengen.models import resolve_model
@@ -44,36 +37,28 @@ CASES = [
 class Best:
     """An agent that acts in training as it does where it is scored."""
 
-    def __init__(self, agent: EnvironmentAgent) -> None:
+    def __init__(self, agent):
         self._agent = agent
 
-    def num_uniforms(self, actions: ActionSpec) -> int:
+    def num_uniforms(self, actions):
         return self._agent.num_uniforms(actions)
 
-    def act(
-        self, outputs: Arrays, actions: ActionSpec, uniforms: Any, slots: Slots
-    ) -> Arrays:
+    def act(self, outputs, actions, uniforms, slots):
         drawn = self._agent.act(outputs, actions, uniforms, slots)
         return {**drawn, **self._agent.act_greedily(outputs, actions)}
 
-    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+    def act_greedily(self, outputs, actions):
         return self._agent.act_greedily(outputs, actions)
 
 
-def test_every_agent_of_environments_is_here() -> None:
+def test_every_agent_of_environments_is_here():
     kinds = Agent.kinds().items()
     known = {kind for kind, agent in kinds if issubclass(agent, EnvironmentAgent)}
     assert {kind for kind, _, _ in CASES} == known
 
 
 @pytest.mark.parametrize(("kind", "name", "settings"), CASES)
-def test_eval_returns_what_training_does(
-    kind: str,
-    name: str,
-    settings: dict[str, Any],
-    tmp_path: Path,
-    publish_agent: Callable[..., Any],
-) -> None:
+def test_eval_returns_what_training_does(kind, name, settings, tmp_path, publish_agent):
     task = f"{MODULE}:{name}"
     run = publish_agent(tmp_path / "run", task, kind, **settings)
     model = open_agent(resolve_model(run.path), "run", task=task)

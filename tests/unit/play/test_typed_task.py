@@ -1,7 +1,5 @@
 """A model that names a program as its task: nothing runs but what the user typed."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

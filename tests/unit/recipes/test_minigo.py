@@ -15,9 +15,9 @@ from tengen.nets.minigo import MinigoConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.registry import recipe_of
-from tengen.recipes.resolve import new_config
 from tengen.roles import RunConfig
 from tengen.search import SearchConfig
+from tests.configs import new_config
 
 CLOSED = (
     "learner.initial_model=/data/checkpoint",

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import UsageError
-from tengen.recipes.resolve import check_typed_cluster, new_config
+from tengen.recipes.resolve import check_typed_cluster
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
 from tengen.run import RunDirectory
+from tests.configs import new_config
 
 
 @pytest.mark.parametrize(

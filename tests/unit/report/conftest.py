@@ -19,39 +19,46 @@ WON = (4, 0, 8, 1, 2, 3, 5)
 DRAWN = (4, 0, 8, 2, 1, 7, 6, 5, 3)
 LOST = (0, 4, 1, 2, 8, 6)
 
-VOID = {"meta", "br"}
-
 
 class Page(HTMLParser):
-    """Elements and attributes of a page whose elements are all closed."""
+    """What is in the file of a report: its elements, and the data of its script."""
 
-    def __init__(self, shown: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self.tags: list[str] = []
         self.attributes: set[str] = set()
-        self.words: list[str] = []
-        self.labels: list[str] = []
-        self._open: list[str] = []
-        self.feed(shown)
+        self.policy = ""
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self._tag = ""
+        self.feed(path.read_text(encoding="utf-8"))
         self.close()
-        assert self._open == []
+        content = json.loads(self.scripts[0])
+        self.answers, self.report = content["answers"], content["report"]
+        self.run = self.answers["/api/runs/run"]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self._tag = tag
         self.attributes |= {name for name, _ in attrs}
-        self.labels += [value or "" for name, value in attrs if name == "aria-label"]
-        if tag not in VOID:
-            self._open.append(tag)
+        if ("http-equiv", "Content-Security-Policy") in attrs:
+            self.policy = str(dict(attrs)["content"])
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        self._tag = ""
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        if self._tag == "script":
+            self.scripts.append(data)
+        if self._tag == "style":
+            self.styles.append(data)
 
     @property
-    def text(self) -> str:
-        return " ".join(self.words)
+    def games(self) -> list[dict[str, Any]]:
+        """The games, in the order of the list."""
+        base = "/api/runs/run/games/run"
+        rows = self.answers[base]["games"] if base in self.answers else []
+        return [self.answers[f"{base}/{row['index']}"] for row in rows]
 
 
 def put_events(run: RunDirectory, *events: dict[str, Any]) -> None:
@@ -119,5 +126,5 @@ def environment_run(tmp_path: Path) -> RunDirectory:
 
 @pytest.fixture
 def page_of() -> Callable[[Path], Page]:
-    """Reads a page, and makes sure that it is whole."""
-    return lambda path: Page(path.read_text(encoding="utf-8"))
+    """Reads the file of a report."""
+    return Page

@@ -18,10 +18,10 @@ LOSSES = (math.nan, math.inf, 0.5)
 def test_games_have_a_rating_with_errors(game_run: RunDirectory) -> None:
     found = curves(game_run.path)
     rating, loss = found.charts()
-    assert rating.series.xs == (24, 48, 72, 96, 120)
-    assert rating.series.ys == (100, 200, 300, 400, 500)
-    assert rating.series.errors == (80, 40, pytest.approx(80 / 3), 20, 16)
-    assert loss.series.ys[0] == 2.0
+    assert rating.xs == (24, 48, 72, 96, 120)
+    assert rating.ys == (100, 200, 300, 400, 500)
+    assert rating.errors == (80, 40, pytest.approx(80 / 3), 20, 16)
+    assert loss.ys[0] == 2.0
     assert not found.in_environments
 
 
@@ -33,7 +33,7 @@ def test_environments_have_returns_by_frames(environment_run: RunDirectory) -> N
         ("frames", "episode length"),
         ("frames", "loss"),
     ]
-    assert found.charts()[0].series.xs[0] == 2000
+    assert found.charts()[0].xs[0] == 2000
 
 
 def test_a_notebook_shows_drawings_and_a_terminal_a_table(
@@ -53,7 +53,7 @@ def test_numbers_that_are_none_are_not_drawn(tmp_path: Path) -> None:
     told = [learned(100.0 + i, 0, i, loss=loss) for i, loss in enumerate(LOSSES)]
     put_events(run, *told)
     (loss,) = curves(run.path).charts()
-    assert loss.series.ys == (0.5,)
+    assert loss.ys == (0.5,)
     assert len(curves(run.path).rows) == 3
 
 

@@ -31,7 +31,7 @@ SETTINGS = (
 def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("tengen.inference.devices._num_gpus", lambda: 1)
     monkeypatch.setattr(
-        "tengen.inference.device_choice.make_device", lambda word: HostDevice()
+        "tengen.inference.device_backend.make_device", lambda word: HostDevice()
     )
     monkeypatch.setattr(
         DeviceBackend, "rate", lambda self, num_rows, seconds: min(num_rows, 256)
@@ -98,7 +98,7 @@ def test_what_did_not_fit_is_told_once(
             return super().record(function)
 
     monkeypatch.setattr(
-        "tengen.inference.device_choice.make_device", lambda word: Full()
+        "tengen.inference.device_backend.make_device", lambda word: Full()
     )
     config = read_config(run)
     role = make_role("selfplay", config, run, RoleContext(num_threads=2))

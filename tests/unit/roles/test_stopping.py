@@ -106,11 +106,18 @@ def test_a_second_interrupt_is_told_apart_once_the_first_is_told(run):
 
 def test_a_hangup_is_the_program_s_where_tengen_is_a_library(run, monkeypatch):
     """Only a command of tengen may point the terminal's descriptors elsewhere."""
-    before = signal.getsignal(signal.SIGHUP)
-    with StopListener(run):
-        assert signal.getsignal(signal.SIGHUP) is before
-    monkeypatch.setattr("tengen.roles.stopping.is_own_process", lambda: True)
-    with StopListener(run) as listener:
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert listener.event.wait(LONG_S)
-    assert signal.getsignal(signal.SIGHUP) is before
+    # Under ``nohup`` it is ignored.
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with StopListener(run):
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        monkeypatch.setattr("tengen.roles.stopping.is_own_process", lambda: True)
+        with StopListener(run) as listener:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert listener.event.wait(LONG_S)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with StopListener(run):
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, inherited)

@@ -6,7 +6,8 @@ import random
 import pytest
 
 from tengen import _core, games
-from tengen.search import Proof, ReferenceSearch, SearchConfig
+from tengen.search import SearchConfig
+from tests.oracle.search import Proof, ReferenceSearch
 
 
 class Recorded:

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from tengen import _core, games
-from tengen.search import Proof, SearchConfig
+from tengen.search import SearchConfig
+from tests.oracle.search import Proof
 
 GAMES = ["tictactoe", "connect4", "gomoku/5", "go/5"]
 

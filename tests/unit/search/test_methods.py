@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import pytest
 
 from tengen import _core
-from tengen.search import Node, Proof, SearchConfig
-from tengen.search.reference_puct import (
+from tengen.search import SearchConfig
+from tests.oracle.search import Node, Proof
+from tests.oracle.search.puct import (
     add_root_noise,
     exploration_scale,
     forced_action,
     noise_shares,
     stdev_factor,
 )
-from tengen.search.reference_target import (
+from tests.oracle.search.target import (
     best_by_lower_bound,
     lower_bound,
     prune_forced_playouts,

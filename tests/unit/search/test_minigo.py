@@ -8,7 +8,7 @@ import pytest
 
 from tengen import _core, games
 from tengen.search import SearchConfig
-from tengen.search.reference_minigo import MinigoNode, ReferenceMinigo
+from tests.oracle.search.minigo import MinigoNode, ReferenceMinigo
 
 NAMES = ("tictactoe", "connect4", "gomoku/7", "go/5/nosuicide")
 

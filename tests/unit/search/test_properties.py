@@ -3,7 +3,8 @@
 import pytest
 
 from tengen import _core
-from tengen.search import Proof, ReferenceSearch, SearchConfig
+from tengen.search import SearchConfig
+from tests.oracle.search import Proof, ReferenceSearch
 
 POLICIES = ("puct", "gumbel")
 

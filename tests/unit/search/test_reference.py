@@ -5,20 +5,21 @@ from dataclasses import dataclass
 import pytest
 
 from tengen import _core, games
-from tengen.search import Node, Proof, ReferenceSearch, SearchConfig
-from tengen.search.reference_gumbel import (
+from tengen.search import SearchConfig
+from tests.oracle.search import Node, Proof, ReferenceSearch
+from tests.oracle.search.gumbel import (
     halving_phases,
     improved_policy,
     mixed_value,
     select_below,
     target_mean,
 )
-from tengen.search.reference_puct import (
+from tests.oracle.search.puct import (
     add_root_noise,
     apply_root_temperature,
     select_puct,
 )
-from tengen.search.reference_tree import prove
+from tests.oracle.search.tree import prove
 
 
 @dataclass

@@ -7,8 +7,9 @@ import pytest
 
 from tengen import _core, games
 from tengen.errors import UsageError
-from tengen.search import ReferenceSearch, SearchConfig
-from tengen.search.reference_score import ScoreUtility, expected_saturated
+from tengen.search import SearchConfig
+from tests.oracle.search import ReferenceSearch
+from tests.oracle.search.score import ScoreUtility, expected_saturated
 
 
 @pytest.mark.parametrize("stdev", [0.0, 0.3, 0.7, 1.5, 4.0, 12.0])

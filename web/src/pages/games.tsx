@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Analysis, type Forecast, type KeptGame, type Position, sendForLines } from "../api";
+import { type Analysis, type Forecast, type KeptGame, type Position, report, sendForLines } from "../api";
 import { Board, type Shade } from "../board";
 import { Chart } from "../chart";
 import { moveName, number, percent, resultText, sides } from "../format";
 import { useAsked } from "../hooks";
 import { go } from "../link";
-import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
+import { nameOf, ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
 import { Actions, shadesOf } from "./play";
 
 interface SourceRow {
@@ -37,14 +37,14 @@ export function GamesPage({ id, query }: { id: string; query: URLSearchParams })
     source === null || index === null ? null : `${base}/${encodeURIComponent(source)}/${index}`,
   );
   useEffect(() => {
-    document.title = `Games of ${id.replaceAll("~", "/")} - tengen`;
+    document.title = `Games of ${nameOf(id)} - tengen`;
   }, [id]);
   const show = (of: string, one?: string) =>
     go(`/runs/${id}/games?of=${encodeURIComponent(of)}${one ? `&game=${one}` : ""}`, "replace");
   const trouble = error ?? games.error ?? game.error;
   return (
     <article>
-      <RunHeader id={id} name={id.replaceAll("~", "/")} page="games" />
+      <RunHeader id={id} name={nameOf(id)} page="games" />
       {trouble && <Trouble>{trouble}</Trouble>}
       {!sources && !error && <Waiting what="the games" />}
       {sources?.length === 0 && <p class="soft">No games are kept yet.</p>}
@@ -73,7 +73,7 @@ export function GamesPage({ id, query }: { id: string; query: URLSearchParams })
               </select>
             </label>
           )}
-          {source && index && (
+          {source && index && !report && (
             <a class="button" href={`${base}/${encodeURIComponent(source)}/${index}/record`} download>
               Save
             </a>
@@ -228,7 +228,7 @@ function Viewer({ kept, id }: { kept: KeptGame; id: string }) {
           </p>
         )}
         {error && <Trouble>{error}</Trouble>}
-        {position.result === null && (
+        {position.result === null && !report && (
           <button type="button" onClick={() => void ask()}>
             Ask the newest model
           </button>

@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, type Point, type RunData, type RunState } from "../api";
+import { ask, type Point, report, type RunData, type RunState } from "../api";
 import { Chart, type Line } from "../chart";
 import { bytes, shown } from "../format";
 import { useKept, useTold } from "../hooks";
 import { Link } from "../link";
-import { RunHeader, State, Trouble, Waiting } from "../parts";
+import { nameOf, RunHeader, State, Trouble, Waiting } from "../parts";
 
 interface Curve {
   step: number[];
@@ -119,9 +119,9 @@ export function RunPage({ id }: { id: string }) {
   if (!run && error) {
     return (
       <section>
-        <h1>{id.replaceAll("~", "/")}</h1>
+        <h1>{nameOf(id)}</h1>
         <Trouble>{error}</Trouble>
-        <Link to="/">All runs</Link>
+        {!report && <Link to="/">All runs</Link>}
       </section>
     );
   }

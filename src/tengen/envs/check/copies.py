@@ -14,9 +14,9 @@ from tengen.envs.check.one import Maker
 from tengen.envs.check.seeds import play
 from tengen.envs.check.seen import is_same
 from tengen.envs.copies import RAISED, copy_seeds, said
-from tengen.envs.deadline import Deadline
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.envs.timely import Deadline
 from tengen.errors import TengenError
 
 __all__ = ["MakeCopies", "check_against_one", "check_copies"]

@@ -12,9 +12,9 @@ import numpy as np
 from tengen.envs.check.findings import CannotGoOnError, Findings
 from tengen.envs.check.seen import ObservationCheck
 from tengen.envs.copies import RAISED, UnfitError, as_end, as_reward, said, typed
-from tengen.envs.deadline import Deadline
 from tengen.envs.gymnasium_env import import_gymnasium, make_guarded
 from tengen.envs.spaces import Actions, Observations
+from tengen.envs.timely import Deadline
 from tengen.errors import UsageError
 
 __all__ = ["Maker", "Moved", "OneEnv"]

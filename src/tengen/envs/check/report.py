@@ -12,8 +12,8 @@ from tengen.envs.check.episodes import EpisodeFacts, check_episodes, check_space
 from tengen.envs.check.findings import CannotGoOnError, Finding, Findings
 from tengen.envs.check.one import Maker
 from tengen.envs.check.seeds import check_seeds
-from tengen.envs.deadline import Deadline, HangError
 from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.envs.timely import Deadline, HangError
 from tengen.errors import UsageError
 
 __all__ = ["Report", "check_env", "check_own_env"]

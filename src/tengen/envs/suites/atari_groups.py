@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.copies import RAISED, ActionRange, raised
-from tengen.envs.env import Arrays, Step
-from tengen.envs.group_env import GroupEnv
+from tengen.envs.env import Arrays, GroupEnv, Step
 from tengen.envs.suites.atari import Episodes, grey_env, protocol_of, seeds_of, spec_of
 from tengen.errors import EnvError, RunError
 

@@ -7,14 +7,28 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tengen.envs.env import Env
-from tengen.envs.filmed import FilmedEnv
-from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium
-from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
-from tengen.envs.gymnasium_vector import GymnasiumVectorEnv, is_proven
-from tengen.errors import UsageError, did_you_mean
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["film", "film_own", "make", "make_own", "maker_of_one", "names"]
+from tengen.config import check
+from tengen.envs.copies import RAISED, check_reward, copy_seeds, raised
+from tengen.envs.env import Arrays, Env, EnvSpec, Step
+from tengen.envs.filmed import FilmedEnv
+from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
+from tengen.envs.gymnasium_film import RENDER_MODE, RenderCamera, film_copies
+from tengen.envs.spaces import Actions, Observations
+from tengen.errors import EnvError, UsageError, did_you_mean
+
+__all__ = [
+    "GymnasiumVectorEnv",
+    "film",
+    "film_own",
+    "is_proven",
+    "make",
+    "make_own",
+    "maker_of_one",
+    "names",
+]
 
 
 def names() -> list[str]:
@@ -125,3 +139,134 @@ def _registered(name: str) -> Any:
 
 def _maker(name: str) -> Callable[..., Any]:
     return functools.partial(import_gymnasium().make, name, disable_env_checker=True)
+
+
+_PROVEN = frozenset({"gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"})
+
+
+def is_proven(registered: Any) -> bool:
+    """Returns whether a registered environment has a vector form that is proven.
+
+    Args:
+        registered: The environment's ``gymnasium.envs.registration.EnvSpec``.
+    """
+    # Not with additional wrappers, because a vector form is made without them.
+    return (
+        registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
+    )
+
+
+class GymnasiumVectorEnv:
+    """Copies of a Gymnasium environment with a proven vector form, such as CartPole.
+
+    All copies draw from one random stream, which no other seed shares. So a copy's next
+    episode depends on which other copies began episodes before. The same seed, number
+    of copies and actions give the same steps.
+
+    Args:
+        name: A Gymnasium id that ``is_proven``.
+        num_envs: Copies, at least 1.
+        seed: At least 0.
+        render_mode: Gymnasium's render mode for ``render``; None for no pictures.
+
+    Attributes:
+        spec: The environment's spec.
+        num_envs: Number N of copies.
+
+    Raises:
+        UsageError: A number is out of its range, or the environment cannot be made.
+    """
+
+    def __init__(
+        self, name: str, num_envs: int, seed: int, render_mode: str | None = None
+    ) -> None:
+        (self._seed,) = copy_seeds(seed, 1)
+        check(num_envs >= 1, "num_envs", num_envs, "must be at least 1; raise it")
+        gymnasium = import_gymnasium()
+
+        def make() -> Any:
+            return gymnasium.make_vec(
+                name,
+                num_envs,
+                vectorization_mode="vector_entry_point",
+                render_mode=render_mode,
+            )
+
+        self._envs = make_guarded(make, name)
+        self._observations = Observations(self._envs.single_observation_space, name)
+        self._actions = Actions(self._envs.single_action_space, name)
+        self._is_over = np.zeros(num_envs, np.bool_)
+        self._drawn: Any = None
+        self.num_envs = num_envs
+        registered = gymnasium.registry[name]
+        self.spec = EnvSpec(
+            name=name,
+            observations=self._observations.specs,
+            pixel_scales=self._observations.pixel_scales,
+            has_large_vectors=self._observations.has_large_vectors,
+            actions=self._actions.spec,
+            max_episode_steps=registered.max_episode_steps,
+            reward_threshold=registered.reward_threshold,
+        )
+
+    def reset(self) -> Arrays:
+        """Begins all episodes anew from the seed; see ``Env.reset``."""
+        try:
+            states, _ = self._envs.reset(seed=self._seed)
+        except RAISED as error:
+            raise self._raised(error) from error
+        self._is_over = np.zeros(self.num_envs, np.bool_)
+        return self._converted(states)
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Steps every copy; see ``Env.step``.
+
+        Raises:
+            EnvError: The environment raised, or a number is not finite.
+            RunError: An action is out of range.
+        """
+        native = self._actions.to_gymnasium(actions, self.num_envs)
+        try:
+            states, reward, terminated, truncated, _ = self._envs.step(native)
+        except RAISED as error:
+            raise self._raised(error) from error
+        reward = np.array(reward, np.float32)
+        check_reward(reward, self.spec.name)
+        is_reset, self._is_over = self._is_over, terminated | truncated
+        return Step(self._converted(states), reward, terminated, truncated, is_reset)
+
+    def observed(self, observation: Any) -> Arrays:
+        """Returns a Gymnasium observation as arrays; see ``Env.observed``."""
+        return self._observations.read(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """Returns an action of the action space; see ``Env.own_action``."""
+        return self._actions.to_own(action)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Gymnasium's metadata, which has the render modes."""
+        return dict(self._envs.metadata)
+
+    def render(self, copy: int) -> Any:
+        """Returns a copy's picture; Gymnasium draws all copies at once."""
+        if self._drawn is None:
+            self._drawn = self._envs.render()
+        return self._drawn[copy]
+
+    def close(self) -> None:
+        """Releases the copies' resources; see ``Env.close``."""
+        try:
+            self._envs.close()
+        except RAISED as error:
+            raise self._raised(error) from error
+
+    def _converted(self, states: Any) -> Arrays:
+        self._drawn = None
+        arrays = self._observations.zeros(self.num_envs)
+        self._observations.write(states, arrays)
+        self._observations.check_finite(arrays)
+        return arrays
+
+    def _raised(self, error: BaseException) -> EnvError:
+        return raised(self.spec.name, error, "a step of all copies")

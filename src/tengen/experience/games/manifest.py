@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tengen import _core
 from tengen.config import from_dict, to_dict
-from tengen.errors import RunError
+from tengen.errors import RunError, UsageError
 from tengen.experience.games.files import SET_ASIDE, experience_files
 from tengen.experience.games.segment import SegmentReader
 
@@ -118,6 +119,31 @@ class Manifest:
                 entries.append(_entry(key, reader))
         self.append(entries)
         return entries
+
+    @contextmanager
+    def opened(self, entry: SegmentEntry, game: str) -> Iterator[SegmentReader]:
+        """Yields a reader of a segment in this manifest.
+
+        Args:
+            entry: The segment.
+            game: The game that it must be of.
+
+        Raises:
+            UsageError: The segment is of a newer schema or of another game.
+            RunError: The segment is damaged, or what reads it refuses its games.
+        """
+        with entry.open(self.experience) as reader:
+            if reader.meta["game"] != game:
+                raise UsageError(
+                    f"segment ({reader.path}) must be of {game}, not of "
+                    f"{reader.meta['game']}; choose another --out"
+                )
+            try:
+                yield reader
+            except RunError as error:
+                raise RunError(
+                    f"segment ({reader.path}) is refused: {error}"
+                ) from error
 
     def append(self, entries: Iterable[SegmentEntry]) -> None:
         """Appends segments that another learner found."""

@@ -19,7 +19,12 @@ from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.experience.games.files import writer_files
 from tengen.run import publish_file
 
-__all__ = ["keep_unfinished", "remove_unfinished", "unfinished_games"]
+__all__ = [
+    "keep_unfinished",
+    "remove_sealed_unfinished",
+    "remove_unfinished",
+    "unfinished_games",
+]
 
 _SUFFIX = "unfinished"
 
@@ -75,6 +80,21 @@ def remove_unfinished(writer_directory: Path, generation: int) -> None:
     """Removes the files of a generation that is sealed."""
     for path in _files(writer_directory, generation):
         path.unlink(missing_ok=True)
+
+
+def remove_sealed_unfinished(writer_directory: Path) -> None:
+    """Removes the files of all sealed generations.
+
+    A kill after the seal and before ``remove_unfinished`` leaves such a file.
+
+    Args:
+        writer_directory: ``RUN/experience/<writer>``, held by this process.
+    """
+    open_generations = {p.stem for p in writer_files(writer_directory, "journal")}
+    sealed = {p.stem for p in writer_files(writer_directory, "npz")} - open_generations
+    for path in writer_files(writer_directory, _SUFFIX):
+        if path.stem in sealed:
+            path.unlink(missing_ok=True)
 
 
 def _files(writer_directory: Path, generation: int) -> list[Path]:

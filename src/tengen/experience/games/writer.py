@@ -14,6 +14,7 @@ from tengen.experience.games.journal import OpenSegment
 from tengen.experience.games.segment import RecordedGames, recorded_games, seal
 from tengen.experience.games.unfinished import (
     keep_unfinished,
+    remove_sealed_unfinished,
     remove_unfinished,
     unfinished_games,
 )
@@ -153,6 +154,7 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
                 f"{earlier[-1].name}; restore RUN/events, which counts them, or run "
                 f"the same command again"
             )
+        remove_sealed_unfinished(directory)
         for folder in earlier:
             # No process writes here now, on any host: all hold the lock while they do.
             remove_leftovers(folder, of_other_hosts=True)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import from_dict, to_dict
-from tengen.errors import RunError, UsageError
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.generations.games import GenerationGames, last_models
 from tengen.experience.generations.imported import ImportedGenerations
@@ -37,6 +35,9 @@ class GenerationStock:
         config: Which generations, and how much of them.
         seed: Seed of the draws.
 
+    Attributes:
+        manifest: The segments of the run, in their order.
+
     Raises:
         UsageError: The game is unknown, or the imported generations have another game.
         RunError: An imported generation is damaged.
@@ -48,7 +49,7 @@ class GenerationStock:
         self._game = game
         self._config = config
         self._seed = seed
-        self._manifest = Manifest(experience)
+        self.manifest = Manifest(experience)
         self._imported = ImportedGenerations(game, config)
         self._games = GenerationGames()
         self._rows = DerivedRows(game, False, self._imported.num_rows)
@@ -57,14 +58,9 @@ class GenerationStock:
         self._prepared: tuple[GenerationPass, NDArray[np.int64]] | None = None
 
     @property
-    def segments(self) -> list[SegmentEntry]:
-        """The segments of the run, in their order."""
-        return list(self._manifest)
-
-    @property
     def num_rows(self) -> int:
         """Rows of all segments so far, and of the imported generations."""
-        return self._imported.num_rows + self._manifest.num_rows
+        return self._imported.num_rows + self.manifest.num_rows
 
     @property
     def num_bytes(self) -> int:
@@ -83,30 +79,24 @@ class GenerationStock:
             UsageError: A segment is of a newer schema or of another game.
             RunError: A segment is damaged.
         """
-        return self._load_all(self._manifest.discover())
+        return self.take_in(self.manifest.discover())
 
-    def take_in(self, segments: Sequence[Mapping[str, Any]]) -> None:
-        """Takes in segments that another learner met, in its order.
-
-        Args:
-            segments: The entries of the other learner's state.
+    def take_in(self, entries: Sequence[SegmentEntry]) -> int:
+        """Loads the last segments of the manifest; returns how many rows they have.
 
         Raises:
-            RunError: As ``refresh``.
-            UsageError: As ``refresh``.
+            UsageError: A segment is of a newer schema or of another game.
+            RunError: A segment is damaged.
         """
-        entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
-        self._manifest.append(entries)
-        self._load_all(entries)
-
-    def begins(self, segments: Sequence[Mapping[str, Any]]) -> bool:
-        """Returns whether another learner's segments begin with all of these."""
-        own = [to_dict(entry) for entry in self._manifest]
-        return list(segments[: len(own)]) == own
+        before = self._rows.num_rows
+        first = len(self.manifest) - len(entries)
+        for place, entry in enumerate(entries, first):
+            self._newest.append(self._load(place, entry))
+        return self._rows.num_rows - before
 
     def state(self) -> dict[str, Any]:
         """Returns JSON values for ``restore``."""
-        return {"manifest": self._manifest.to_dict(), "newest": list(self._newest)}
+        return {"manifest": self.manifest.to_dict(), "newest": list(self._newest)}
 
     def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
         """Restores a state, and loads the games of generations from ``oldest`` on.
@@ -122,13 +112,11 @@ class GenerationStock:
             RunError: A segment that is needed is missing or damaged.
             LookupError: The state has a wrong form; also TypeError, ValueError.
         """
-        self._manifest = Manifest.from_dict(
-            self._manifest.experience, state["manifest"]
-        )
+        self.manifest = Manifest.from_dict(self.manifest.experience, state["manifest"])
         newest = [int(number) for number in state["newest"]]
-        aside = self._manifest.set_aside()
+        aside = self.manifest.set_aside()
         self._newest = [n for place, n in enumerate(newest) if place not in aside]
-        for place, entry in enumerate(self._manifest):
+        for place, entry in enumerate(self.manifest):
             if self._newest[place] >= oldest:
                 self._load(place, entry)
         return sorted(aside)
@@ -225,28 +213,11 @@ class GenerationStock:
         self._rows.drop_before(self._rows.num_rows)
         self._imported.close()
 
-    def _load_all(self, entries: Sequence[SegmentEntry]) -> int:
-        before = self._rows.num_rows
-        first = len(self._manifest) - len(entries)
-        for place, entry in enumerate(entries, first):
-            self._newest.append(self._load(place, entry))
-        return self._rows.num_rows - before
-
     def _load(self, place: int, entry: SegmentEntry) -> int:
         """Loads a segment; returns the newest generation of its games."""
-        with entry.open(self._manifest.experience) as reader:
-            if reader.meta["game"] != self._game:
-                raise UsageError(
-                    f"segment ({reader.path}) must be of {self._game}, not of "
-                    f"{reader.meta['game']}; choose another --out"
-                )
-            try:
-                columns = reader.game_columns()
-                first_row = self._rows.num_rows
-                self._rows.add(columns)
-                self._games.add(place, first_row, columns)
-                return int(last_models(columns).max(initial=0))
-            except RunError as error:
-                raise RunError(
-                    f"segment ({reader.path}) is refused: {error}"
-                ) from error
+        with self.manifest.opened(entry, self._game) as reader:
+            columns = reader.game_columns()
+            first_row = self._rows.num_rows
+            self._rows.add(columns)
+        self._games.add(place, first_row, columns)
+        return int(last_models(columns).max(initial=0))

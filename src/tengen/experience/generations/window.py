@@ -6,21 +6,19 @@ the window's examples, and one pass over these between two models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
-from tengen.experience.divided import Divided
+from tengen.experience.games.manifest import SegmentEntry
 from tengen.experience.generations.passes import GenerationPass
 from tengen.experience.generations.stock import GenerationStock
 from tengen.experience.generations_config import GenerationsConfig
-from tengen.experience.leases import Leases
-from tengen.store.batch import Batch
+from tengen.experience.ordered import WRONG_FORM, OrderedExperience, Rows
 
 __all__ = ["GenerationWindow"]
 
@@ -36,7 +34,7 @@ class _Place(NamedTuple):
     """The oldest of the run's own generations that this or a later pass may need."""
 
 
-class GenerationWindow:
+class GenerationWindow(OrderedExperience[_Place]):
     """Passes over the newest generations, one after each; see ``GenerationsConfig``.
 
     Draws are a pure function of the seed, the pass and the manifest, so that a restored
@@ -70,46 +68,28 @@ class GenerationWindow:
         self._seed = seed
         self._batch_size = batch_size
         self._stock = GenerationStock(game, experience, config, seed)
-        self._leases: Leases[_Place] = Leases()
         # The current or last pass, its oldest generation, its rows, and how many of
         # these rows were drawn.
         self._pass: GenerationPass | None = None
         self._oldest = 0
         self._selected: NDArray[np.int64] = np.zeros(0, np.int64)
         self._offset = 0
-        # Number of segments that the following learners know of.
-        self._num_shared = 0
+        num_batches = 0
         if state is not None:
             try:
-                self._take_back(state)
-            # Raised where another version or another program wrote the state.
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                num_batches = int(state["num_batches"])
+                self._restore(state)
+            except WRONG_FORM as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "
                     f"go on from an earlier one"
                 ) from error
 
-    @property
-    def is_durable(self) -> bool:
-        """True: games are files before they are taken in."""
-        return True
+        super().__init__(self._stock.manifest, num_batches)
 
-    @property
-    def generation(self) -> int:
-        """The newest number of a segment, 0 before the first."""
-        return max((entry.generation for entry in self._stock.segments), default=0)
-
-    def refresh(self) -> int:
-        """Takes in the segments that were sealed since the last call.
-
-        Returns:
-            How many rows they have.
-
-        Raises:
-            UsageError: A segment is of a newer schema or of another game.
-            RunError: A segment is damaged.
-        """
-        return self._stock.refresh()
+    def take_in(self, entries: Sequence[SegmentEntry]) -> int:
+        """See ``OrderedExperience.take_in``."""
+        return self._stock.take_in(entries)
 
     def available(self) -> int:
         """Returns how many samples the pass has left, or the next pass if it is due."""
@@ -146,113 +126,26 @@ class GenerationWindow:
             f"it, or raise store.share or store.min_games"
         )
 
-    def sample(self, num_samples: int) -> Batch:
-        """Draws a batch; never waits.
-
-        Args:
-            num_samples: B, the batch size, at most ``available``.
-
-        Returns:
-            The batch; keys are row numbers, and the columns are those of
-            ``GameWindow.sample``, without those of auxiliary heads.
-
-        Raises:
-            RunError: No generation has enough games, or too few samples are left.
-        """
-        place, lease = self._lend(num_samples)
-        return self._part(place.offset, (0, num_samples), lease, self.take_back)
-
-    def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: each learner draws all, and derives its own rows.
-
-        Raises:
-            RunError: As ``sample``.
-        """
-        place, lease = self._lend(num_samples)
-        new = self._stock.segments[self._num_shared :]
-        self._num_shared += len(new)
-        order = {
-            "pass": list(place.whole),
-            "offset": place.offset,
-            "segments": [to_dict(entry) for entry in new],
-        }
-        part = (first, last)
-        return Divided(
-            order, lambda: self._part(place.offset, part, lease, self.take_back)
-        )
-
-    def draw_part(
-        self,
-        order: Mapping[str, Any],
-        first: int,
-        last: int,
-        ack: Callable[[int, NDArray[np.float64] | None], None],
-    ) -> Batch:
-        """Returns a part of a batch that another learner's window has begun.
-
-        Args:
-            order: The order that ``divide`` returned.
-            first: The first row of the part.
-            last: One past the last row of the part.
-            ack: Called when the batch is acknowledged.
-        """
-        self._stock.take_in(order["segments"])
-        place = GenerationPass._make(order["pass"])
-        if place != self._pass:
-            self._begin(place)
-        return self._part(order["offset"], (first, last), 0, ack)
-
-    def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Divisible.shared``: the window's state."""
-        if begins:
-            self._num_shared = len(self._stock.segments)
-        return self.state()
-
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Takes in the segments that another learner's window has beyond this one's.
-
-        Args:
-            shared: What the other's ``shared`` returned.
-
-        Returns:
-            Whether the other's segments begin with this one's; if not, nothing is done.
-        """
-        segments = shared["manifest"]["segments"]
+        """See ``Followed.follow``: not where the leader went back to an older pass."""
         place = None if shared["pass"] is None else shared["pass"][0]
         is_behind = self._pass is not None and (
             place is None or place[0] < self._pass.number
         )
-        if is_behind or not self._stock.begins(segments):
-            return False
-        self._stock.take_in(segments[len(self._stock.segments) :])
-        return True
-
-    def take_back(
-        self, lease: int, priorities: NDArray[np.float64] | None = None
-    ) -> None:
-        """Ends a loan; see ``Batch.ack``."""
-        if priorities is not None:
-            raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
-            )
-        self._leases.take_back(lease)
+        return not is_behind and super().follow(shared)
 
     def validation(self, num_rows: int) -> None:
         """Returns None: all games are learned from."""
 
-    def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the window.
-
-        Batches not acknowledged count as never drawn.
-        """
+    def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
+        """See ``OrderedExperience.order_state``."""
         place = None
         if self._pass is not None:
             place = _Place(self._pass, self._offset, self._oldest)
-        if lent := self._leases.outstanding():
+        if lent:
             place = lent[0]
         return {
             **self._stock.state(),
-            "num_batches": self._leases.num_returned,
             "pass": None if place is None else [list(place.whole), *place[1:]],
         }
 
@@ -265,7 +158,7 @@ class GenerationWindow:
         and ``pass_games`` are the games that this generation had when the pass began.
         """
         found = {
-            "num_games": sum(entry.num_games for entry in self._stock.segments),
+            "num_games": self.manifest.num_games,
             "num_rows": self._stock.num_rows,
             "window_rows": len(self._selected),
             "window_bytes": self._stock.num_bytes,
@@ -282,7 +175,12 @@ class GenerationWindow:
         """Frees the games that are held. A second call does nothing."""
         self._stock.close()
 
-    def _lend(self, num_samples: int) -> tuple[_Place, int]:
+    def next_draw(self, num_samples: int) -> _Place:
+        """See ``OrderedExperience.next_draw``.
+
+        Raises:
+            RunError: No generation has enough games, or too few samples are left.
+        """
         if num_samples != self._batch_size or num_samples > self.available():
             raise RunError(
                 f"num_samples ({num_samples}) must be learner.batch_size "
@@ -296,26 +194,23 @@ class GenerationWindow:
         assert self._pass is not None
         place = _Place(self._pass, self._offset, self._oldest)
         self._offset += num_samples
-        return place, self._leases.lend(place)
+        return place
 
-    def _part(
-        self,
-        offset: int,
-        part: tuple[int, int],
-        lease: int,
-        ack: Callable[[int, NDArray[np.float64] | None], None],
-    ) -> Batch:
-        """Returns a part of the batch at a place in the current pass."""
-        assert self._pass is not None
+    def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
+        """See ``OrderedExperience.rows_of``: draws all rows, and derives a part."""
+        if draw.whole != self._pass:
+            self._begin(draw.whole)
         size = len(self._selected)
-        places, symmetries = self._pass.order(
-            self._seed, offset, self._batch_size, size, self._stock.num_symmetries
+        places, symmetries = draw.whole.order(
+            self._seed, draw.offset, self._batch_size, size, self._stock.num_symmetries
         )
         # Drawn for the whole batch: a row's symmetry depends on its place in the batch.
-        keys = self._selected[places[slice(*part)]]
-        columns = self._stock.derive(keys, symmetries[slice(*part)])
-        probabilities = np.full(len(keys), 1 / size)
-        return Batch(lease, keys, probabilities, columns, size, ack)
+        keys = self._selected[places[first:last]]
+        return keys, self._stock.derive(keys, symmetries[first:last]), size
+
+    def _draw_of(self, values: Sequence[Any]) -> _Place:
+        whole, offset, oldest = values
+        return _Place(GenerationPass(*whole), offset, oldest)
 
     def _begin(self, place: GenerationPass) -> None:
         self._selected = self._stock.rows_of_pass(place)
@@ -333,7 +228,7 @@ class GenerationWindow:
             if self._is_done(generation):
                 return None
             if self._stock.num_games(generation) >= self.config.min_games:
-                num_segments = len(self._stock.segments)
+                num_segments = len(self.manifest)
                 return GenerationPass(number, generation, num_segments)
         return None
 
@@ -344,11 +239,9 @@ class GenerationWindow:
         return self._whole(max(0, len(self._selected) - self._offset))
 
     def _unlearned(self) -> int:
-        lent = sum(self._batch_size for _ in self._leases.outstanding())
-        return self._left() + lent
+        return self._left() + self._batch_size * len(self._lent)
 
-    def _take_back(self, state: Mapping[str, Any]) -> None:
-        self._leases = Leases(int(state["num_batches"]))
+    def _restore(self, state: Mapping[str, Any]) -> None:
         if state["pass"] is None:
             self._stock.restore(state, 0)
             return

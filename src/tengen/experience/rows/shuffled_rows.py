@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.errors import RunError, TengenWarning, UsageError
-from tengen.experience.divided import Divided
-from tengen.experience.leases import Leases
+from tengen.experience.games.manifest import Manifest, SegmentEntry
+from tengen.experience.ordered import OrderedExperience, Rows
 from tengen.experience.rows.shuffled_files import (
     VALIDATION,
     ShardRows,
@@ -22,12 +21,31 @@ from tengen.experience.rows.shuffled_files import (
     shard_name,
 )
 from tengen.run import NumberedFolder
-from tengen.store.batch import Batch
 
 __all__ = ["ShuffledRows"]
 
 
-class ShuffledRows:
+class _Place(NamedTuple):
+    """The first row of a batch."""
+
+    turn: int
+    """The number of the turn."""
+    row: int
+    """The row's place in the turn."""
+    num_rows: int
+    """Rows of the batch."""
+
+
+class _Span(NamedTuple):
+    """Consecutive rows of one shard."""
+
+    turn: int
+    shard: int
+    first: int
+    last: int
+
+
+class ShuffledRows(OrderedExperience[_Place]):
     """The rows that the role shuffle has drawn, as ``Experience``; each is used once.
 
     The shuffler applies the rate limit, so that all rows it wrote may be used. If the
@@ -50,22 +68,16 @@ class ShuffledRows:
         self.game = game
         self._folder = folder
         self._turns: dict[int, ShuffledTurn] = {}
-        self._leases: Leases[tuple[int, int]] = Leases()
         self._shard: tuple[int, int, ShardRows] | None = None
         # The next row, as its turn and its place in the turn.
         self._next = (0, 0)
-        # The same for the first row that is not acknowledged.
-        self._used = (0, 0)
+        num_batches = 0
         if state is not None:
-            self._next = self._used = (int(state["turn"]), int(state["row"]))
-            self._leases = Leases(int(state["num_batches"]))
+            self._next = (int(state["turn"]), int(state["row"]))
+            num_batches = int(state["num_batches"])
             if self._next != (0, 0):
                 self._see_turns()
-
-    @property
-    def is_durable(self) -> bool:
-        """True: games are files before they are taken in."""
-        return True
+        super().__init__(Manifest(folder.path), num_batches)
 
     @property
     def generation(self) -> int:
@@ -86,7 +98,7 @@ class ShuffledRows:
             UsageError: A turn is of a newer schema, or of another game.
             RunError: A turn is missing or damaged.
         """
-        for number in [number for number in self._turns if number < self._used[0]]:
+        for number in [number for number in self._turns if number < self._next[0]]:
             del self._turns[number]
         return sum(turn.num_new for turn in self._see_turns())
 
@@ -109,17 +121,19 @@ class ShuffledRows:
             f"({num_samples}); run tengen shuffle"
         )
 
-    def sample(self, num_samples: int) -> Batch:
-        """Returns the next rows; never waits.
+    def take_in(self, entries: Sequence[SegmentEntry]) -> int:
+        """See ``OrderedExperience.take_in``: learners read no games, but shards."""
+        return 0
 
-        Args:
-            num_samples: B, at most ``available``.
+    def follow(self, shared: Mapping[str, Any]) -> bool:
+        """Returns False; see ``Followed.follow``: it must be opened at each state."""
+        return False
 
-        Returns:
-            The batch, as ``GameWindow.sample``.
+    def next_draw(self, num_samples: int) -> _Place:
+        """See ``OrderedExperience.next_draw``.
 
         Raises:
-            RunError: There are fewer rows, or a shard is damaged.
+            RunError: There are fewer rows that were not used.
         """
         available = self.available()
         if num_samples > available:
@@ -127,56 +141,26 @@ class ShuffledRows:
                 f"num_samples ({num_samples}) must be at most the {available} that "
                 f"were shuffled and not used; run tengen shuffle"
             )
-        keys, columns, size = self._rows_of(num_samples)
-        lease = self._leases.lend(self._next)
-        probabilities = np.full(num_samples, 1 / size)
-        return Batch(lease, keys, probabilities, columns, size, self._ack)
+        place = _Place(*self._next, num_samples)
+        spans = self._spans(place)
+        before = sum(self._turns[spans[-1].turn].shard_rows[: spans[-1].shard])
+        self._next = (spans[-1].turn, before + spans[-1].last)
+        return place
 
-    def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: each learner reads the shard and takes its rows."""
-        order = {"next": list(self._next)}
-        return Divided(order, lambda: _sliced(self.sample(num_samples), first, last))
+    def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
+        """See ``OrderedExperience.rows_of``: reads the shards, and takes its rows.
 
-    def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Divisible.shared``: the state."""
-        return self.state()
-
-    def part(
-        self, place: tuple[int, int], num_samples: int, first: int, last: int
-    ) -> Batch:
-        """Returns rows ``[first, last)`` of a batch that another learner draws.
-
-        Args:
-            place: The batch's first row, as its turn and its place in the turn.
-            num_samples: Rows B of the whole batch.
-            first: The first row of the part.
-            last: One past the last row of the part.
+        Raises:
+            RunError: A shard is damaged.
         """
-        self._next = self._used = (place[0], place[1])
-        self.refresh()
-        batch = self.sample(num_samples)
-        batch.ack()
-        return dataclasses.replace(
-            _sliced(batch, first, last), _ack=lambda lease, priorities: None
-        )
-
-    def _rows_of(
-        self, num_samples: int
-    ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]], int]:
-        """Returns keys and columns of the next rows, and the size of the window."""
-        parts: list[ShardRows] = []
-        missing = num_samples
-        size = 0
-        while missing > 0:
-            part, size = self._take(missing)
-            parts.append(part)
-            missing -= len(part.keys)
-        keys = np.concatenate([part.keys for part in parts])
+        spans = self._spans(draw)
+        parts = [self._read(span) for span in spans]
+        keys = np.concatenate([part.keys for part in parts])[first:last]
         columns = {
-            name: np.concatenate([part.columns[name] for part in parts])
+            name: np.concatenate([part.columns[name] for part in parts])[first:last]
             for name in parts[0].columns
         }
-        return keys, columns, size
+        return keys, columns, self._turns[spans[-1].turn].window_rows
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
         """Returns columns of rows that are never learned from; see ``GameWindow``."""
@@ -187,13 +171,10 @@ class ShuffledRows:
         columns = read_shard(path, self.game).columns
         return {name: column[:num_rows] for name, column in columns.items()}
 
-    def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the place in ``RUN/shuffled``.
-
-        Batches not acknowledged count as never drawn.
-        """
-        turn, row = self._used
-        return {"turn": turn, "row": row, "num_batches": self._leases.num_returned}
+    def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
+        """See ``OrderedExperience.order_state``: the place in ``RUN/shuffled``."""
+        turn, row = lent[0][:2] if lent else self._next
+        return {"turn": turn, "row": row}
 
     def describe(self) -> dict[str, int]:
         """Returns the counts of ``GameWindow.describe``, as of the newest turn."""
@@ -211,7 +192,7 @@ class ShuffledRows:
         numbers = self._folder.numbers()
         if not self._turns and self._next == (0, 0) and numbers:
             # A learner that has used no turn yet begins with the oldest one left.
-            self._next = self._used = (numbers[0], 0)
+            self._next = (numbers[0], 0)
         for number in numbers:
             if number < self._next[0] or number in self._turns:
                 continue
@@ -232,39 +213,38 @@ class ShuffledRows:
             seen.append(turn)
         return seen
 
-    def _take(self, wanted: int) -> tuple[ShardRows, int]:
-        """Returns at most ``wanted`` rows of one shard, and the size of the window."""
-        number, row = self._next
-        if number not in self._turns or row >= sum(self._turns[number].shard_rows):
-            number, row = min(n for n in self._turns if n > number), 0
-        turn = self._turns[number]
-        index, first = 0, 0
-        while first + turn.shard_rows[index] <= row:
-            first += turn.shard_rows[index]
-            index += 1
-        if self._shard is None or self._shard[:2] != (number, index):
-            path = self._folder.entry(number) / shard_name(index)
-            self._shard = (number, index, read_shard(path, self.game))
-        rows = self._shard[2]
-        start = row - first
-        end = min(start + wanted, turn.shard_rows[index])
-        self._next = (number, row + end - start)
-        columns = {name: column[start:end] for name, column in rows.columns.items()}
-        return ShardRows(rows.keys[start:end], columns), turn.window_rows
+    def _draw_of(self, values: Sequence[Any]) -> _Place:
+        place = _Place(*values)
+        self._next = (place.turn, place.row)
+        self._see_turns()
+        return place
 
-    def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
-        if priorities is not None:
-            raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
-            )
-        self._used = self._leases.take_back(lease)
+    def _spans(self, place: _Place) -> list[_Span]:
+        """Returns the rows of a batch, shard by shard."""
+        spans: list[_Span] = []
+        skipped, missing = place.row, place.num_rows
+        for number in sorted(self._turns):
+            if number < place.turn:
+                continue
+            for shard, num_rows in enumerate(self._turns[number].shard_rows):
+                first = min(skipped if number == place.turn else 0, num_rows)
+                skipped -= first
+                last = min(first + missing, num_rows)
+                if first < last:
+                    spans.append(_Span(number, shard, first, last))
+                    missing -= last - first
+                if missing == 0:
+                    return spans
+        raise RunError(
+            f"shuffled turn ({place.turn}) must have the rows of a batch; its folder "
+            f"or a later one was removed"
+        )
 
-
-def _sliced(batch: Batch, first: int, last: int) -> Batch:
-    """Returns rows ``[first, last)`` of a batch, which is acknowledged as a whole."""
-    return dataclasses.replace(
-        batch,
-        keys=batch.keys[first:last],
-        probabilities=batch.probabilities[first:last],
-        columns={name: column[first:last] for name, column in batch.columns.items()},
-    )
+    def _read(self, span: _Span) -> ShardRows:
+        """Returns the rows of a span; keeps its shard for the next one."""
+        if self._shard is None or self._shard[:2] != span[:2]:
+            path = self._folder.entry(span.turn) / shard_name(span.shard)
+            self._shard = (span.turn, span.shard, read_shard(path, self.game))
+        rows, part = self._shard[2], slice(span.first, span.last)
+        columns = {name: column[part] for name, column in rows.columns.items()}
+        return ShardRows(rows.keys[part], columns)

@@ -110,7 +110,8 @@ class Shuffler:
         if num_batches == 0:
             return None
         self._check_room(num_batches * self._batch_size)
-        draws = [window.lend(self._batch_size) for _ in range(num_batches)]
+        lent = [window.lend(self._batch_size) for _ in range(num_batches)]
+        draws = [draw for _, draw in lent]
         batch_bytes = 4 * math.prod(window.rows.shape) * self._batch_size
         size = max(1, _SHARD_BYTES // batch_bytes)
         shards = [draws[i : i + size] for i in range(0, num_batches, size)]
@@ -123,8 +124,8 @@ class Shuffler:
             has_validation=validation is not None,
             **window.describe(),
         )
-        for draw in draws:
-            window.take_back(draw.lease)
+        for lease, _ in lent:
+            window.take_back(lease)
 
         def write(folder: Path) -> None:
             def write_one(index: int) -> None:

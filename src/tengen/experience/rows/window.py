@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import check, from_dict, to_dict
-from tengen.errors import RunError, UsageError
-from tengen.experience.divided import Divided
+from tengen.config import check
+from tengen.errors import RunError
 from tengen.experience.games.manifest import Manifest, SegmentEntry
-from tengen.experience.leases import Leases
 from tengen.experience.limiter import SamplesPerInsert
+from tengen.experience.ordered import WRONG_FORM, OrderedExperience, Rows
+from tengen.experience.rows.derived_rows import DerivedRows
+from tengen.experience.rows.validation import is_validation, select_games
 from tengen.experience.rows.window_draw import WindowDraw, WindowPass
-from tengen.experience.rows.window_segments import (
-    MetSegments,
-    WindowSegments,
-    segments_of_state,
-)
 from tengen.experience.window_config import WindowConfig
-from tengen.store.batch import Batch
 
 __all__ = ["GameWindow"]
 
 
-class GameWindow:
+class GameWindow(OrderedExperience[WindowDraw]):
     """Self-play games as ``Experience``: the newest rows, drawn evenly.
 
     A row is a searched ply with a target; planes and targets are derived when it is
@@ -66,27 +62,37 @@ class GameWindow:
         self.game = game
         self.config = config
         self._seed = seed
-        self._leases: Leases[WindowDraw] = Leases()
         # The current pass, where rows are drawn without replacement.
         self._pass: WindowPass | None = None
-        # Number of segments that the following learners know of.
-        self._num_shared = 0
-        met = MetSegments(Manifest(experience), [], [])
-        level = 0.0
+        manifest, left = Manifest(experience), 0
+        num_learned: list[int] = []
+        num_batches, level = 0, 0.0
         if state is not None:
             try:
-                met = self._take_back(experience, state)
+                num_batches = int(state["num_batches"])
+                # States of earlier versions have no pass.
+                if (place := state.get("pass")) is not None:
+                    self._pass = WindowPass(*map(int, place))
+                manifest, num_learned = _segments_of(experience, state)
+                left = _num_left(config, num_learned)
                 level = float(state["limiter_level"])
-            # Raised where another version or another program wrote the state.
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
+            except WRONG_FORM as error:
                 raise RunError(
                     f"window's state ({type(error).__name__} in it) is damaged; "
                     f"go on from an earlier one"
                 ) from error
-        self._segments = WindowSegments(game, config, auxiliary, met)
-        self._manifest = self._segments.manifest
-        self.rows = self._segments.rows
-        self.validation_rows = self._segments.validation_rows
+        super().__init__(manifest, num_batches)
+        # Number of rows to learn from in each segment.
+        self._num_learned = num_learned[:left]
+        entries = list(manifest)
+        num_dropped = sum(entry.num_rows for entry in entries[:left])
+        num_rows = sum(self._num_learned)
+        self.rows = DerivedRows(game, auxiliary, num_rows)
+        self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
+        # The ends of the held segments, counted in rows and in validation rows.
+        self._ends: deque[tuple[int, int]] = deque()
+        for entry in entries[left:]:
+            self._load(entry)
         # Made after the rows were loaded, which have filled the bucket once already.
         self._limiter = SamplesPerInsert(config.limiter, level)
 
@@ -98,36 +104,18 @@ class GameWindow:
     @property
     def num_games(self) -> int:
         """Games of all segments in the manifest."""
-        return self._manifest.num_games
-
-    @property
-    def is_durable(self) -> bool:
-        """True: games are files before they are taken in."""
-        return True
-
-    @property
-    def generation(self) -> int:
-        """The newest generation that was taken in, 0 before the first."""
-        return max((entry.generation for entry in self._manifest), default=0)
+        return self.manifest.num_games
 
     @property
     def window_rows(self) -> int:
         """Number of the newest rows, which are sampled now."""
         return self.config.window_rows(self.num_rows)
 
-    def refresh(self) -> int:
-        """Takes in the segments that were sealed since the last call.
-
-        Returns:
-            How many rows to learn from they have.
-
-        Raises:
-            UsageError: A segment is of a newer schema or of another game.
-            RunError: A segment is damaged.
-        """
+    def take_in(self, entries: Sequence[SegmentEntry]) -> int:
+        """See ``OrderedExperience.take_in``; returns how many rows to learn from."""
         before = self.num_rows
-        for entry in self._manifest.discover():
-            self._load(entry)
+        for entry in entries:
+            self._limiter.insert(self._load(entry))
         return self.num_rows - before
 
     def available(self) -> int:
@@ -152,101 +140,8 @@ class GameWindow:
             f"store.limiter.samples_per_row"
         )
 
-    def sample(self, num_samples: int) -> Batch:
-        """Draws a batch; never waits.
-
-        Args:
-            num_samples: B, at most ``available``.
-
-        Returns:
-            The batch; keys are row numbers, and the columns are planes ``[B, C, H, W]
-            float32``, legal ``[B, A] uint8``, policy ``[B, A] float32`` that sums to 1
-            over the legal actions, policy_weight ``[B] float32``, outcome ``[B, 3]
-            float32`` (win, draw, loss, to play), search_value ``[B] float32`` in [-1,
-            1] to play, and value_weight ``[B] float32``; and those of auxiliary heads
-            (`tengen.agents.alphazero_update`) where they were asked for.
-
-        Raises:
-            RunError: Too few rows, or the rate limiter allows no more samples.
-        """
-        draw = self.lend(num_samples)
-        keys, columns = self.derive(draw)
-        probabilities = np.full(num_samples, 1 / draw.size)
-        return Batch(
-            draw.lease, keys, probabilities, columns, draw.size, self.take_back
-        )
-
-    def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: each learner draws all, and derives its own rows.
-
-        Raises:
-            RunError: As ``sample``.
-        """
-        draw = self.lend(num_samples)
-        new = list(self._manifest)[self._num_shared :]
-        self._num_shared += len(new)
-        order = {"draw": list(draw), "segments": [to_dict(entry) for entry in new]}
-        return Divided(order, lambda: self.part(draw, first, last, self.take_back))
-
-    def part(
-        self,
-        draw: WindowDraw,
-        first: int,
-        last: int,
-        ack: Callable[[int, NDArray[np.float64] | None], None],
-    ) -> Batch:
-        """Returns rows ``[first, last)`` of a draw, as ``sample`` returns all of them.
-
-        Args:
-            draw: The batch.
-            first: The first row of the part.
-            last: One past the last row of the part.
-            ack: Called when the batch is acknowledged.
-        """
-        keys, symmetries = self.rows.draw(self._seed, draw)
-        keys, symmetries = keys[first:last], symmetries[first:last]
-        columns = self.rows.derive(keys, symmetries)
-        probabilities = np.full(len(keys), 1 / draw.size)
-        return Batch(draw.lease, keys, probabilities, columns, draw.size, ack)
-
-    def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Divisible.shared``: the window's state."""
-        if begins:
-            self._num_shared = len(self._manifest)
-        return self.state()
-
-    def follow(self, manifest: Mapping[str, Any]) -> bool:
-        """Takes in the segments that another learner's manifest has beyond this one's.
-
-        Args:
-            manifest: The manifest in the other's state.
-
-        Returns:
-            Whether the other's manifest begins with this one; if not, nothing is done.
-        """
-        own = self._manifest.to_dict()["segments"]
-        if manifest["segments"][: len(own)] != own:
-            return False
-        self.take_in(manifest["segments"][len(own) :])
-        return True
-
-    def take_in(self, segments: Sequence[Mapping[str, Any]]) -> None:
-        """Takes in segments that another learner met, in its order.
-
-        Args:
-            segments: The entries of the other learner's state.
-
-        Raises:
-            RunError: As ``refresh``.
-            UsageError: As ``refresh``.
-        """
-        entries = [from_dict(SegmentEntry, one, "segment") for one in segments]
-        self._manifest.append(entries)
-        for entry in entries:
-            self._load(entry)
-
-    def lend(self, num_samples: int) -> WindowDraw:
-        """Draws a batch without deriving its rows yet.
+    def next_draw(self, num_samples: int) -> WindowDraw:
+        """See ``OrderedExperience.next_draw``.
 
         Raises:
             RunError: Too few rows, or the rate limiter allows no more samples.
@@ -264,9 +159,13 @@ class GameWindow:
             place = self._place(num_samples, first_row, size)
             self._pass = place._replace(offset=place.offset + num_samples)
         self._limiter.sample(num_samples)
-        draw = WindowDraw(self._leases.next, num_samples, first_row, size, place)
-        self._leases.lend(draw)
-        return draw
+        return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
+
+    def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
+        """See ``OrderedExperience.rows_of``: draws all rows, and derives a part."""
+        keys, symmetries = self.rows.draw(self._seed, draw)
+        keys, symmetries = keys[first:last], symmetries[first:last]
+        return keys, self.rows.derive(keys, symmetries), draw.size
 
     def derive(
         self, draw: WindowDraw
@@ -275,18 +174,7 @@ class GameWindow:
 
         Callable from any thread, while no other thread adds games.
         """
-        keys, symmetries = self.rows.draw(self._seed, draw)
-        return keys, self.rows.derive(keys, symmetries)
-
-    def take_back(
-        self, lease: int, priorities: NDArray[np.float64] | None = None
-    ) -> None:
-        """Ends a loan; see ``Batch.ack``."""
-        if priorities is not None:
-            raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
-            )
-        self._leases.take_back(lease)
+        return self.rows_of(draw, 0, draw.num_rows)[:2]
 
     def validation(self, num_rows: int) -> dict[str, NDArray[Any]] | None:
         """Returns columns of validation rows, as ``sample`` returns them.
@@ -304,17 +192,12 @@ class GameWindow:
         keys, symmetries = self.validation_rows.draw(self._seed, draw)
         return self.validation_rows.derive(keys, symmetries)
 
-    def state(self) -> dict[str, Any]:
-        """Returns JSON values that restore the window.
-
-        Batches not acknowledged count as never drawn.
-        """
-        lent = self._leases.outstanding()
+    def order_state(self, lent: Sequence[WindowDraw]) -> dict[str, Any]:
+        """See ``OrderedExperience.order_state``."""
         place = lent[0].place if lent else self._pass
         return {
-            "manifest": self._manifest.to_dict(),
-            "segment_rows": list(self._segments.num_learned),
-            "num_batches": self._leases.num_returned,
+            "manifest": self.manifest.to_dict(),
+            "segment_rows": list(self._num_learned),
             "limiter_level": self._limiter.level + sum(draw.num_rows for draw in lent),
             "pass": None if place is None else list(place),
         }
@@ -325,12 +208,12 @@ class GameWindow:
             "num_games": self.num_games,
             "num_rows": self.num_rows,
             "window_rows": self.window_rows,
-            "window_bytes": self._segments.num_bytes,
+            "window_bytes": self.rows.num_bytes + self.validation_rows.num_bytes,
         }
 
     def close(self) -> None:
         """Frees the games that are held. A second call does nothing."""
-        self._segments.close()
+        self._drop_before(self.num_rows, self.validation_rows.num_rows)
 
     def _place(self, num_samples: int, first_row: int, size: int) -> WindowPass:
         """Returns the place of the next rows: in the current pass, or in a new one.
@@ -351,17 +234,71 @@ class GameWindow:
             and place.offset + num_samples <= size
         ):
             return place
-        return WindowPass(self._leases.next, first_row, size, 0)
+        return WindowPass(self.num_drawn, first_row, size, 0)
 
-    def _take_back(self, experience: Path, state: Mapping[str, Any]) -> MetSegments:
-        """Restores a state except its rows; returns the segments that it has."""
-        self._leases = Leases(state["num_batches"])
-        # States of earlier versions have no pass.
-        if (place := state.get("pass")) is not None:
-            self._pass = WindowPass(*map(int, place))
-        return segments_of_state(experience, self.config, state)
+    def _draw_of(self, values: Sequence[Any]) -> WindowDraw:
+        draw = WindowDraw._make(values)
+        if draw.place is None:
+            return draw
+        return draw._replace(place=WindowPass._make(draw.place))
 
-    def _load(self, entry: SegmentEntry) -> None:
-        num_new = self._segments.load(entry)
-        if num_new is not None:
-            self._limiter.insert(num_new)
+    def _load(self, entry: SegmentEntry) -> int:
+        """Reads a segment, and drops those that the window no longer reaches.
+
+        Returns:
+            How many rows to learn from it has.
+
+        Raises:
+            UsageError: The segment is of a newer schema or of another game.
+            RunError: The segment is damaged, or a move or a result is wrong.
+        """
+        share = self.config.validation_share
+        with self.manifest.opened(entry, self.game) as reader:
+            columns = reader.game_columns()
+            if share > 0:
+                kept = is_validation(entry.generation, columns["game_index"], share)
+                self.validation_rows.add(select_games(columns, kept))
+                columns = select_games(columns, ~kept)
+            num_new = self.rows.add(columns)
+        self._num_learned.append(num_new)
+        self._ends.append((self.num_rows, self.validation_rows.num_rows))
+        first_row = self.num_rows - self.window_rows
+        while self._ends and self._ends[0][0] <= first_row:
+            self._drop_before(*self._ends.popleft())
+        return num_new
+
+    def _drop_before(self, row: int, validation_row: int) -> None:
+        """Frees the segments whose rows of both kinds are before these."""
+        self.rows.drop_before(row)
+        self.validation_rows.drop_before(validation_row)
+
+
+def _segments_of(
+    experience: Path, state: Mapping[str, Any]
+) -> tuple[Manifest, list[int]]:
+    """Returns the segments of a state, with how many rows each had to learn from.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: The state has a wrong form.
+    """
+    manifest = Manifest.from_dict(experience, state["manifest"])
+    num_listed = len(manifest)
+    aside = manifest.set_aside()
+    num_learned = [int(state["segment_rows"][i]) for i in range(num_listed)]
+    return manifest, [num for i, num in enumerate(num_learned) if i not in aside]
+
+
+def _num_left(config: WindowConfig, num_learned: Sequence[int]) -> int:
+    """Returns how many of the first segments the window has dropped.
+
+    Args:
+        config: Size of the window.
+        num_learned: How many rows each segment has to learn from.
+    """
+    num_rows = sum(num_learned)
+    first_row, end = num_rows - config.window_rows(num_rows), 0
+    for place, num in enumerate(num_learned):
+        end += num
+        if end > first_row:
+            return place
+    return len(num_learned)

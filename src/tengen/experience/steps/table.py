@@ -24,16 +24,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tengen.config import check
-from tengen.errors import RunError
-from tengen.experience.divided import Divided
+from tengen.experience.experience import Divided
 from tengen.experience.replay_config import ReplayConfig
+from tengen.experience.steps.draws import StepDraws
 from tengen.experience.steps.first_priorities import FirstPriorities
 from tengen.experience.steps.item_layout import ItemLayout
-from tengen.experience.steps.packing import unpack_batch
 from tengen.experience.steps.plan import plan_steps
 from tengen.experience.steps.slot_writer import TABLE, SlotWriter, greatest_priority
 from tengen.store import (
@@ -41,7 +37,6 @@ from tengen.store import (
     Column,
     Store,
     StoreConfig,
-    StoreTimeout,
 )
 from tengen.transport import NetDoor
 
@@ -102,8 +97,6 @@ class StepTable:
         self._num_durable_rows = self._counts["num_rows"]
         self._slots_left = num_slots
         self._count_lock = threading.Lock()
-        # Draws may wait for writers, and another thread may acknowledge meanwhile.
-        self._draw_lock = threading.Lock()
         plan = plan_steps(
             folder,
             columns,
@@ -115,7 +108,6 @@ class StepTable:
         )
         self.room = plan.room
         self.stored = plan.table.columns
-        self._columns = columns
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -136,6 +128,7 @@ class StepTable:
         )
         self._store = Store(store, token=token)
         self._table = self._store.table(TABLE)
+        self._draws = StepDraws(self._store, columns, layout, config)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:
             self._num_seen = described["num_inserts"]
@@ -210,40 +203,15 @@ class StepTable:
         )
 
     def sample(self, num_samples: int) -> Batch:
-        """Draws items; waits until there are enough.
-
-        Args:
-            num_samples: Number B of items.
-
-        Returns:
-            The batch: columns by flat name ``[B, T, ...]``, and the states of the
-            first steps, ``state/NAME`` ``[B, ...]``.
-
-        Raises:
-            RunError: Too few items came within ``timeout_s``.
-        """
-        try:
-            with self._draw_lock:
-                drawn = self._table.sample(num_samples, self.config.timeout_s)
-        except StoreTimeout as error:
-            raise RunError(
-                f"experience ({TABLE}) was short of items for "
-                f"{self.config.timeout_s:g} s; look for a dead actor"
-            ) from error
-        columns = unpack_batch(drawn.columns, self._columns, self.stored)
-        columns = self.layout.join(columns)
-        return dataclasses.replace(
-            drawn,
-            columns=columns,
-            _ack=lambda lease, priorities: self._ack(drawn, priorities),
-        )
+        """Draws items; waits until there are enough; see ``StepDraws.sample``."""
+        return self._draws.sample(num_samples)
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """See ``Divisible.divide``: each learner draws its items from the table."""
+        """See ``Experience.divide``: each learner draws its items from the table."""
         return Divided({}, lambda: self.sample(last - first))
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
-        """See ``Divisible.shared``: nothing, because followers connect to the table."""
+        """See ``Experience.shared``: followers connect to the table."""
         return {}
 
     def validation(self, num_samples: int) -> None:
@@ -313,9 +281,3 @@ class StepTable:
     def max_priority(self) -> float:
         """The greatest recent priority, for new items of unknown priority."""
         return greatest_priority(self.config, self._table)
-
-    def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
-        if self.config.sampler != "prioritized":
-            priorities = None
-        with self._draw_lock:
-            drawn.ack(priorities)

@@ -6,7 +6,21 @@ path.write_text(write_sgf(record), encoding="utf-8")
 """
 
 from tengen.games.sgf.read import read_sgf
-from tengen.games.sgf.record import GoRecord, replay, setup_moves
+from tengen.games.sgf.record import (
+    GoRecord,
+    is_fixed_handicap,
+    replay,
+    setup_moves,
+    stones_on,
+)
 from tengen.games.sgf.write import write_sgf
 
-__all__ = ["GoRecord", "read_sgf", "replay", "setup_moves", "write_sgf"]
+__all__ = [
+    "GoRecord",
+    "is_fixed_handicap",
+    "read_sgf",
+    "replay",
+    "setup_moves",
+    "stones_on",
+    "write_sgf",
+]

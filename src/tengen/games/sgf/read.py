@@ -1,7 +1,7 @@
 """Reading games of Go from SGF.
 
-What does not change the position never makes a file unreadable: it is kept, or passed
-over and, where that may matter, noted.
+A property that does not change the position never makes a file unreadable: it is kept,
+or ignored with a note if it may matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tengen.errors import UsageError
 from tengen.games.go_rules import read_go_rules
 from tengen.games.go_turns import GoTurns
 from tengen.games.sgf.charset import parse_bytes
-from tengen.games.sgf.record import GoRecord, replay
+from tengen.games.sgf.record import GoRecord, is_fixed_handicap, replay
 from tengen.games.sgf.stones import check_later_stones, read_move, start_stones
 from tengen.games.sgf.tree import (
     Node,
@@ -28,9 +28,9 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-# Whole numbers from here on are hundredths, on any board and whoever wrote them.
+# Whole numbers from here on are hundredths, on any board and from any program.
 _MIN_HUNDREDTHS = 275
-# Chinese counting halves komi: up to so much it is stones.
+# Chinese counting halves komi: komi up to this is in stones, and is doubled.
 _MAX_STONES = 4
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
 
@@ -40,24 +40,24 @@ def read_sgf(
 ) -> GoRecord:
     """Returns the first game of an SGF text.
 
-    A board of 19x19 and a komi of 7.5 are meant where nothing is said. Rules that no
-    name of a game can say (territory scoring) become the usual ones, with the simple
-    rule of ko if a move needs it, and the result is kept as it stands.
+    The defaults are a board of 19x19 and a komi of 7.5. Rules that tengen does not play
+    (territory scoring) become the usual ones, with simple ko if a move needs it, and
+    the result is kept as written.
 
-    What servers and editors write otherwise is read as they mean it; the table is in
-    docs/reference/sgf.md.
+    Forms of other servers and editors are understood; docs/reference/sgf.md lists them.
 
     Args:
-        text: SGF; bytes in the charset that it names, else in the one that its texts
-            look like.
-        main_line: Whether a game with variations is read, along its first ones.
-        num_moves: How many ``B`` and ``W`` are read, from the first, at least 0; all
-            where it is None. The result stays that of the whole game.
+        text: SGF. Bytes are decoded with the charset that the file names, or else with
+            the one that its texts look like.
+        main_line: Whether to read the first variations of a game that has any; such a
+            game is rejected otherwise.
+        num_moves: How many ``B`` and ``W`` to read, at least 0; None for all. The
+            result stays that of the whole game.
 
     Raises:
-        UsageError: It is no SGF, no game of Go on a board of 2 to 19, has variations,
-            stones set after the first move that change the position, or a move that is
-            not legal. One line, which says what and what to do.
+        UsageError: The text is not SGF or not a game of Go on a board of 2 to 19, has
+            variations, stones placed after the first move that change the position, or
+            an illegal move.
     """
     if isinstance(text, bytes):
         tree = parse_bytes(text)
@@ -81,7 +81,7 @@ def read_sgf(
         notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
     to_play = _to_play(nodes, notes)
     first = _first_player(to_play, opens, black, white)
-    if black and not white and first == 1 and _is_standard(rules, black):
+    if black and not white and first == 1 and is_fixed_handicap(rules, black):
         rules.handicap, black = len(black), []
     start = GoRecord(
         game=rules.name,
@@ -107,11 +107,11 @@ def read_sgf(
 
 
 def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
-    """Returns a game whose moves are legal, by the simple rule of ko if need be.
+    """Returns a game with legal moves, under simple ko if they need it.
 
     Args:
         record: The game.
-        unsaid: The usual rules, if the file says none that are known; else None.
+        unsaid: The default rules if the file names no known rules; else None.
 
     Raises:
         UsageError: A stone or a move is not legal.
@@ -134,9 +134,9 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
 
 
 def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
-    """Returns how many nodes lead to the first move, its own included, and to the last.
+    """Returns the numbers of nodes up to the first move, and up to the last to read.
 
-    The last is that of ``num_moves``; all nodes are read where it is None.
+    The move's own node counts. ``num_moves`` is the last move; None for all nodes.
     """
     places = [place for place, node in enumerate(nodes, 1) if has_move(node)]
     num_start = places[0] if places else len(nodes)
@@ -146,7 +146,7 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
 
 def _notes(tree: Tree) -> list[str]:
-    """Returns what is to be said of the whole text."""
+    """Returns the notes about the text as a whole."""
     notes = ["more games follow; this is the first"] if tree.is_collection else []
     if tree.is_cut:
         dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
@@ -155,7 +155,7 @@ def _notes(tree: Tree) -> list[str]:
 
 
 def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
-    """Returns the first value of a text that says something; notes if others differ."""
+    """Returns the first value that is not empty; notes if other values differ."""
     values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
     said = list(dict.fromkeys(filter(None, values)))
     if notes is not None and len(said) > 1:
@@ -172,8 +172,8 @@ def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
     """Returns height and width.
 
     Args:
-        root: The root with what the nodes before the first move say.
-        nodes: All nodes, which must not say otherwise.
+        root: The root, with the properties of the nodes before the first move.
+        nodes: All nodes, which must not contradict it.
     """
     sizes = {}
     for node in (root, *nodes):
@@ -199,7 +199,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
-    """Sets what the root says but for the handicap; returns whether of ko, too."""
+    """Sets the root's rules except the handicap; returns whether RU was known."""
     if text := _line(root, "KM", notes):
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
@@ -217,20 +217,20 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
 
 
 def _komi(text: str, writer: str, area: int) -> float | None:
-    """Returns points, which servers also write in hundredths and in stones.
+    """Returns komi in points; servers also write hundredths and stones.
 
     Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375:
-    the hundredths of stones, but for the first. Nobody else means such numbers
-    otherwise. A number with a decimal point is points. No komi is above the area of the
-    board, but in files of tengen (``AP[tengen]``), whose games may have more.
+    the hundredths of stones, except the first. Other programs do not use such numbers
+    for anything else. A number with a decimal point is points. Komi is at most the area
+    of the board, except in files of tengen (``AP[tengen]``).
 
     Args:
-        text: As it stands in ``KM``.
-        writer: ``AP`` in small letters.
+        text: The value of ``KM``.
+        writer: The value of ``AP`` in small letters.
         area: Points of the board.
 
     Returns:
-        None where it is no number of whole or half points, or too large.
+        The komi; None if it is not a number of whole or half points, or too large.
     """
     if not re.fullmatch(r"[+-]?(?=[.,]?[0-9])[0-9]{0,6}([.,][0-9]{0,6})?", text):
         return None
@@ -252,7 +252,7 @@ def _komi(text: str, writer: str, area: int) -> float | None:
 
 
 def _handicap(root: Node, notes: list[str]) -> int:
-    """Returns what ``HA`` counts, 0 where it counts nothing."""
+    """Returns the number in ``HA``, 0 if there is none."""
     text = _line(root, "HA", notes)
     if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
         return int(match[1])
@@ -262,7 +262,7 @@ def _handicap(root: Node, notes: list[str]) -> int:
 
 
 def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
-    """Returns the stones that nobody wrote, for White moves first."""
+    """Returns the handicap stones that the file does not list."""
     if len({value.strip() for value in root["HA"]} - {""}) > 1:
         raise refuse("HA", "several values", "must have one value; keep one")
     try:
@@ -272,16 +272,8 @@ def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
         raise refuse("HA", handicap, rule) from error
 
 
-def _is_standard(rules: GoRules, black: list[int]) -> bool:
-    try:
-        points = handicap_points(rules.height, rules.width, len(black))
-    except CoreError:
-        return False
-    return sorted(points) == black
-
-
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:
-    """Returns the root with what a later node may say of the whole game."""
+    """Returns the root with the game info that later nodes may have."""
     root = dict(nodes[0])
     said: set[str] = set()
     for number, node in enumerate(nodes):
@@ -293,9 +285,9 @@ def _with_game_info(nodes: list[Node], num_start: int) -> Node:
 
 
 def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
-    """Returns whom ``PL`` names after the last move, None if nobody.
+    """Returns the side to play that ``PL`` names after the last move; None if none.
 
-    Beside a move it may say who makes it, or whose turn it is then.
+    In a node with a move it is ignored: programs mean either side with it.
     """
     to_play: int | None = None
     said: list[str] = []
@@ -317,7 +309,7 @@ def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
 def _moves(
     nodes: list[Node], rules: GoRules
 ) -> tuple[list[int], list[int], list[list[str]]]:
-    """Returns actions, who made them, and what is said of each."""
+    """Returns the actions, their players, and the comments on each."""
     moves: list[int] = []
     colours: list[int] = []
     comments: list[list[str]] = []
@@ -336,7 +328,7 @@ def _moves(
 def _first_player(
     to_play: int | None, opens: str | None, black: list[int], white: list[int]
 ) -> int:
-    """Returns who has the first move: whoever makes it, else whom ``PL`` names."""
+    """Returns the player of the first move, or else the one that ``PL`` names."""
     if opens is not None:
         return "BW".index(opens)
     return int(bool(black) and not white) if to_play is None else to_play
@@ -349,20 +341,20 @@ def _with_passes(
     comments: list[list[str]],
     to_play: int | None,
 ) -> tuple[list[int], list[str]]:
-    """Returns actions and comments, with the passes that nobody wrote.
+    """Returns actions and comments, including passes that the file left out.
 
     Args:
-        turns: Without moves.
-        moves: Actions as they are written.
-        colours: Who makes them.
-        comments: What is said of each.
-        to_play: Whose turn it is then, if that is said.
+        turns: The game without moves.
+        moves: The actions in the file.
+        colours: The player of each action.
+        comments: The comments on each action.
+        to_play: The side to play afterwards, if the file names one.
     """
     said: list[list[str]] = []
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
         place = len(turns.actions) - 1
-        # What was said of passes that are gone, and of one that is no move, stays.
+        # Comments on removed passes move to the action before them.
         last, *more = [*said[place:], comment]
         for text in more:
             last += text

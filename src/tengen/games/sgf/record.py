@@ -1,17 +1,17 @@
-"""A game of Go as it is kept, and how stones that stand at its start become moves."""
+"""The record of a game of Go, and the moves that place its setup stones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tengen._core import CoreError
+from tengen._core import CoreError, GoRules, handicap_points
 from tengen.errors import UsageError
 from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 from tengen.games.vertices import write_vertex
 
-__all__ = ["GoRecord", "replay", "setup_moves", "stones_on"]
+__all__ = ["GoRecord", "is_fixed_handicap", "replay", "setup_moves", "stones_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,43 +19,43 @@ class GoRecord:
     """One game of Go, finished or not."""
 
     game: str
-    """The game's name, ``go/9/komi=6.5``; standard handicap stones are in it."""
+    """The game's name, ``go/9/komi=6.5``, which includes standard handicap stones."""
     moves: tuple[int, ...] = ()
-    """Actions from the first."""
+    """The actions, after the setup."""
     first_player: int = 0
-    """Who has the first of them: 0 Black, 1 White."""
+    """The player of the first action: 0 Black, 1 White."""
     black_stones: tuple[int, ...] = ()
-    """Other stones of Black at the start, points in increasing order."""
+    """Black's other setup stones, points in increasing order."""
     white_stones: tuple[int, ...] = ()
-    """Stones of White at the start, points in increasing order."""
+    """White's setup stones, points in increasing order."""
     result: str = ""
-    """As SGF writes it: ``B+3.5``, ``W+R``, ``0`` for a draw, ``Void`` for a game
-    without a result; empty where unknown."""
+    """The result as in SGF: ``B+3.5``, ``W+R``, ``0`` for a draw, ``Void`` for no
+    result; empty if unknown."""
     black: str = ""
     """Black's name, on one line."""
     white: str = ""
     """White's name, on one line."""
     comment: str = ""
-    """Of the whole game."""
+    """A comment on the whole game."""
     comments: tuple[str, ...] = ()
-    """One a move; empty where no move has one."""
+    """A comment for each move; empty if no move has one."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What was passed over as the game was read, a line each; not of the game."""
+    """What the reader ignored, a line each; not part of the game."""
 
 
 def setup_moves(record: GoRecord) -> list[int]:
-    """Returns moves that put the stones of a record on an empty board.
+    """Returns moves that place a record's setup stones on an empty board.
 
-    The sides take turns from Black on and pass where they have no stone to set. The
-    passes come first, so that the last turn is a stone wherever the side that has it
-    has any: two passes in a row end a game. It is ``first_player``'s turn afterwards.
+    The sides alternate, beginning with Black, and pass if they have no stone to place.
+    Passes come first, so that the setup does not end with two passes, which would end
+    the game. Then it is the turn of ``first_player``.
 
     Returns:
-        Actions to play before the record's; empty where nothing has to be set up.
+        Actions to play before the record's; empty if there is no setup.
 
     Raises:
-        UsageError: There is no such game, or the stones cannot stand so: one without
-            liberties, two on a point, none off the board.
+        UsageError: There is no such game, or the setup is impossible: a stone has no
+            liberty or is off the board, or two stones are on one point.
     """
     black, white = record.black_stones, record.white_stones
     game = open_game(record.game)
@@ -91,6 +91,20 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
     _play(game, state, moves, "setup")
     _play(game, state, record.moves, "move")
     return state, [*moves, *record.moves]
+
+
+def is_fixed_handicap(rules: GoRules, stones: Sequence[int]) -> bool:
+    """Returns whether stones, in increasing order, stand on the fixed handicap points.
+
+    Args:
+        rules: The rules, which have the board.
+        stones: The points.
+    """
+    try:
+        points = handicap_points(rules.height, rules.width, len(stones))
+    except CoreError:
+        return False
+    return sorted(points) == list(stones)
 
 
 def stones_on(state: State) -> tuple[set[int], set[int]]:

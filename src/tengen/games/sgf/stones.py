@@ -1,4 +1,4 @@
-"""The points that a node of SGF names: its move, and the stones that it sets."""
+"""The points in a node of SGF: its move, and the stones that it places."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tengen._core import CoreError, GoRules
 from tengen.games.sgf.record import GoRecord, replay, stones_on
 from tengen.games.sgf.tree import Node, has_move, refuse
 
-__all__ = ["check_later_stones", "read_move", "start_stones"]
+__all__ = ["LETTERS", "check_later_stones", "read_move", "start_stones"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""The letters of columns and rows."""
 _STONES = ("AB", "AW", "AE")
 _PASSES = ("", "tt", "pass")
 
@@ -20,10 +21,10 @@ _Stones: TypeAlias = tuple[set[int], set[int]]
 
 
 def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
-    """Returns who moves in a node that has a move, 0 Black and 1 White, and the action.
+    """Returns the player and the action of a node with a move; Black is 0, White 1.
 
     Raises:
-        UsageError: Both move, one of them twice, or at no point of the board.
+        UsageError: Both sides move, one side moves twice, or a point is off the board.
     """
     if "B" in node and "W" in node:
         points = f"{node['B'][0]} and {node['W'][0]}"
@@ -43,7 +44,7 @@ def _action(text: str, rules: GoRules, name: str) -> int:
 def _point(text: str, rules: GoRules, name: str) -> int:
     text = text.strip()
     if re.fullmatch("[a-z]{2}", text):
-        column, row = (_LETTERS.index(letter) for letter in text)
+        column, row = (LETTERS.index(letter) for letter in text)
         if row < rules.height and column < rules.width:
             return row * rules.width + column
     rule = f"must be two letters, a point of the {rules.height}x{rules.width} board"
@@ -73,14 +74,14 @@ def _points(node: Node, name: str, rules: GoRules) -> set[int]:
 
 
 def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
-    """Returns the stones that stand before the first move; the last node to say wins.
+    """Returns the stones before the first move; the last node that sets a point wins.
 
     Args:
         start: The nodes up to the first move.
-        rules: With the board.
+        rules: The rules, which have the board.
 
     Raises:
-        UsageError: A point is off the board, or in two of the lists of a node.
+        UsageError: A point is off the board, or in two lists of one node.
     """
     stones: _Stones = (set(), set())
     for node in start:
@@ -97,22 +98,22 @@ def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int
 def check_later_stones(
     nodes: list[Node], num_start: int, start: GoRecord, rules: GoRules
 ) -> None:
-    """Checks that stones that are set after the first move change nothing.
+    """Checks that stones placed after the first move do not change the position.
 
-    Beside a move they may be those before it or those after it.
+    In a node with a move they may describe the position before or after it.
 
     Args:
-        nodes: From the root.
-        num_start: How many of these lead to the first move, its own included.
-        start: The game without its moves.
-        rules: Its rules.
+        nodes: All nodes, from the root.
+        num_start: Number of nodes up to the first move, its own included.
+        start: The record without moves.
+        rules: The rules.
 
     Raises:
-        UsageError: They change the position, or what stands before them is not read.
+        UsageError: They change the position, or the setup is impossible.
     """
     if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
         return
-    # The simple rule allows whatever a file's rules of ko may allow.
+    # Simple ko allows every move that a file's rules may allow.
     ko, rules.ko = rules.ko, "simple"
     start, rules.ko = dataclasses.replace(start, game=rules.name), ko
     state, _ = replay(start)
@@ -128,7 +129,7 @@ def check_later_stones(
                         state.apply(pass_action)
                     state.apply(move)
                 except CoreError:
-                    return  # no rules allow it, as whoever replays the game says
+                    return  # No rules allow it; replaying the game reports it.
                 stones = stones_on(state)
                 changed = changed and _changed(node, stones, rules)
         if changed is not None:
@@ -137,7 +138,7 @@ def check_later_stones(
 
 
 def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
-    """Returns the first property of a node that changes which stones stand, if any."""
+    """Returns the first property of a node that changes the position; None if none."""
     black, white = stones
     for name, standing in zip(_STONES, (black, white, None), strict=True):
         points = _points(node, name, rules)

@@ -1,8 +1,8 @@
 """The syntax of SGF: a text becomes the nodes of its main line.
 
 Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
-Small letters in a property's name, which older files have, are passed over. Names of
-programs' own have digits and underscores.
+Small letters in a property's name, which older files have, are ignored. Private
+properties of programs may have digits and underscores in their names.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 MAX_CHARACTERS = 1 << 20
-"""The longest text that is read."""
+"""The longest text that can be read."""
 
 _MAX_DEPTH = 1000
 _WHOLE = 'must be a whole game, "(;...)"; check the file'
-# No "(;-)" or "(;_;)" of a letter: what may come next in a node, or nothing.
+# Excludes smileys such as "(;-)": only what may begin a node, or the end, may follow.
 _BEGINNING = re.compile(
     r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
 )
@@ -36,34 +36,34 @@ _LOWER = re.compile("[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
-# Without the last of these the position is not known, but for a move.
+# The position is unknown if the last value of one of these is cut off.
 _POSITION = frozenset(("GM", "SZ", "HA", "PL", "AB", "AW", "AE"))
-# What only the root of a game has.
+# Properties that only the root of a game has.
 _ROOT = frozenset(("FF", "GM", "SZ"))
 
 Node = dict[str, list[str]]
-"""Property names and their values, escapes still in them. A property that stands
-several times in a node has the values of all of them."""
+"""Property names and their values, not yet unescaped. A property that occurs several
+times in a node has the values of all occurrences."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """What is read of a text."""
+    """The first game of a text."""
 
     nodes: list[Node]
-    """Of the main line of the first game."""
+    """The nodes of its main line."""
     has_variations: bool
-    """Whether that game has any."""
+    """Whether the game has variations."""
     is_collection: bool
     """Whether another game follows."""
     is_cut: bool
     """Whether the text ends before the game does."""
     unfinished: str
-    """The property in which the text ends, whose last value is dropped; else empty."""
+    """The property whose last value was cut off and dropped; empty if none."""
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
-    """Returns the error of a text that is refused, the value cut to a few words."""
+    """Returns the error of a rejected text, with the value shortened."""
     text = " ".join(str(value).split())
     shown = text if len(text) <= 40 else text[:37] + "..."
     return UsageError(f"SGF {name} ({shown}) {rule}")
@@ -76,9 +76,9 @@ def has_move(node: Node) -> bool:
 
 @dataclass
 class _Level:
-    """One "(" that is open."""
+    """An open "(" and the nodes after it."""
 
-    is_main: bool  # its nodes are of the main line
+    is_main: bool  # Its nodes belong to the main line.
     has_child: bool = False
     num_nodes: int = 0
 
@@ -86,17 +86,17 @@ class _Level:
 def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
     """Reads the first game of a text.
 
-    The main line is the first child wherever there are several. Text around the game,
-    as that of a letter, is passed over. A text may end before its game, as that of a
-    program that crashed: the last value is dropped if it is not whole.
+    The main line takes the first variation at each branch. Text around the game, such
+    as an email, is ignored. A text may end before its game, as after a crash: an
+    incomplete last value is dropped.
 
     Args:
-        text: What is read.
-        most: The characters that it may have.
+        text: The text.
+        most: The maximum number of characters.
 
     Raises:
-        UsageError: The text has no game tree, or a broken one, or one too deep, or it
-            is too long, or ends where that leaves the position open.
+        UsageError: The text has no game tree, a broken or too deep one, is too long, or
+            ends where the position is not yet known.
     """
     if len(text) > most:
         rule = f"must be at most {most} characters; keep games apart"
@@ -152,8 +152,9 @@ def plain_text(value: str, *, keep_lines: bool) -> str:
     """Returns a value of type Text, or SimpleText, without its escapes.
 
     Args:
-        value: As it stands between the brackets.
-        keep_lines: Text keeps its line breaks; in SimpleText they are spaces.
+        value: The characters between the brackets.
+        keep_lines: Whether to keep line breaks, as in Text; in SimpleText they become
+            spaces.
     """
     value = _LINE_BREAK.sub("\n", value)
     value = re.sub(r"\\(.)", lambda m: m[1] if m[1] != "\n" else "", value, flags=re.S)
@@ -161,9 +162,9 @@ def plain_text(value: str, *, keep_lines: bool) -> str:
 
 
 def _parse_node(text: str, place: int) -> tuple[Node, int, re.Match[str] | None]:
-    """Returns the node whose first property may begin at ``place``, and its end.
+    """Returns the node that begins at ``place``, and its end.
 
-    Also the name of the property in which the text ends, if it ends in one.
+    The third result is the name of the property in which the text ends, if any.
     """
     node: Node = {}
     while match := _NAME.match(text, place):

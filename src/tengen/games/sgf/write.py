@@ -7,10 +7,10 @@ import re
 from tengen._core import GoRules, handicap_points, parse_go_name
 from tengen.games.go_rules import rules_as_text
 from tengen.games.sgf.record import GoRecord
+from tengen.games.sgf.stones import LETTERS
 
 __all__ = ["write_sgf"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MOVES_A_LINE = 10
 _LARGE_KOMI = 50
 
@@ -20,19 +20,19 @@ def write_sgf(record: GoRecord) -> str:
 
     The same record gives the same text. Line breaks in comments become newlines, and
     other white space becomes spaces. The planes that a network is shown
-    (``/planes=minigo``, ``/planes=katago``) are not of the game and are left out.
+    (``/planes=minigo``, ``/planes=katago``) are not part of the game and left out.
 
     Args:
         record: The game; its moves are not checked.
 
     Raises:
-        CoreError: It is not named as a game of Go.
+        CoreError: The name is not that of a game of Go.
     """
     rules = parse_go_name(record.game)
     usual = GoRules(rules.height, rules.width)
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
-    # Nobody else's file is believed such a komi.
+    # The reader accepts such a komi only from tengen.
     writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
     lines = [
         f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
@@ -63,7 +63,7 @@ def write_sgf(record: GoRecord) -> str:
 
 
 def _komi(rules: GoRules) -> str:
-    """Returns points, with a decimal point where a whole number means hundredths."""
+    """Returns komi; large whole numbers get a point, or they would be hundredths."""
     text = f"{rules.komi:g}"
     is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
     return f"{text}.0" if is_large and "." not in text else text
@@ -82,9 +82,9 @@ def _moves(record: GoRecord, rules: GoRules) -> str:
 
 
 def _point(action: int, rules: GoRules) -> str:
-    """Returns a point's two letters, nothing for a pass."""
+    """Returns a point's two letters; empty for a pass."""
     row, column = divmod(action, rules.width)
-    return "" if row == rules.height else _LETTERS[column] + _LETTERS[row]
+    return "" if row == rules.height else LETTERS[column] + LETTERS[row]
 
 
 def _escaped(text: str) -> str:

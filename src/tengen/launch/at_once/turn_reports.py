@@ -9,9 +9,8 @@ from typing import Any
 from tengen.agents import Schedule
 from tengen.launch.at_once.workers import Worker
 from tengen.launch.budget import Spending
-from tengen.launch.reports.actors import Actors
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.reports.players import Players
+from tengen.launch.reports.processes import Actors, Players
 from tengen.observe import BusyTimes
 
 __all__ = ["TurnReports"]
@@ -44,8 +43,8 @@ class TurnReports:
         self._rated_s = 0.0
         self._last_s: dict[str, float] = {}
         self._told_s: dict[str, float] = {}
-        self._players = Players(sum(map(self._acts, workers)))
-        self._actors = Actors()
+        num_acting = sum(one.roles == (schedule.acting,) for one in workers)
+        self._acting = Actors() if schedule.serving else Players(num_acting)
 
     @property
     def publishing_s(self) -> float:
@@ -59,9 +58,7 @@ class TurnReports:
 
     def count(self, num_acting: int, leaving: Sequence[Worker]) -> None:
         """Sets how many processes act from now on, and which have ended."""
-        self._players.count(num_acting, [worker.name for worker in leaving])
-        for worker in leaving:
-            self._actors.forget(worker.name)
+        self._acting.count(num_acting, [worker.name for worker in leaving])
 
     def begin(self, worker: Worker, role: str) -> None:
         """Notes that a turn begins."""
@@ -87,7 +84,7 @@ class TurnReports:
             return
         if role == self._schedule.acting:
             self._spending.note(report, worker.name)
-            report = dict(self._players.progress(worker.name, report))
+            report = dict(self._acting.progress(worker.name, report))
         if "stage" in report:
             self._stages[role] = report["stage"]
         roles = dict.fromkeys(role for one in workers for role in one.roles)
@@ -131,10 +128,8 @@ class TurnReports:
             self._spending.end_turn(
                 report, counts_frames=counts_frames, who=worker.name
             )
-            told = self._players.report(worker.name, worker.index, report, seconds)
+            told = self._acting.report(worker.name, worker.index, report, seconds)
             report = dict(told)
-            if schedule.serving:
-                report = self._actors.report(worker.name, worker.index, report)
         if role == schedule.rating:
             self._rated_s += seconds
         if schedule.serving and not self._is_worth_telling(worker, role, report):
@@ -142,9 +137,6 @@ class TurnReports:
         self._journal.report(role, report, seconds)
         if role == schedule.learning[-1] and not report.get("stopped"):
             self._journal.end_generation(self._shares(workers))
-
-    def _acts(self, worker: Worker) -> bool:
-        return worker.roles == (self._schedule.acting,)
 
     def _is_worth_telling(
         self, worker: Worker, role: str, report: Mapping[str, Any]

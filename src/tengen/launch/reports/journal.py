@@ -9,8 +9,7 @@ from typing import Any
 
 from tengen.launch.budget import Spending
 from tengen.launch.reports.clock import CallClock
-from tengen.launch.reports.players import num_flying
-from tengen.launch.reports.servers import Servers
+from tengen.launch.reports.processes import Servers, num_flying
 from tengen.observe import (
     EventWriter,
     Progress,

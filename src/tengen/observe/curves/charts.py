@@ -15,13 +15,17 @@ from typing import Any, Protocol
 from tengen.config import from_dict
 from tengen.errors import TengenWarning
 from tengen.observe.curves.config import ObserveConfig
-from tengen.observe.curves.points import Point, PointMaker, has_actors
+from tengen.observe.curves.points import Point, PointMaker
 from tengen.observe.curves.tensorboard_file import TensorBoardFile
 from tengen.observe.curves.wandb_run import WandbRun, check_wandb
-from tengen.observe.event_tail import EventTail
+from tengen.observe.events import EventFiles
+from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory
 
 __all__ = ["Charts", "Drawer", "open_charts"]
+
+
+_LOOK_S = 2.0
 
 
 class Drawer(Protocol):
@@ -67,7 +71,10 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
             drawers["wandb"] = WandbRun(run, config, settings)
         except Exception as error:  # wandb's own, of the network or of an account
             _warn("wandb", error)
-    tail = EventTail(run) if follows and drawers else None
+    tail = None
+    if follows and drawers:
+        # Events from before this call are about earlier models.
+        tail = EventFiles(run, is_of_others, from_now=True, look_s=_LOOK_S)
     return Charts(PointMaker(in_environments=has_actors(content)), drawers, tail)
 
 
@@ -85,7 +92,7 @@ class Charts:
         self,
         maker: PointMaker,
         drawers: dict[str, Drawer],
-        tail: EventTail | None = None,
+        tail: EventFiles | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._maker = maker
@@ -98,8 +105,8 @@ class Charts:
         if not self._drawers:
             return
         # Other processes' events first: their games were learned from in this turn.
-        others = [] if self._tail is None else self._tail.new_events()
-        for each in (*others, event):
+        others = () if self._tail is None else self._tail.new_events()
+        for each in (*(other for _, other in others), event):
             # A user's own agent may report anything, such as 10 ** 400.
             with suppress(TypeError, ValueError, ArithmeticError, LookupError):
                 self._add(self._maker.take(each))
@@ -112,7 +119,7 @@ class Charts:
         self._drawers = {}
 
     def _add(self, point: Point | None) -> None:
-        if point is not None:
+        if point is not None and point.values:
             self._each(lambda drawer: drawer.add(point))
 
     def _each(self, call: Callable[[Drawer], None]) -> None:
@@ -122,6 +129,11 @@ class Charts:
             except Exception as error:  # whatever a package raises, training goes on
                 del self._drawers[name]
                 _warn(name, error)
+
+
+def is_of_others(file: str) -> bool:
+    """Returns whether a role by itself that is not the learner writes a file."""
+    return "-command-" in file and not file.startswith("learn-command-")
 
 
 def _warn(name: str, error: Exception) -> None:

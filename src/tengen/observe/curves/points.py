@@ -14,18 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
-from tengen.observe.roles import needed_roles
+from tengen.observe.roles import is_number
 
-__all__ = [
-    "ActorMeans",
-    "Point",
-    "PointMaker",
-    "has_actors",
-    "is_number",
-    "tag_of_metric",
-]
+__all__ = ["Point", "PointMaker"]
 
 _METRICS = {
     "baseline_loss": "losses/value_loss",
@@ -46,6 +39,42 @@ _COUNTS = {
     "window_rows": "charts/window_rows",
 }
 """Totals of the learner's table."""
+
+_TOLD = {
+    "played": {
+        "mean_return": "charts/episodic_return",
+        "mean_length": "charts/episodic_length",
+        "cache_hit_share": "charts/cache_hit_share",
+        "simulation_busy": "charts/simulation_share",
+        "answer_wait": "charts/answer_wait_share",
+        "room_wait": "charts/room_wait_share",
+    },
+    "served": {"wait_share": "charts/inference_wait_share"},
+    # A gate that accepts everything plays no match and has no Elo difference.
+    "judged": {
+        "rating": "charts/rating",
+        "rating_error": "charts/rating_error",
+        "elo": "charts/gate_elo",
+    },
+}
+"""Figures of a turn, by what it did, and their tags."""
+
+_DID = {
+    "actor": "played",
+    "selfplay": "played",
+    "inference": "served",
+    "rate": "judged",
+    "gate": "judged",
+}
+"""What a turn of a role does."""
+
+_RATIOS = {
+    "played": ("num_plies", "num_games", "charts/game_length"),
+    "served": ("batch_rows", "batch_capacity", "charts/batch_fill"),
+}
+"""Two figures of a turn, and the tag of the first over the second."""
+
+_MEANS = ("mean_return", "mean_length")
 
 _NO_METRICS = frozenset(
     (
@@ -77,55 +106,15 @@ class Point:
     """The time of the point, unix seconds."""
     values: Mapping[str, float]
     """The values by tag, such as ``charts/episodic_return``."""
-
-
-def has_actors(content: Mapping[str, Any]) -> bool:
-    """Returns whether a run steps environments; else it plays games.
-
-    Args:
-        content: What ``run.json`` holds.
-    """
-    return "actor" in needed_roles(dict(content))
-
-
-def tag_of_metric(name: str, report: Mapping[str, Any]) -> str:
-    """Returns the tag of a metric of learning.
-
-    Args:
-        name: The metric's name in the loss or optimizer; a user's own agent may use any
-            name.
-        report: All metrics, of which a loss of errors of values is known.
-    """
-    if name == "loss" and "td_error" in report:
-        return "losses/td_loss"
-    return _METRICS.get(name, f"losses/{name}")
-
-
-class ActorMeans:
-    """The latest means over the episodes of all actors, from their turns."""
-
-    def __init__(self) -> None:
-        self._of_each: dict[Any, dict[str, float]] = {}
-
-    def take(self, event: Mapping[str, Any]) -> dict[str, float]:
-        """Returns ``mean_return`` and ``mean_length``, where they are known.
-
-        Args:
-            event: An actor's turn. An actor that runs by itself reports its ``index``
-                and only its own episodes; otherwise the means are already over all
-                actors.
-        """
-        names = ("mean_return", "mean_length")
-        told = {n: float(event[n]) for n in names if is_number(event.get(n))}
-        if "index" not in event:
-            return told
-        self._of_each.setdefault(event["index"], {}).update(told)
-        means = {}
-        for name in names:
-            found = [one[name] for one in self._of_each.values() if name in one]
-            if found:
-                means[name] = sum(found) / len(found)
-        return means
+    is_learned: bool = False
+    """Whether it is of a turn of learning; else of a rating or a gate's match."""
+    learner_steps: int | None = None
+    """Total steps of the learner, in a point of a turn of learning."""
+    frames_per_step: float | None = None
+    """Frames of the emulator in an agent step, in environments that count them."""
+    restarts: bool = False
+    """Whether the learner resumed from a checkpoint before it: earlier points from this
+    step on were undone by a kill."""
 
 
 class PointMaker:
@@ -141,12 +130,15 @@ class PointMaker:
     def __init__(self, *, in_environments: bool) -> None:
         self._in_environments = in_environments
         self._step: int | None = None
+        self._restarts = True
         self._waiting: dict[str, float] = {}
         self._begun: tuple[float, int] | None = None
         # Evaluations since the last point that had their rate, and when that was.
         self._evaluations = 0
         self._told_s: float | None = None
-        self._means = ActorMeans()
+        self._frames_per_step: float | None = None
+        # The latest means of each actor that runs by itself.
+        self._of_each: dict[Any, dict[str, float]] = {}
 
     def take(self, event: Mapping[str, Any]) -> Point | None:
         """Takes an event; returns the point that is complete with it, if any.
@@ -155,28 +147,27 @@ class PointMaker:
             event: As in a file of ``events/``. Kinds and roles without numbers are
                 ignored, and so are values that are not numbers.
         """
-        role = event.get("role")
+        role, time_s = event.get("role"), float(event["time_s"])
+        if event.get("kind") == "death":
+            # The learner resumes from its last checkpoint, as in a new call.
+            self._restarts = True
         if event.get("kind") != "turn":
             return None
         if self._told_s is None:
             turn_s = event.get("turn_s")
-            turn_s = float(turn_s) if is_number(turn_s) else 0.0
-            self._told_s = float(event["time_s"]) - turn_s
+            self._told_s = time_s - (float(turn_s) if is_number(turn_s) else 0.0)
         if role == "learn":
             return self._after_learning(event)
-        if role in ("actor", "selfplay"):
-            means = self._means.take(event) if role == "actor" else {}
-            self._waiting.update(_played({**event, **means}))
-            if is_number(event.get("num_evaluations")):
-                self._evaluations += int(event["num_evaluations"])
+        if (did := _DID.get(str(role))) is None:
             return None
-        if role == "inference":
-            self._waiting.update(_served(event))
-            return None
-        if role in ("rate", "gate"):
-            self._waiting.update(_judged(event))
-            return self.rest(float(event["time_s"]))
-        return None
+        if role == "actor":
+            event = {**event, **self._means(event)}
+            if is_number(event.get("frames_per_step")):
+                self._frames_per_step = float(event["frames_per_step"])
+        if did == "played" and is_number(event.get("num_evaluations")):
+            self._evaluations += int(event["num_evaluations"])
+        self._waiting.update(_told(event, did))
+        return self.rest(time_s) if did == "judged" else None
 
     def rest(self, time_s: float) -> Point | None:
         """Returns a point of the waiting values; None without values or a known step.
@@ -184,20 +175,46 @@ class PointMaker:
         Args:
             time_s: The point's time, unix seconds.
         """
+        values = self._values(time_s)
+        if self._step is None or values is None:
+            return None
+        return Point(step=self._step, time_s=time_s, values=values)
+
+    def _values(self, time_s: float) -> dict[str, float] | None:
+        """Returns the waiting values; None without any, or while no step is known."""
         if self._step is None or not self._waiting:
             return None
         if self._evaluations and self._told_s is not None and time_s > self._told_s:
             rate = self._evaluations / (time_s - self._told_s)
             self._waiting["charts/evaluations_per_s"] = rate
             self._evaluations, self._told_s = 0, time_s
-        waiting, self._waiting = self._waiting, {}
-        return Point(step=self._step, time_s=time_s, values=waiting)
+        values, self._waiting = self._waiting, {}
+        return values
+
+    def _means(self, event: Mapping[str, Any]) -> dict[str, float]:
+        """Returns the means over the latest episodes of all actors, if known.
+
+        An actor that runs by itself reports its ``index`` and only its own episodes;
+        otherwise the means are already over all actors.
+        """
+        told = {
+            name: float(event[name]) for name in _MEANS if is_number(event.get(name))
+        }
+        if "index" not in event:
+            return told
+        self._of_each.setdefault(event["index"], {}).update(told)
+        means = {}
+        for name in _MEANS:
+            found = [one[name] for one in self._of_each.values() if name in one]
+            if found:
+                means[name] = sum(found) / len(found)
+        return means
 
     def _after_learning(self, event: Mapping[str, Any]) -> Point | None:
-        table = event.get("table")
+        table, time_s = event.get("table"), float(event["time_s"])
         counts = table if isinstance(table, dict) else {}
-        name = "num_rows" if self._in_environments else "total_steps"
-        step = (counts if self._in_environments else event).get(name)
+        num_rows = counts.get("num_rows")
+        step = num_rows if self._in_environments else event.get("total_steps")
         values = {
             tag: float(counts[count])
             for count, tag in _COUNTS.items()
@@ -207,31 +224,47 @@ class PointMaker:
             values.update(_learned(event))
             if self._in_environments:
                 values["charts/learner_steps"] = float(event.get("total_steps", 0))
-        if not self._in_environments and is_number(counts.get("num_rows")):
-            values["charts/rows"] = float(counts["num_rows"])
-        speed = self._speed(float(event["time_s"]), counts.get("num_rows"))
-        if speed is not None:
+        if not self._in_environments and is_number(num_rows):
+            values["charts/rows"] = float(num_rows)
+        if is_number(num_rows) and self._begun is not None:
+            # Agent steps a second since the first turn that reported any.
+            begun_s, begun_rows = self._begun
+            speed = (num_rows - begun_rows) / max(1e-9, time_s - begun_s)
             values["charts/SPS"] = speed
-        self._waiting.update(values)
-        if is_number(step):
-            self._step = int(step)
-            return self.rest(float(event["time_s"]))
-        return None
-
-    def _speed(self, time_s: float, num_rows: Any) -> float | None:
-        """Returns agent steps a second since the first turn that reported any."""
-        if not is_number(num_rows):
-            return None
-        if self._begun is None:
+        elif is_number(num_rows):
             self._begun = time_s, int(num_rows)
+        self._waiting.update(values)
+        if not is_number(step):
             return None
-        begun_s, begun_rows = self._begun
-        return (num_rows - begun_rows) / max(1e-9, time_s - begun_s)
+        self._step = int(step)
+        total = event.get("total_steps")
+        restarts, self._restarts = self._restarts, False
+        return Point(
+            step=self._step,
+            time_s=time_s,
+            values=self._values(time_s) or {},
+            is_learned=True,
+            learner_steps=int(total) if is_number(total) else None,
+            frames_per_step=self._frames_per_step,
+            restarts=restarts,
+        )
+
+
+def _told(event: Mapping[str, Any], did: str) -> dict[str, float]:
+    values = {
+        tag: float(event[name])
+        for name, tag in _TOLD[did].items()
+        if is_number(event.get(name))
+    }
+    over, under, tag = _RATIOS.get(did, ("", "", ""))
+    if is_number(event.get(over)) and is_number(event.get(under)) and event[under]:
+        values[tag] = event[over] / event[under]
+    return values
 
 
 def _learned(event: Mapping[str, Any]) -> dict[str, float]:
     values = {
-        tag_of_metric(name, event): float(value)
+        _tag(name, event): float(value)
         for name, value in event.items()
         if is_number(value) and name not in _NO_METRICS
     }
@@ -239,42 +272,19 @@ def _learned(event: Mapping[str, Any]) -> dict[str, float]:
     if isinstance(validation, dict):
         for name, value in validation.items():
             if is_number(value):
-                tag = tag_of_metric(name, validation)
+                tag = _tag(name, validation)
                 values[f"validation/{tag.rpartition('/')[2]}"] = float(value)
     return values
 
 
-def _played(event: Mapping[str, Any]) -> dict[str, float]:
-    told = {
-        "charts/episodic_return": event.get("mean_return"),
-        "charts/episodic_length": event.get("mean_length"),
-        "charts/cache_hit_share": event.get("cache_hit_share"),
-        "charts/simulation_share": event.get("simulation_busy"),
-        "charts/answer_wait_share": event.get("answer_wait"),
-        "charts/room_wait_share": event.get("room_wait"),
-    }
-    if event.get("num_games") and is_number(event.get("num_plies")):
-        told["charts/game_length"] = event["num_plies"] / event["num_games"]
-    return {tag: float(value) for tag, value in told.items() if is_number(value)}
+def _tag(name: str, report: Mapping[str, Any]) -> str:
+    """Returns the tag of a metric of learning.
 
-
-def _served(event: Mapping[str, Any]) -> dict[str, float]:
-    told = {"charts/inference_wait_share": event.get("wait_share")}
-    if event.get("batch_capacity") and is_number(event.get("batch_rows")):
-        told["charts/batch_fill"] = event["batch_rows"] / event["batch_capacity"]
-    return {tag: float(value) for tag, value in told.items() if is_number(value)}
-
-
-def _judged(event: Mapping[str, Any]) -> dict[str, float]:
-    told = {
-        "charts/rating": event.get("rating"),
-        "charts/rating_error": event.get("rating_error"),
-        # A gate that accepts everything plays no match and has no Elo difference.
-        "charts/gate_elo": event.get("elo"),
-    }
-    return {tag: float(value) for tag, value in told.items() if is_number(value)}
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Returns whether a JSON value is a number, which true and false are not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    Args:
+        name: The metric's name in the loss or optimizer; a user's own agent may use any
+            name.
+        report: All metrics of the turn.
+    """
+    if name == "loss" and "td_error" in report:
+        return "losses/td_loss"
+    return _METRICS.get(name, f"losses/{name}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tengen.observe.curves.points import ActorMeans, has_actors, is_number
-from tengen.observe.events import read_events
+from tengen.observe.curves.points import Point
+from tengen.observe.events import EventFiles
+from tengen.observe.roles import is_number
+from tengen.observe.run_view import RunView, is_of_learner
 from tengen.run import RunDirectory
 
-__all__ = ["COLUMNS", "Row", "is_of_learner", "read_curve", "to_csv"]
+__all__ = ["COLUMNS", "Row", "read_curve", "to_csv"]
 
 COLUMNS = (
     "learner_steps",
@@ -33,14 +34,17 @@ COLUMNS = (
 Row: TypeAlias = dict[str, float | None]
 """A value for each of ``COLUMNS``; None where it is not known."""
 
-_REACHED = {"return_mean": "mean_return", "length_mean": "mean_length"}
-# Event files with the run's turns of learning.
-_LEARNER = re.compile(r"(train|learn-command)-[0-9]+\.jsonl")
-
-
-def is_of_learner(name: str) -> bool:
-    """Returns whether an event file has the run's turns of learning."""
-    return _LEARNER.fullmatch(name) is not None
+_OF_POINT = {
+    "episodes": "charts/episodes",
+    "games": "charts/games",
+    "rating": "charts/rating",
+    "rating_error": "charts/rating_error",
+}
+# The means hold until newer ones are told.
+_LASTING = {
+    "return_mean": "charts/episodic_return",
+    "length_mean": "charts/episodic_length",
+}
 
 
 def read_curve(run: RunDirectory) -> list[Row]:
@@ -57,17 +61,14 @@ def read_curve(run: RunDirectory) -> list[Row]:
         UsageError: ``run.json`` is of a newer schema.
         RunError: It is damaged.
     """
-    table = _Table(in_environments=has_actors(run.read_run()))
-    told: list[tuple[float, str, dict[str, Any]]] = []
-    for path in sorted(run.events.glob("*.jsonl")):
-        is_learner = is_of_learner(path.name)
-        for event in read_events(path):
-            if is_learner or event["kind"] == "turn":
-                told.append((float(event["time_s"]), path.name, event))
-    for time_s, name, event in sorted(told, key=lambda each: each[0]):
+    view = RunView(run)
+    table = _Table(in_environments=view.in_environments)
+    for name, event in EventFiles(run).new_events():
         if is_of_learner(name):
-            table.begin_or_go_on(name, time_s, event)
-        table.take(time_s, event)
+            table.take_event(name, event)
+        point = view.take(event, name)
+        if point is not None:
+            table.take_point(point)
     _fill_between(table.rows, "cpu_seconds")
     return table.rows
 
@@ -85,14 +86,13 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 class _Table:
-    """Takes events by time, all of them once."""
+    """Takes points by time, and what only the table has: the clocks of all calls."""
 
     def __init__(self, *, in_environments: bool) -> None:
         self.rows: list[Row] = []
-        self._by = "agent_steps" if in_environments else "learner_steps"
         self._in_environments = in_environments
+        self._by = "agent_steps" if in_environments else "learner_steps"
         self._call = ""
-        self._is_first = False
         # Unix seconds at which the clock of the run would have been 0.
         self._zero_s = 0.0
         self._last_s = 0.0
@@ -102,79 +102,71 @@ class _Table:
         self._cpu_s: float | None = None
         self._has_cpu = True
         self._frames_per_step: float | None = None
-        self._played: dict[str, float | None] = {}
-        self._means = ActorMeans()
+        self._lasting: Row = {}
+        # Whether the last row is of this call, and not from before a death in it.
+        self._is_current = False
 
-    def begin_or_go_on(
-        self, call: str, time_s: float, event: Mapping[str, Any]
-    ) -> None:
-        """Notes that an event is of a call, which may be a new one."""
+    def take_event(self, call: str, event: Mapping[str, Any]) -> None:
+        """Takes an event of the learner's file, the name of which is the call's."""
+        time_s = float(event["time_s"])
         if call != self._call:
-            spent_s = self._last_s - self._zero_s
-            begun_s = time_s - _number(event, "turn_s", 0.0)
-            self._call, self._is_first = call, True
+            spent_s, turn_s = self._last_s - self._zero_s, event.get("turn_s")
+            begun_s = time_s - (turn_s if is_number(turn_s) else 0.0)
+            self._call, self._is_current = call, False
             self._zero_s = begun_s - spent_s
             # If a call did not report them, later sums are unknown.
             self._has_cpu &= spent_s == 0.0 or self._cpu_s is not None
             self._cpu_before_s += self._cpu_s or 0.0
             self._cpu_s = None
-            self._played, self._means = {}, ActorMeans()
+            self._lasting = {}
         self._last_s = time_s
+        if event["kind"] == "death":
+            self._is_current = False
+        if event["kind"] == "progress" and self._has_cpu:
+            cpu_s = event.get("cpu_s")
+            if is_number(cpu_s):
+                self._cpu_s = float(cpu_s)
+                if self._is_current:
+                    self.rows[-1]["cpu_seconds"] = self._cpu_before_s + self._cpu_s
 
-    def take(self, time_s: float, event: Mapping[str, Any]) -> None:
-        """Takes an event of any file."""
-        role = event.get("role")
-        if event["kind"] == "progress":
-            if is_number(event.get("cpu_s")) and self._has_cpu:
-                self._cpu_s = float(event["cpu_s"])
-                self._set(cpu_seconds=self._cpu_before_s + self._cpu_s)
-        elif event["kind"] == "death":
-            # The learner resumes from its last checkpoint, as in a new call.
-            self._is_first = True
-        elif event["kind"] != "turn":
+    def take_point(self, point: Point) -> None:
+        """Takes a point, which is a turn of learning or a rating after one."""
+        told: Row = {
+            column: point.values[tag]
+            for column, tag in _OF_POINT.items()
+            if tag in point.values
+        }
+        if self._in_environments:
+            told.pop("games", None)
+        if not point.is_learned:
+            if self._is_current:
+                self.rows[-1].update(told)
             return
-        elif role == "actor":
-            if is_number(event.get("frames_per_step")):
-                self._frames_per_step = float(event["frames_per_step"])
-            means = self._means.take(event)
-            for column, name in _REACHED.items():
-                if name in means:
-                    self._played[column] = means[name]
-        elif role == "rate" and is_number(event.get("rating")):
-            error = event.get("rating_error")
-            self._set(rating=event["rating"])
-            self._set(rating_error=error if is_number(error) else None)
-        elif role == "learn":
-            self._after_learning(time_s, event)
-
-    def _after_learning(self, time_s: float, event: Mapping[str, Any]) -> None:
-        told = event.get("table")
-        counts = told if isinstance(told, dict) else {}
-        row: Row = dict.fromkeys(COLUMNS)
-        row["seconds"] = round(time_s - self._zero_s, 3)
-        row["learner_steps"] = _number(event, "total_steps")
-        row["agent_steps"] = _number(counts, "num_rows")
-        row["games"] = _number(counts, "num_games")
-        row["episodes"] = _number(counts, "num_episodes")
-        if self._in_environments and row["agent_steps"] is not None:
-            row["games"] = None
+        self._lasting |= {
+            column: point.values[tag]
+            for column, tag in _LASTING.items()
+            if tag in point.values
+        }
+        row: Row = {**dict.fromkeys(COLUMNS), **told, **self._lasting}
+        row["learner_steps"] = point.learner_steps
+        row["seconds"] = round(point.time_s - self._zero_s, 3)
+        row["loss"] = point.values.get(
+            "losses/loss", point.values.get("losses/td_loss")
+        )
+        if self._in_environments:
+            self._frames_per_step = point.frames_per_step or self._frames_per_step
+            row["agent_steps"] = point.step
             if self._frames_per_step is not None:
-                row["frames"] = row["agent_steps"] * self._frames_per_step
-        if event.get("num_steps"):
-            row["loss"] = _number(event, "loss")
-        row.update(self._played)
-        at = row[self._by]
-        if at is None:
-            return
-        if self._is_first:
+                row["frames"] = point.step * self._frames_per_step
+        else:
+            row["agent_steps"] = point.values.get("charts/rows")
+        if point.restarts:
             # After a kill, steps since the last checkpoint are made anew.
-            self.rows = [each for each in self.rows if (each[self._by] or 0) < at]
-            self._is_first = False
+            self.rows = [
+                each for each in self.rows if (each[self._by] or 0) < point.step
+            ]
         self.rows.append(row)
-
-    def _set(self, **values: float | None) -> None:
-        if self.rows and not self._is_first:
-            self.rows[-1].update(values)
+        self._is_current = True
 
 
 def _fill_between(rows: Sequence[Row], name: str) -> None:
@@ -188,11 +180,6 @@ def _fill_between(rows: Sequence[Row], name: str) -> None:
             share = ((each["seconds"] or 0.0) - before_s) / max(1e-9, at_s - before_s)
             each[name] = round(before + share * (value - before), 3)
         before_s, before, first = at_s, value, i + 1
-
-
-def _number(values: Mapping[str, Any], name: str, absent: Any = None) -> Any:
-    value = values.get(name)
-    return value if is_number(value) else absent
 
 
 def _shown(value: float) -> str:

@@ -1,4 +1,4 @@
-"""A Gomocup session: a model at a board, and a manager that says what to do."""
+"""A Gomocup session: a model plays on a board as a manager commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tengen import __version__, _core
 from tengen.errors import TengenError, UsageError
 from tengen.games.gomoku import read_gomoku_name, write_cell
-from tengen.play.gomocup.limits import ManagerLimits
+from tengen.play.gomocup.limits import ManagerLimits, resident_bytes
 from tengen.play.gomocup.protocol import (
     Command,
     GomocupError,
@@ -21,13 +21,12 @@ from tengen.play.gomocup.stones import OTHER, OWN, Stones
 from tengen.play.growing import Analysis
 from tengen.play.player import Player
 from tengen.play.session.lines import LineReader
-from tengen.play.session.memory import resident_bytes
 from tengen.play.session.searches import (
     USUAL_SIMULATIONS,
+    Limits,
     Searches,
     most_simulations,
 )
-from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
 
@@ -38,23 +37,23 @@ class Engine:
     """One session. Used by one thread.
 
     Args:
-        player: Who plays; its game is gomoku.
+        player: The player; its game must be gomoku.
         handlers: Answer commands, by name.
-        simulations: A move; None for 400 without a limit of time, and for the time
-            alone with one.
-        threads: That search one tree.
-        write: Takes text to send, and sends it at once.
-        lines: What the manager sends, not started yet.
-        ponders: Whether it searches on in the other side's time, from its move until
-            the next line; the player then keeps its tree.
-        begun_s: When the process was made, by ``time.monotonic``; None for now.
+        simulations: Simulations of a move. None for 400 without a time limit; with one
+            only the time limits them.
+        threads: Threads that search one tree.
+        write: Sends a text at once.
+        lines: The manager's lines; not started yet.
+        ponders: Whether it searches in the opponent's time, from its move until the
+            next line. The player must keep its tree.
+        begun_s: When the process started, by ``time.monotonic``; None for now.
 
     Attributes:
-        rules: What the model plays.
-        lines: What the manager sends.
-        limits: What the manager allows.
-        stones: What stands on the board; None before the first START.
-        is_over: Whether the manager has left.
+        rules: The rules that the model plays.
+        lines: The manager's lines.
+        limits: The manager's limits of time and memory.
+        stones: The stones on the board; None before the first START.
+        is_over: Whether the manager has quit.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Engine:
         ponders: bool = False,
         begun_s: float | None = None,
     ) -> None:
-        """Searches once, so that the first move knows how fast searches are.
+        """Runs a short search, which measures the speed of searches.
 
         Raises:
             UsageError: The game is not gomoku, or the search cannot grow.
@@ -98,7 +97,7 @@ class Engine:
 
     @property
     def about(self) -> str:
-        """What ABOUT answers."""
+        """The answer to ABOUT."""
         name = self._player.name.replace('"', "'")
         return (
             f'name="tengen", version="{__version__}", author="tengen", model="{name}", '
@@ -107,11 +106,11 @@ class Engine:
 
     @property
     def model(self) -> str:
-        """The word that the model was loaded by."""
+        """The name with which the model was loaded."""
         return self._player.name
 
     def run(self) -> None:
-        """Answers until the manager leaves or its input ends; once. Blocks."""
+        """Answers until the manager quits or its input ends. Blocks; call it once."""
         self.lines.start()
         while not self.is_over:
             if self._ponders and self.stones is not None:
@@ -129,7 +128,7 @@ class Engine:
         self.limits.start(time.monotonic())
 
     def board(self) -> Stones:
-        """Returns what stands on the board.
+        """Returns the stones on the board.
 
         Raises:
             GomocupError: There is no board yet.
@@ -141,17 +140,17 @@ class Engine:
         return self.stones
 
     def check_limits(self) -> None:
-        """Raises GomocupError where a limit of the manager cannot be kept."""
+        """Raises GomocupError if a limit of the manager cannot be kept."""
         problem = self.limits.problem
         if problem is not None:
             raise GomocupError(problem)
 
     def think(self, stones: Stones, begun_s: float) -> Analysis:
-        """Returns what a search within the limits finds of a board. Blocks.
+        """Returns the analysis of a board within the limits. Blocks.
 
         Args:
             stones: The board, with the engine to move.
-            begun_s: When the move was asked for, by ``time.monotonic``.
+            begun_s: When the move was requested, by ``time.monotonic``.
 
         Raises:
             GomocupError: It is not the engine's turn, or the game is over.
@@ -162,11 +161,11 @@ class Engine:
         return found
 
     def play(self, stones: Stones, found: Analysis) -> str:
-        """Makes the move that a search has found; returns it for the manager.
+        """Plays the move of an analysis; returns its cell.
 
         Args:
             stones: The board that was searched.
-            found: The search.
+            found: The analysis.
         """
         self.stones = stones.with_stone(OWN, found.action_to_play, self.rules.size)
         self._moved_to = self.stones
@@ -182,17 +181,17 @@ class Engine:
         """Thinks and plays; see ``think``. Blocks.
 
         Returns:
-            The move; None where the manager has left.
+            The move's cell; None if the manager has quit.
         """
         found = self.think(stones, begun_s)
         return None if self.is_over else self.play(stones, found)
 
     def say(self, text: str) -> None:
-        """Tells people something; managers show it."""
+        """Sends a message for people, which managers show."""
         self._write(one_line(f"MESSAGE {text}"))
 
     def move_limits(self, ply: int) -> Limits:
-        """Returns when the search of a move ends.
+        """Returns the limits of a move's search.
 
         Args:
             ply: Moves made so far.
@@ -204,41 +203,41 @@ class Engine:
         return Limits(min(simulations, self._most), seconds, most_s, may_end_early=True)
 
     def search(self, moves: Sequence[int], limits: Limits, begun_s: float) -> Analysis:
-        """Returns what a search finds. Blocks.
+        """Returns the analysis of a search. Blocks.
 
-        It ends at once where the manager leaves, which ``is_over`` then says of END,
-        or where the input ends.
+        The search ends at once if the manager sends END, which sets ``is_over``, or if
+        the input ends.
 
         Args:
-            moves: From the first of the game, which is not over.
-            limits: When it ends otherwise.
-            begun_s: When it was asked for, by ``time.monotonic``.
+            moves: Actions from the start of the game, which is not over.
+            limits: When the search ends otherwise.
+            begun_s: When the move was requested, by ``time.monotonic``.
         """
         return self._searches.run(
             self._player, moves, limits, begun_s, lambda analysis: self.is_left()
         )
 
     def cell(self, action: int) -> str:
-        """Returns an action as the protocol has it."""
+        """Returns an action as the protocol writes it."""
         return write_cell(action, self.rules.size)
 
     def forget(self) -> None:
-        """Lets go of the trees that searches have left."""
+        """Drops the trees of earlier searches."""
         self._player = self._player.playing(self._player.game.name)
 
     @property
     def _most(self) -> int:
-        """Simulations that a tree has room for."""
+        """The maximum simulations of a tree, by its memory."""
         return most_simulations(self._player.game, self.limits.tree_bytes)
 
     def _ponder(self, stones: Stones) -> None:
-        """Searches the board after the own move until the next line comes. Blocks."""
+        """Searches the board after its own move until the next line. Blocks."""
         if stones is not self._moved_to or self.lines.waiting():
             return
         try:
             moves = stones.moves(self._player.game, to_move=OTHER)
         except GomocupError:
-            return  # the own move has ended the game
+            return  # Its own move has ended the game.
         self._ponders = self._searches.ponder(
             lambda: self._searches.run(
                 self._player,
@@ -266,10 +265,10 @@ class Engine:
         self._write(one_line(text))
 
     def is_left(self) -> bool:
-        """Returns whether the manager has left, by END or by the end of its input.
+        """Returns whether the manager has quit, by END or by the end of its input.
 
-        END is looked for behind other lines, too, for managers send INFO at any time;
-        the end of the input ends nothing that was asked for before it.
+        END also counts after other lines, since managers send INFO at any time. The end
+        of the input does not cancel commands that came before it.
         """
         has_command = False
         for line in self.lines.waiting():
@@ -285,4 +284,4 @@ class Engine:
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""Answers a command: the text, or None where there is no answer."""
+"""Answers a command: returns the text, or None for no answer."""

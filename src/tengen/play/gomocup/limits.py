@@ -1,26 +1,29 @@
-"""What a manager allows: time, memory and a rule, as INFO says them."""
+"""A manager's limits: time, memory and the rule, as INFO sets them."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from tengen.games.gomoku import GomokuRules
 from tengen.play.session.clock import Clock, TimeSettings
 
-__all__ = ["ManagerLimits"]
+__all__ = ["ManagerLimits", "resident_bytes"]
 
-# What managers send where the time of a match has no limit.
+# Managers send this if the time of a match is unlimited.
 _UNLIMITED_MS = (1 << 31) - 1
-# What a move takes besides the search, where no manager tells.
+# Overhead of a move on top of its search, if no manager reports the time.
 _LAG_S = 0.02
-# Of the cells of a board, those that a usual game has stones on.
+# The share of the board's cells that a usual game fills.
 _PLAYED_PART = 0.4
-# A kept tree is copied as a move is made: for a moment there are two.
+# A reused tree is copied at each move: for a moment there are two.
 _NUM_TREES = 2
 _LEAST_TREE_BYTES = 1 << 20
-# What searches take besides their trees.
+# Memory of searches beside their trees.
 _SPARE_BYTES = 16 << 20
 # Bits of the rule.
 _EXACTLY_FIVE = 1
@@ -29,15 +32,15 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 class ManagerLimits:
-    """What INFO has said so far. Used by one thread.
+    """The limits that INFO has set so far. Used by one thread.
 
-    A limit that cannot be kept is no error yet: ``problem`` says it when a command
-    comes that has an answer.
+    A limit that cannot be kept is reported by ``problem``, once a command comes that
+    has an answer.
 
     Args:
-        rules: What the model plays.
-        begun_s: When the process was made, by the clock that ``start`` is told.
-        own_bytes: What the process has without any tree.
+        rules: The rules that the model plays.
+        begun_s: When the process started, by the clock of ``start``.
+        own_bytes: Memory of the process without any tree.
     """
 
     def __init__(self, rules: GomokuRules, begun_s: float, own_bytes: int) -> None:
@@ -54,7 +57,7 @@ class ManagerLimits:
 
     @property
     def tree_bytes(self) -> int | None:
-        """What a tree may take, None for as much as it likes."""
+        """The maximum bytes of a tree; None for no limit."""
         if self._max_memory == 0:
             return None
         left = self._max_memory - self._own_bytes - _SPARE_BYTES
@@ -62,7 +65,7 @@ class ManagerLimits:
 
     @property
     def problem(self) -> str | None:
-        """Says which limit cannot be kept; None where all can."""
+        """The limit that cannot be kept, as a message; None if all can."""
         rule = self._rule_problem()
         if rule is not None:
             return f"rule ({self._rule}) {rule}; the model plays {self._rules.text}"
@@ -75,12 +78,12 @@ class ManagerLimits:
         return None
 
     def take_notes(self) -> list[str]:
-        """Returns what is to be said before the next answer, once."""
+        """Returns the messages for the next answer, and forgets them."""
         notes, self._notes = self._notes, []
         return notes
 
     def set(self, text: str) -> None:
-        """Takes what follows INFO. Keys that play no part are passed over."""
+        """Takes the arguments of INFO. Unknown keys are ignored."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         setters: dict[str, Callable[[int], None]] = {
@@ -98,7 +101,7 @@ class ManagerLimits:
         setters[key](int(value))
 
     def start(self, now_s: float) -> None:
-        """Begins a match; its time runs since the process was made, in the first.
+        """Begins a match. The time of the first one runs from the start of the process.
 
         Args:
             now_s: The time.
@@ -108,9 +111,9 @@ class ManagerLimits:
         self._begun_s = None
 
     def budget(self, ply: int) -> tuple[float | None, float | None]:
-        """Returns the seconds of a move that is clear and of one that is not.
+        """Returns the seconds for a move that is clear, and for one that is not.
 
-        None without a limit.
+        Both are None without a limit.
 
         Args:
             ply: Moves made so far.
@@ -128,7 +131,7 @@ class ManagerLimits:
         return clock.budget_s(*where), clock.most_s(*where)
 
     def spend(self, seconds: float) -> None:
-        """Takes the time of a move off the match's."""
+        """Subtracts the time of a move from the match's time."""
         self._used_s += seconds + _LAG_S
 
     def _set_turn(self, milliseconds: int) -> None:
@@ -157,3 +160,18 @@ class ManagerLimits:
         if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
             return f"must be {1 - self._rule}"
         return None
+
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int:
+    """Returns the resident memory; outside Linux its maximum so far."""
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # Windows does not have it.
+
+        # In kB, but on macOS in bytes.
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

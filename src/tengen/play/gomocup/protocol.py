@@ -1,4 +1,4 @@
-"""The Gomocup protocol as text: one command a line, one line as the answer.
+"""The Gomocup protocol as text: a command is a line, and so is its answer.
 
 Source: Lastovicka, "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
 """
@@ -16,34 +16,34 @@ _NOT_SHOWN = re.compile(r"[^\x20-\x7e]+")
 
 
 class GomocupError(Exception):
-    """What a command is answered by ``ERROR``; the text is the message."""
+    """A command failed; its answer is ``ERROR`` and the error's text."""
 
 
 class UnknownCommandError(GomocupError):
-    """What a line is answered by ``UNKNOWN``."""
+    """A line is no known command; its answer is ``UNKNOWN``."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One line of a manager."""
+    """A command line from a manager."""
 
     name: str
     """The command, in capitals."""
     text: str
-    """What follows it."""
+    """The arguments."""
 
 
 def parse_line(line: bytes) -> Command | None:
-    """Returns the command of a line, None where it is empty.
+    """Returns the command of a line; None if it is empty.
 
-    What is no visible ASCII counts as a space; managers end lines by CR LF.
+    Everything but visible ASCII counts as a space. Managers end lines with CR LF.
     """
     name, _, text = _visible(line.decode(errors="replace")).partition(" ")
     return Command(name.upper(), text.strip()) if name else None
 
 
 def one_line(text: str) -> str:
-    """Returns a text as a line that any manager can read, its end included."""
+    """Returns a text as a line that any manager can read, with its line end."""
     shown = _visible(text)
     if len(shown) > _MAX_CHARACTERS:
         shown = shown[: _MAX_CHARACTERS - 3] + "..."

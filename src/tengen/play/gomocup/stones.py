@@ -1,7 +1,7 @@
-"""The board of a Gomocup session: stones of two sides, as a manager sets them.
+"""The board of a Gomocup session: the stones of both sides, as a manager places them.
 
-A manager may send the stones of a position in any order, and take any of them back.
-The core's games have moves that alternate, and end where a row is complete.
+A manager may send the stones of a position in any order, and remove any of them. In
+the core's games moves alternate, and a complete row ends the game.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ __all__ = ["OTHER", "OWN", "Owner", "Stones"]
 
 Owner = Literal[0, 1]
 OWN: Owner = 0
-"""The engine's own."""
+"""A stone of the engine."""
 OTHER: Owner = 1
-"""The other side's."""
+"""A stone of the other side."""
 
 
 @dataclass(frozen=True)
 class Stones:
-    """Stones in the order that they came in. Never changes."""
+    """Stones in the order in which they were placed. Immutable."""
 
     placed: tuple[tuple[Owner, int], ...] = ()
-    """Whose stone, and where; no cell twice."""
+    """(owner, cell) of each stone; no cell twice."""
 
     def __len__(self) -> int:
-        """Returns how many there are."""
+        """Returns the number of stones."""
         return len(self.placed)
 
     def with_stone(self, owner: Owner, action: int, size: int) -> Stones:
-        """Returns them with one more.
+        """Returns the stones with one more.
 
         Raises:
             GomocupError: The cell is taken.
@@ -44,10 +44,10 @@ class Stones:
         return Stones((*self.placed, (owner, action)))
 
     def without(self, action: int, size: int) -> Stones:
-        """Returns them without the one on a cell.
+        """Returns the stones without the one on a cell.
 
         Raises:
-            GomocupError: There is none.
+            GomocupError: The cell is empty.
         """
         left = tuple(stone for stone in self.placed if stone[1] != action)
         if len(left) == len(self.placed):
@@ -55,10 +55,10 @@ class Stones:
         return Stones(left)
 
     def moves(self, game: Game, to_move: Owner = OWN) -> list[int]:
-        """Returns moves that lead to this position, with a side to move.
+        """Returns moves that lead to this position with a side to move.
 
-        They are in the order of the stones as far as moves alternate, and as none of
-        them ends the game.
+        The moves keep the order of the stones, as far as the sides alternate and no
+        move ends the game.
 
         Raises:
             GomocupError: It is not that side's turn, or the game is over.
@@ -85,7 +85,7 @@ class Stones:
 
 
 def _next(state: State, cells: list[int]) -> tuple[State, int]:
-    """Returns the position after a move that does not end the game, and the move."""
+    """Returns the position after the first cell that does not end the game, and it."""
     for action in cells:
         after = state.clone()
         after.apply(action)

@@ -1,8 +1,8 @@
-"""What the analysis commands take and write, as front ends read it.
+"""Arguments and output of the analysis commands, as front ends read them.
 
-Two dialects: that of Leela Zero, whole numbers of 10000, and that of KataGo, fractions.
-Every number is the side to move's. A network without heads of ownership and score has
-no ``ownership`` and ``scoreLead``: such fields are left out.
+There are two dialects: Leela Zero writes 10000ths, KataGo fractions. Every number is
+for the side to move. ``ownership`` and ``scoreLead`` are left out if the network has no
+heads for ownership and score.
 
 Source: KataGo (lightvector/KataGo), docs/GTP_Extensions.md.
 """
@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from tengen.games.vertices import read_vertex, write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
-from tengen.play.gtp.protocol import GtpError
+from tengen.play.gtp.protocol import PLAYERS, GtpError, is_whole, read_whole
 
 __all__ = ["AnalysisRequest", "info_line", "parse_analysis"]
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000
-_PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
-# Options of KataGo that change what is shown, not what is searched; not shown here.
+# Options of KataGo that only add output; they are accepted and ignored.
 _PASSED_OVER = (
     "movesownership",
     "movesownershipstdev",
@@ -30,7 +29,7 @@ _PASSED_OVER = (
     "pvvisits",
     "pvedgevisits",
 )
-# Standard errors between a value and its lower bound (KataGo's in play).
+# Standard errors between a value and its lower confidence bound, as in KataGo.
 _LCB_STDEVS = 5.0
 
 
@@ -39,35 +38,35 @@ class AnalysisRequest:
     """The arguments of an analysis command."""
 
     player: int | None
-    """Who is to move, 0 Black, 1 White; None for whose turn it is."""
+    """The side to move, 0 Black, 1 White; None for the side whose turn it is."""
     interval_s: float
-    """Between two lines."""
+    """Seconds between two lines."""
     min_moves: int = 0
-    """Moves to show at least, unvisited ones too."""
+    """Minimum number of moves to show; moves without visits fill it up."""
     max_moves: int = 1000
-    """Moves to show at most."""
+    """Maximum number of moves to show."""
     with_root: bool = False
-    """Whether KataGo's ``rootInfo`` is shown."""
+    """Whether to show KataGo's ``rootInfo``."""
     with_ownership: bool = False
-    """Whether the expected owners are shown, where the network knows them."""
+    """Whether to show the predicted ownership, if the network predicts it."""
     left_out: tuple[tuple[int, int, int], ...] = ()
-    """(player, action, depth): what a side does not play less than so many moves on."""
+    """(player, action, depth): the player may not play the action for so many plies."""
 
 
 def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRequest:
-    """Returns ``[colour] [interval] [key value]...`` as a request.
+    """Parses ``[colour] [interval] [key value]...``.
 
     Args:
-        words: What follows the command.
+        words: The arguments of the command.
         board: Height and width.
 
     Raises:
-        GtpError: A word is no such thing.
+        GtpError: An argument is invalid.
     """
     rest = [word.lower() for word in words]
-    player = _PLAYERS[rest.pop(0)] if rest and rest[0] in _PLAYERS else None
+    player = PLAYERS[rest.pop(0)] if rest and rest[0] in PLAYERS else None
     numbers = {"interval": _DEFAULT_INTERVAL_CS, "minmoves": 0, "maxmoves": 1000}
-    if rest and rest[0].isascii() and rest[0].isdecimal():
+    if rest and is_whole(rest[0]):
         rest.insert(0, "interval")
     shown = {"rootinfo": False, "ownership": False}
     kinds: dict[int, str] = {}  # avoid or allow, by player
@@ -75,20 +74,18 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
     while rest:
         key, value = rest.pop(0), rest.pop(0) if rest else ""
         if key in numbers:
-            if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise GtpError("syntax error")
-            numbers[key] = int(value)
+            numbers[key] = read_whole(value)
         elif key in shown and value in ("true", "false"):
             shown[key] = value == "true"
         elif key in _PASSED_OVER and value in ("true", "false"):
             continue
-        elif key in ("avoid", "allow") and value in _PLAYERS and len(rest) >= 2:
-            # Of one side several times avoid, or once allow.
-            said = kinds.get(_PLAYERS[value])
+        elif key in ("avoid", "allow") and value in PLAYERS and len(rest) >= 2:
+            # For each side avoid several times, or allow once.
+            said = kinds.get(PLAYERS[value])
             if said is not None and (said, key) != ("avoid", "avoid"):
                 raise GtpError("syntax error")
-            kinds[_PLAYERS[value]] = key
-            left_out += _left_out(key, _PLAYERS[value], rest.pop(0), rest.pop(0), board)
+            kinds[PLAYERS[value]] = key
+            left_out += _left_out(key, PLAYERS[value], rest.pop(0), rest.pop(0), board)
         else:
             raise GtpError("syntax error")
     interval_cs = min(max(numbers["interval"], 1), _MAX_INTERVAL_CS)
@@ -106,11 +103,10 @@ def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRe
 def _left_out(
     key: str, player: int, vertices: str, depth: str, board: tuple[int, int]
 ) -> list[tuple[int, int, int]]:
-    """Returns what ``avoid`` or ``allow`` leaves out."""
-    is_depth = depth.isascii() and depth.isdecimal() and len(depth) < 10
+    """Returns the actions that ``avoid`` or ``allow`` forbids."""
     read = [read_vertex(word, *board) for word in vertices.split(",") if word]
     actions = {action for action in read if action is not None}
-    if not is_depth or int(depth) < 1 or None in read:
+    if read_whole(depth) < 1 or None in read:
         raise GtpError("syntax error")
     if key == "allow":
         actions = set(range(board[0] * board[1] + 1)) - actions
@@ -125,14 +121,14 @@ def info_line(
     kata: bool,
     forecast: Forecast | None = None,
 ) -> str:
-    """Returns one line of an analysis: its moves, the best first.
+    """Returns one line of an analysis, with the best move first.
 
     Args:
         analysis: With variations.
-        request: What is shown.
+        request: What to show.
         board: Height and width.
-        kata: Whether in KataGo's dialect, else in Leela Zero's.
-        forecast: Of the same position; None where the network knows nothing of it.
+        kata: Whether to use KataGo's dialect instead of Leela Zero's.
+        forecast: The prediction for the position; None if the network makes none.
     """
     rows = [
         row
@@ -161,7 +157,7 @@ def _info(
 ) -> str:
     vertices = [write_vertex(move, *board) for move in row.variation or (row.action,)]
     chance = _chance(row.value_to_play)
-    # Of a move without a visit nothing is known.
+    # Nothing is known of a move without visits.
     lowest = row.value_to_play - _LCB_STDEVS * row.standard_error
     bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:

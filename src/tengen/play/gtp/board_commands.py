@@ -1,4 +1,4 @@
-"""GTP commands that set a board up and ask about it; none of them searches.
+"""GTP commands that set up and show the board; none of them searches.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3.
 """
@@ -20,64 +20,20 @@ from tengen.games.vertices import read_vertex
 from tengen.play.board import make_board_text
 from tengen.play.gtp.engine import Engine, Handler
 from tengen.play.gtp.position import Position, Start
-from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.gtp.protocol import (
+    Command,
+    GtpError,
+    is_whole,
+    read_number,
+    read_player,
+    read_whole,
+    words_of,
+)
 
-__all__ = [
-    "BOARD_COMMANDS",
-    "read_number",
-    "read_player",
-    "read_whole",
-    "words_of",
-]
+__all__ = ["BOARD_COMMANDS"]
 
-_PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _MAX_KOMI = 361
 _MAX_FILE_BYTES = 1 << 22
-
-
-def read_player(word: str) -> int:
-    """Returns 0 for Black, 1 for White.
-
-    Raises:
-        GtpError: The word is neither.
-    """
-    if word.lower() not in _PLAYERS:
-        raise GtpError("invalid color")
-    return _PLAYERS[word.lower()]
-
-
-def read_whole(word: str, error: str = "syntax error") -> int:
-    """Returns a whole number of at most nine digits.
-
-    Raises:
-        GtpError: The word is none; the error's text is given.
-    """
-    if not (word.isascii() and word.isdecimal() and len(word) < 10):
-        raise GtpError(error)
-    return int(word)
-
-
-def read_number(word: str) -> float:
-    """Returns a number, which may be infinite.
-
-    Raises:
-        GtpError: The word is none.
-    """
-    try:
-        # Python's own forms, as 1_000, are not of the protocol.
-        number = float(word) if word.isascii() and "_" not in word else math.nan
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise GtpError("syntax error")
-    return number
-
-
-def words_of(command: Command, count: int) -> tuple[str, ...]:
-    """Returns the arguments, of which there must be at least so many."""
-    if len(command.words) < count:
-        raise GtpError("syntax error")
-    return command.words
 
 
 def _set_size(engine: Engine, width: int, height: int) -> None:
@@ -93,7 +49,7 @@ def _rules_on(engine: Engine, height: int, width: int) -> _core.GoRules:
 
 
 def _restart(engine: Engine, *stones: int) -> None:
-    """Clears the board, but for Black's stones."""
+    """Clears the board, and places Black's handicap stones."""
     start = Start(
         engine.position.start.game,
         engine.position.start.komi,
@@ -104,7 +60,7 @@ def _restart(engine: Engine, *stones: int) -> None:
 
 
 def _boardsize(engine: Engine, command: Command) -> str:
-    """Two numbers, which some front ends send, are width and height."""
+    """Some front ends send two numbers: width and height."""
     words = words_of(command, 1)
     _set_size(engine, read_whole(words[0]), read_whole(words[min(len(words), 2) - 1]))
     return ""
@@ -148,7 +104,7 @@ def _play(engine: Engine, command: Command) -> str:
 
 
 def _play_sequence(engine: Engine, command: Command) -> str:
-    """All moves or none."""
+    """Plays all moves or none."""
     words = command.words
     if len(words) % 2:
         raise GtpError("syntax error")
@@ -200,7 +156,7 @@ def _fixed_handicap(engine: Engine, command: Command) -> str:
 
 
 def _place_free_handicap(engine: Engine, command: Command) -> str:
-    """As many as there are fixed points for, where more are asked for."""
+    """Places as many stones as there are fixed points, if more are requested."""
     _check_empty(engine)
     count = read_whole(words_of(command, 1)[0])
     for number in range(min(count, 9), 1, -1):
@@ -231,7 +187,7 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     try:
         path, num_moves = _file_and_moves(command)
         with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)  # one too many is refused
+            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects one byte too many
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
@@ -244,21 +200,20 @@ def _loadsgf(engine: Engine, command: Command) -> str:
 
 
 def _file_and_moves(command: Command) -> tuple[Path, int | None]:
-    """Returns which file, and how many of its moves; None for all.
+    """Returns the file and the number of its moves to play; None for all.
 
-    "12" behind the name is the position before the twelfth move, unless a file has a
-    name with a blank and that number at its end.
+    A number "12" after the name means the position before the twelfth move, unless the
+    name of an existing file ends in a blank and that number.
     """
     whole = Path(command.text)
     *name, last = command.text.rsplit(maxsplit=1)
-    is_number = last.isascii() and last.isdecimal() and len(last) < 10
-    if not name or not is_number or whole.is_file():
+    if not name or not is_whole(last) or whole.is_file():
         return whole, None
     return Path(name[0]), max(int(last) - 1, 0)
 
 
 def _loaded(engine: Engine, played: _core.GoRules, record: GoRecord) -> Position:
-    """Returns a file's position by the rules that are played."""
+    """Returns a file's position under the session's rules."""
     said, black = _core.parse_go_name(record.game), record.black_stones
     if said.handicap:
         points = _core.handicap_points(said.height, said.width, said.handicap)

@@ -1,14 +1,24 @@
-"""``tengen gtp``: a model of Go for programs that speak GTP."""
+"""``tengen gtp``: a model of Go for programs that speak GTP.
+
+Here are the commands that search, that score, and that speak of the session itself.
+
+Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
+analysis of Leela Zero and of KataGo and the commands of GoGui by their own pages.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from tengen import _core
 from tengen.config import check
-from tengen.play.gtp.engine import Engine
-from tengen.play.gtp.play_commands import COMMANDS
+from tengen.games.sgf import stones_on
+from tengen.play.gtp.board_commands import BOARD_COMMANDS
+from tengen.play.gtp.engine import Engine, Handler
+from tengen.play.gtp.protocol import PLAYERS, Command, GtpError, read_player, words_of
 from tengen.play.gtp.resigning import Resigning
+from tengen.play.gtp.time_commands import TIME_COMMANDS
 from tengen.play.session.arguments import (
     add_session_arguments,
     load_for_session,
@@ -16,8 +26,9 @@ from tengen.play.session.arguments import (
     write_output,
 )
 from tengen.play.session.lines import LineReader
+from tengen.play.session.searches import Limits
 
-__all__ = ["add_arguments", "gtp"]
+__all__ = ["COMMANDS", "add_arguments", "gtp"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
-    """Answers a controller on stdin and stdout until it leaves; returns nothing.
+    """Answers a controller on stdin and stdout until it quits; returns ``{}``.
 
     Raises:
         UsageError: The model cannot be used or plays no Go, or a number or a setting
-            is refused.
-        RunError: The backend refuses the model.
+            is invalid.
+        RunError: The backend rejects the model.
     """
     below = args.resign_below
     check(
@@ -59,6 +70,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     with player:
         engine = Engine(
             player,
+            COMMANDS,
             simulations=simulations,
             threads=threads,
             write=write_output,
@@ -67,6 +79,228 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
             resigning=Resigning(below),
             ponders=args.ponder,
         )
-        engine.add(COMMANDS)
         engine.run()
     return {}
+
+
+_ANALYZE_COMMANDS = (
+    "string/Final Score/final_score",
+    "plist/Final Status Alive/final_status_list alive",
+    "plist/Territory of Black/final_status_list black_territory",
+    "plist/Territory of White/final_status_list white_territory",
+    "string/Network/kata-raw-nn all",
+)
+# For networks that predict ownership.
+_OWNER_COMMANDS = (
+    "plist/Final Status Dead/final_status_list dead",
+    "dboard/Expected Owners/tengen-ownership",
+)
+
+
+def _known_command(engine: Engine, command: Command) -> str:
+    """Never fails; without an argument it answers false."""
+    name = command.words[0] if command.words else ""
+    return "true" if name in COMMANDS else "false"
+
+
+def _quit(engine: Engine, command: Command) -> str:
+    engine.is_over = True
+    return ""
+
+
+def _clear_cache(engine: Engine, command: Command) -> str:
+    engine.clear_cache()
+    return ""
+
+
+def _genmove(engine: Engine, command: Command) -> str:
+    return engine.move(read_player(words_of(command, 1)[0]))
+
+
+def _reg_genmove(engine: Engine, command: Command) -> str:
+    action, _ = engine.choose(read_player(words_of(command, 1)[0]))
+    return engine.vertex(action)
+
+
+def _analyze(engine: Engine, command: Command) -> None:
+    engine.analyse(command, kata=command.name.startswith("kata-"))
+
+
+def _genmove_analyze(engine: Engine, command: Command) -> None:
+    player = read_player(words_of(command, 1)[0])
+    engine.choose_aloud(command, player, kata=command.name.startswith("kata-"))
+
+
+def _raw_nn(engine: Engine, command: Command) -> str:
+    """``[colour] [symmetry]``: the network's answer, as a search begins with it.
+
+    Any symmetry is accepted and ignored: win, loss and policy use the one that searches
+    choose for the position, and the auxiliary heads the mean over all symmetries.
+    """
+    words = [word.lower() for word in command.words]
+    position = engine.position.going_on()
+    if words and words[0] in PLAYERS:
+        position = position.turn_of(read_player(words.pop(0)))
+    if words and words[0] not in (*"01234567", "all"):
+        raise GtpError("syntax error")
+    if position.state.is_terminal():
+        raise GtpError("the game is over")
+    found = engine.search(position, Limits(0), 0.0)
+    forecast = engine.forecast(position)
+    is_white = position.state.to_play == 1
+    value = found.network_value_to_play
+    chance = 0.5 + 0.5 * (value if is_white else -value)
+    height, width = engine.board
+    priors = {row.action: f"{row.prior:.6f}" for row in found.actions}
+    policy = [priors.get(point, "NAN") for point in range(height * width)]
+    lines = [
+        "symmetry 0",
+        f"whiteWin {chance:.6f}",
+        f"whiteLoss {1 - chance:.6f}",
+        "noResult 0.000000",
+    ]
+    if forecast is not None:
+        score, lead = forecast.score_to_play, forecast.lead_to_play
+        lead = score if lead is None else lead
+        lines.append(f"whiteLead {lead if is_white else -lead:.6f}")
+        lines.append(f"whiteScoreSelfplay {score if is_white else -score:.6f}")
+    lines += ["policy", *_rows(policy, width), f"policyPass {priors[height * width]}"]
+    if forecast is not None:
+        owners = forecast.ownership_to_play.ravel()
+        texts = [f"{x:.6f}" for x in (owners if is_white else -owners)]
+        lines += ["whiteOwnership", *_rows(texts, width)]
+    return "\n".join(lines)
+
+
+def _rows(texts: list[str], width: int) -> list[str]:
+    return [
+        " ".join(texts[first : first + width]) for first in range(0, len(texts), width)
+    ]
+
+
+def _ownership(engine: Engine, command: Command) -> str:
+    """The predicted ownership in GoGui's form ``dboard``: from the top, 1 is Black."""
+    position = engine.position.going_on()
+    forecast = engine.forecast(position)
+    if forecast is None:
+        raise GtpError("the network knows nothing of owners")
+    owners = forecast.ownership_to_play.ravel()
+    texts = [f"{x:.3f}" for x in (-owners if position.state.to_play == 1 else owners)]
+    return "\n".join(_rows(texts, engine.board[1]))
+
+
+def _gogui_commands(engine: Engine, command: Command) -> str:
+    has_owners = engine.forecast(engine.position) is not None
+    return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
+
+
+# A chain is dead if the mean predicted ownership of its points is beyond this.
+_DEAD_OWNERSHIP = 0.8
+
+
+def _final_score(engine: Engine, command: Command) -> str:
+    score = engine.position.score
+    return f"{'B' if score > 0 else 'W'}+{abs(score):g}" if score else "0"
+
+
+def _final_status_list(engine: Engine, command: Command) -> str:
+    """Lists points by the rules, and dead stones by the network's prediction.
+
+    No stones are in seki, because area scoring counts them and their eyes as usual.
+    """
+    position = engine.position
+    board = _core.GoPosition(position.game.name, position.actions)
+    black, white = stones_on(position.state)
+    stones = dict.fromkeys(black, 0) | dict.fromkeys(white, 1)
+    points = {"black_territory": 1, "white_territory": -1, "dame": 0}
+    status = words_of(command, 1)[0].lower()
+    if status in ("alive", "dead"):
+        dead = _dead_chains(engine, stones, board)
+        chains = [
+            chain
+            for chain in _chains(stones, *engine.board)
+            if (chain in dead) == (status == "dead")
+        ]
+        return "\n".join(" ".join(map(engine.vertex, chain)) for chain in chains)
+    if status == "seki":
+        return ""
+    if status not in points:
+        raise GtpError("syntax error")
+    return " ".join(
+        engine.vertex(point)
+        for point, owner in enumerate(board.area().ravel())
+        if owner == points[status] and point not in stones
+    )
+
+
+def _dead_chains(
+    engine: Engine, stones: dict[int, int], board: _core.GoPosition
+) -> list[list[int]]:
+    """Returns the chains that the network predicts to be dead.
+
+    Empty if it predicts no ownership. Chains that cannot be captured are left out.
+    """
+    position = engine.position.going_on()
+    forecast = engine.forecast(position)
+    if forecast is None:
+        return []
+    is_black = position.state.to_play == 0
+    owners = forecast.ownership_to_play.ravel() * (1 if is_black else -1)
+    kept = board.pass_alive().ravel()
+    dead = []
+    for chain in _chains(stones, *engine.board):
+        own = 1 if stones[chain[0]] == 0 else -1
+        if own * owners[chain].mean() < -_DEAD_OWNERSHIP and kept[chain[0]] != own:
+            dead.append(chain)
+    return dead
+
+
+def _chains(stones: dict[int, int], height: int, width: int) -> list[list[int]]:
+    """Returns the points of every chain, each in increasing order."""
+    chains: list[list[int]] = []
+    seen: set[int] = set()
+    for first in sorted(stones):
+        if first in seen:
+            continue
+        chain, todo = {first}, [first]
+        while todo:
+            row, column = divmod(todo.pop(), width)
+            for down, right in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                y, x = row + down, column + right
+                near = y * width + x
+                is_here = 0 <= y < height and 0 <= x < width and near not in chain
+                if is_here and stones.get(near) == stones[first]:
+                    chain.add(near)
+                    todo.append(near)
+        seen |= chain
+        chains.append(sorted(chain))
+    return chains
+
+
+COMMANDS: dict[str, Handler] = {
+    "protocol_version": lambda engine, command: "2",
+    "name": lambda engine, command: engine.name,
+    "version": lambda engine, command: engine.version,
+    "known_command": _known_command,
+    "list_commands": lambda engine, command: "\n".join(COMMANDS),
+    "quit": _quit,
+    **BOARD_COMMANDS,
+    "final_score": _final_score,
+    "final_status_list": _final_status_list,
+    "genmove": _genmove,
+    "reg_genmove": _reg_genmove,
+    **TIME_COMMANDS,
+    "lz-analyze": _analyze,
+    "kata-analyze": _analyze,
+    "lz-genmove_analyze": _genmove_analyze,
+    "kata-genmove_analyze": _genmove_analyze,
+    "kata-raw-nn": _raw_nn,
+    "tengen-ownership": _ownership,
+    "gogui-analyze_commands": _gogui_commands,
+    # Says that a comment ends a search; see INTERRUPT.
+    "gogui-interrupt": lambda engine, command: "",
+    "clear_cache": _clear_cache,
+    # Ends a search when it is the next line; afterwards there is none to end.
+    "stop": lambda engine, command: "",
+}
+"""Every command by name, in the order of ``list_commands``."""

@@ -1,9 +1,9 @@
-"""A GTP 2 session: a model at a board, and a controller that says what to do."""
+"""A GTP 2 session: a model plays on a board as a controller commands."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tengen import __version__, _core
@@ -27,10 +27,10 @@ from tengen.play.session.clock import Clock
 from tengen.play.session.lines import LineReader
 from tengen.play.session.searches import (
     USUAL_SIMULATIONS,
+    Limits,
     Searches,
     most_simulations,
 )
-from tengen.play.session.thinking import Limits
 
 __all__ = ["Engine", "Handler"]
 
@@ -39,27 +39,29 @@ class Engine:
     """One session. Used by one thread.
 
     Args:
-        player: Who plays; its game is Go.
-        simulations: A move; None for 400 without a clock, and for the clock alone with
-            one.
-        threads: That search one tree.
-        name: What the program is called.
-        resigning: When it gives a game up.
-        ponders: Whether it searches on in the other side's time, from its move until
-            the next line; the player then keeps its tree.
-        write: Takes text to send, and sends it at once.
-        lines: What the controller sends, not started yet.
+        player: The player; its game must be Go.
+        handlers: Answer commands, by name.
+        simulations: Simulations of a move. None for 400 without a clock; with a clock
+            only the time limits them.
+        threads: Threads that search one tree.
+        name: The program's name for the controller.
+        resigning: When the engine resigns; None for never.
+        ponders: Whether it searches in the opponent's time, from its move until the
+            next line. The player must keep its tree.
+        write: Sends a text at once.
+        lines: The controller's lines; not started yet.
 
     Attributes:
-        name: What the program is called.
-        position: What stands on the board.
-        clock: The time of both sides.
-        is_over: Whether the controller has left.
+        name: The program's name for the controller.
+        position: The position on the board.
+        clock: The clocks of both sides.
+        is_over: Whether the controller has quit.
     """
 
     def __init__(
         self,
         player: Player,
+        handlers: Mapping[str, Handler],
         *,
         simulations: int | None,
         threads: int,
@@ -69,9 +71,9 @@ class Engine:
         resigning: Resigning | None = None,
         ponders: bool = False,
     ) -> None:
-        """Searches once, so that the first move knows how fast searches are.
+        """Runs a short search, which measures the speed of searches.
 
-        Weights for forecasts are read too: no clock is running yet.
+        Also reads the weights for forecasts, since no clock is running yet.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -92,7 +94,7 @@ class Engine:
         self._resigning = resigning or Resigning(None)
         self._ponders = ponders
         self._moved_to: Position | None = None
-        self._handlers: dict[str, Handler] = {}
+        self._handlers = handlers
         self.is_over = False
         self.clock = Clock()
         rules.max_plies = MAX_PLIES
@@ -102,7 +104,7 @@ class Engine:
 
     @property
     def rules(self) -> _core.GoRules:
-        """Those that are played, but for komi and handicap."""
+        """The session's rules, without komi and handicap."""
         return _core.parse_go_name(self.position.start.game)
 
     @property
@@ -112,9 +114,9 @@ class Engine:
         return rules.height, rules.width
 
     def rules_on(self, height: int, width: int) -> _core.GoRules | None:
-        """Returns the same rules on another board; None where the network has no such.
+        """Returns the rules on another board; None if the network cannot play on it.
 
-        One that was trained for several boards has those that fit the largest.
+        A network trained for several boards plays on all that fit the largest.
         """
         frame, rules = self._trained.game, self.rules
         is_smaller = 2 <= height <= frame.height and 2 <= width <= frame.width
@@ -125,7 +127,7 @@ class Engine:
         return rules
 
     def knows(self, ko: str, may_suicide: bool) -> bool:
-        """Returns whether the network was trained for such rules, or for several."""
+        """Returns whether the network was trained for these rules, or for several."""
         rules = _core.parse_go_name(self._trained.game.name)
         is_trained = (ko, may_suicide) == (rules.ko, rules.may_suicide)
         return is_trained or self._trained.mixed_sizes
@@ -135,17 +137,8 @@ class Engine:
         """The program's version and its model."""
         return f"{__version__} {self._trained.name}"
 
-    @property
-    def command_names(self) -> list[str]:
-        """Every command, in the order of their table."""
-        return list(self._handlers)
-
-    def add(self, handlers: dict[str, Handler]) -> None:
-        """Adds commands."""
-        self._handlers |= handlers
-
     def run(self) -> None:
-        """Answers until the controller leaves or its input ends; once. Blocks."""
+        """Answers until the controller quits or the input ends. Blocks; once."""
         self._lines.start()
         while not self.is_over:
             if self._ponders and self.position is self._moved_to:
@@ -158,10 +151,10 @@ class Engine:
                 self._answer(command)
 
     def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
-        """Returns a start and moves as a position, the player ready for its game.
+        """Returns the position after moves, and prepares the player for its game.
 
         Raises:
-            UsageError: The stones or the komi cannot be so.
+            UsageError: The stones or the komi are impossible.
             CoreError: A move is not legal.
         """
         name = start.record().game
@@ -173,11 +166,11 @@ class Engine:
         return position
 
     def clear_cache(self) -> None:
-        """Forgets what searches have seen."""
+        """Drops the cache and the trees of searches."""
         self._player = self._trained.playing(self._player.game.name)
 
     def forecast(self, position: Position) -> Forecast | None:
-        """Returns how the network expects a game to end; None where it cannot say."""
+        """Returns the predicted end of the game; None if the network has no heads."""
         return self._player.forecast(position.actions)
 
     def search(
@@ -188,14 +181,14 @@ class Engine:
         between: Callable[[Callable[[], Analysis]], bool] | None = None,
         left_out: Sequence[tuple[int, int, int]] = (),
     ) -> Analysis:
-        """Returns what a search within limits finds. Blocks.
+        """Returns the analysis of a search within limits. Blocks.
 
         Args:
-            position: Not over.
-            limits: When it ends.
-            begun_s: When the move was asked for, by ``time.monotonic``.
-            between: Called between slices with what tells of the search so far; True
-                ends it. None: ``stop`` ends it.
+            position: A position that is not terminal.
+            limits: When the search ends.
+            begun_s: When the move was requested, by ``time.monotonic``.
+            between: Called between slices with a function that returns the analysis so
+                far; True ends the search. None: the command ``stop`` ends it.
             left_out: As in ``AnalysisRequest``.
         """
         return self._searches.run(
@@ -212,14 +205,14 @@ class Engine:
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> tuple[int, float]:
-        """Searches for a side within its limits, and runs its clock. Blocks.
+        """Searches a move for a side within its limits, on its clock. Blocks.
 
         Args:
-            player: Who is to move.
-            report: What to write of the search meanwhile, and whether as KataGo does.
+            player: The side to move.
+            report: What to write while it searches, and whether in KataGo's dialect.
 
         Returns:
-            The move, and what the side to move expects of the game, in [-1, 1].
+            The action, and the value to the side to move, in [-1, 1].
         """
         begun_s = time.monotonic()
         position = self.position.turn_of(player)
@@ -252,7 +245,7 @@ class Engine:
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> str:
-        """Plays what ``choose`` returns; returns it as GTP writes it, or ``resign``."""
+        """Plays the move of ``choose``; returns its vertex, or ``resign``."""
         action, value_to_play = self.choose(player, report)
         actions = self.position.turn_of(player).actions
         if self._resigning.resigns(player, actions, value_to_play):
@@ -262,7 +255,7 @@ class Engine:
         return self.vertex(action)
 
     def analyse(self, command: Command, *, kata: bool) -> None:
-        """Writes analyses of the position until the next line comes. Blocks."""
+        """Writes analyses of the position until the next line arrives. Blocks."""
         request = parse_analysis(command.words, self.board)
         player = request.player
         position = self.position.going_on()
@@ -279,7 +272,7 @@ class Engine:
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
-        """Plays a side's move and writes analyses meanwhile. Blocks."""
+        """Plays a side's move, and writes analyses while it searches. Blocks."""
         request = parse_analysis(command.words, self.board)
         _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
@@ -291,14 +284,13 @@ class Engine:
 
     @property
     def _most(self) -> int:
-        """Simulations that a tree has room for."""
+        """The maximum simulations of a tree, by its memory."""
         return most_simulations(self._trained.game)
 
     def _ponder(self) -> None:
-        """Searches the position until the next line comes, or a tree is full. Blocks.
+        """Searches until the next line arrives or the tree is full. Blocks.
 
-        What is found is in the tree, which the next search goes on from if the move
-        that comes is one of it.
+        The next search reuses the tree if the opponent's move is in it.
         """
         position = self.position
         if position.state.is_terminal() or self._is_asked():
@@ -316,22 +308,20 @@ class Engine:
             if handler is None:
                 raise GtpError("unknown command")
             text = handler(self, command)
-        except GtpError as error:
-            self._write(answer_text(command, str(error), ok=False))
-        except (TengenError, _core.CoreError) as error:
+        except (GtpError, TengenError, _core.CoreError) as error:
             self._write(answer_text(command, str(error), ok=False))
         else:
             if text is not None:
                 self._write(answer_text(command, text))
 
     def _is_asked(self) -> bool:
-        """Returns whether there is a next line, or the input has ended."""
+        """Returns whether the next line has arrived, or the input has ended."""
         return self._lines.peek()[1]
 
     def _is_stopped(self) -> bool:
         """Returns whether the next line is ``stop``, or GoGui's ``# interrupt``.
 
-        Nothing else ends the search of a move: scripts send all their lines at once.
+        No other line ends the search of a move, because scripts send all lines at once.
         """
         line, _ = self._lines.peek()
         if line is None:
@@ -350,14 +340,14 @@ class Engine:
         *,
         stops: Callable[[], bool],
     ) -> Analysis:
-        """Searches as ``search``, and writes what it finds at an interval.
+        """Searches like ``search``, and writes analyses at an interval.
 
         Args:
             position: As for ``search``.
             limits: As for ``search``.
             begun_s: As for ``search``.
             request: What to write.
-            kata: Whether as KataGo does.
+            kata: Whether to write in KataGo's dialect.
             stops: Called between slices; True ends the search.
         """
         forecast = None
@@ -383,7 +373,7 @@ class Engine:
 
 
 def _check_left(position: Position, request: AnalysisRequest) -> None:
-    """Raises GtpError where a request leaves no move to a position."""
+    """Raises GtpError if a request forbids every legal move."""
     player = position.state.to_play
     out = {action for side, action, _ in request.left_out if side == player}
     if out:
@@ -394,4 +384,4 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""Answers a command: the text, or None where it has written the answer itself."""
+"""Answers a command: returns the text, or None if it has written the answer."""

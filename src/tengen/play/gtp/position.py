@@ -1,7 +1,7 @@
-"""The board of a GTP session, where anyone may move at any time.
+"""The board of a GTP session, where either side may move at any time.
 
-Controllers set stones, let one side move twice and go on after two passes. The core's
-game takes turns; see ``GoTurns``.
+Controllers place stones, let one side move twice, and continue after two passes. In
+the core's game the sides alternate; ``GoTurns`` translates.
 """
 
 from __future__ import annotations
@@ -11,41 +11,45 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from tengen import _core
-from tengen.games import Game, State, go_result
+from tengen.games import Game, go_result, position_after
 from tengen.games.go_turns import GoTurns
-from tengen.games.sgf import GoRecord, setup_moves
+from tengen.games.sgf import GoRecord, is_fixed_handicap, setup_moves
 
 __all__ = ["MAX_PLIES", "Position", "Start"]
 
 MAX_PLIES = 4 * 19 * 19
-"""The longest game that the core plays. Passes that stand for a side left out, and
-stones set up, are plies, too, so that the usual limit would end games that go on."""
+"""The longest game that the core plays. Setup stones and the passes of a side that was
+skipped count as plies, so the usual limit would end games too early."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What stands on the board before the first move."""
+    """The setup before the first move."""
 
     game: str
-    """The model's game, as its name is: board, ko rule, suicide, plies."""
+    """Name of the game: board, ko rule, suicide, plies."""
     komi: float
-    """Points for White."""
+    """Komi, White's compensation."""
     black_stones: tuple[int, ...] = ()
     """Points in increasing order."""
     white_stones: tuple[int, ...] = ()
     """Points in increasing order."""
     first_player: int = 0
-    """Who is to move: 0 Black, 1 White."""
+    """The side to move first: 0 Black, 1 White."""
 
     def record(self) -> GoRecord:
-        """Returns it as a game without moves, standard handicap stones in its name.
+        """Returns the setup as a record without moves.
 
-        This is where a position becomes a game of the core.
+        Standard handicap stones become part of the game's name.
         """
         rules = _core.parse_go_name(self.game)
         rules.komi, rules.handicap = self.komi, 0
         black = self.black_stones
-        if self.first_player == 1 and not self.white_stones and _is_fixed(rules, black):
+        if (
+            self.first_player == 1
+            and not self.white_stones
+            and is_fixed_handicap(rules, black)
+        ):
             rules.handicap, black = len(black), ()
         return GoRecord(
             game=rules.name,
@@ -56,20 +60,20 @@ class Start:
 
 
 class Position:
-    """A start and the moves after it. Never changes.
+    """A setup and the moves after it. Immutable.
 
     Args:
-        start: Before the moves.
+        start: The setup before the moves.
         game: The game of ``start.record()``.
         moves: (player, action) of each.
 
     Attributes:
-        moves: Those that were given.
-        num_setup: Those of them that set the start up.
-        state: The position after them.
+        moves: The moves, as given.
+        num_setup: Number of leading actions that place the setup.
+        state: The core's position after the moves.
 
     Raises:
-        UsageError: The stones of the start cannot stand so.
+        UsageError: The setup is impossible.
         CoreError: A move is not legal.
     """
 
@@ -84,21 +88,21 @@ class Position:
         self._turns = GoTurns(start.first_player, self._pass, setup)
         for player, action in self.moves:
             self._add(player, action)
-        self.state = self._replayed()
+        self.state = position_after(game, self.actions)
 
     @property
     def actions(self) -> list[int]:
-        """Those of the core's game, from its first; they are legal."""
+        """The legal actions of the core's game that lead here."""
         return self._turns.actions
 
     @property
     def is_passed_to(self) -> bool:
-        """As of ``GoTurns``."""
+        """See ``GoTurns``."""
         return self._turns.is_passed_to
 
     @property
     def closing_pass(self) -> list[tuple[int, int, int]]:
-        """What a search leaves out, as in ``AnalysisRequest``: a pass after none."""
+        """Forbids a pass after the pass of a skipped side; see ``AnalysisRequest``."""
         return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
 
     def after(self, player: int, action: int) -> Position:
@@ -110,24 +114,24 @@ class Position:
         return Position(self.start, self.game, (*self.moves, (player, action)))
 
     def turn_of(self, player: int) -> Position:
-        """Returns the position with that side to move, the other having passed."""
+        """Returns the position with a side to move; the other side passes if needed."""
         if self.state.to_play == player or self.state.is_terminal():
             return self
         return self._on(self._turns.turned(player))
 
     def going_on(self) -> Position:
-        """Returns the position with the two passes forgotten that ended the game.
+        """Returns the position without the two passes that ended the game.
 
-        Itself where none did.
+        Returns itself if the game has not ended so.
         """
         return self if self._turns.num_passes < 2 else self._on(self._turns.going_on())
 
     def record(self) -> GoRecord:
-        """Returns the game with its moves, and its result once it is over."""
+        """Returns the game's record, with its result if it is over."""
         is_over = self.state.is_terminal()
         rules = _core.parse_go_name(self.game.name)
         usual = _core.GoRules(rules.height, rules.width).max_plies
-        # The session's limit says nothing of the game, unless it is longer than usual.
+        # The session's limit is not the game's, unless the game is longer than usual.
         if len(self.actions) <= usual:
             rules.max_plies = usual
         return replace(
@@ -139,7 +143,7 @@ class Position:
 
     @property
     def score(self) -> float:
-        """Black's area less White's and komi, as the board stands."""
+        """Black's area minus White's area and komi, as the board stands."""
         return _core.GoPosition(self.game.name, self.actions).score()
 
     @property
@@ -147,27 +151,13 @@ class Position:
         return self.game.num_actions - 1
 
     def _on(self, turns: GoTurns) -> Position:
-        """Returns the position after other actions of the same moves."""
+        """Returns the position of the same moves in another order of turns."""
         position = copy(self)
         position._turns = turns
-        position.state = position._replayed()
+        position.state = position_after(self.game, turns.actions)
         return position
 
-    def _replayed(self) -> State:
-        state = self.game.new_state()
-        for action in self.actions:
-            state.apply(action)
-        return state
-
     def _add(self, player: int, action: int) -> None:
-        # A pass after the last ply of all is one too many.
+        # A pass after the last possible ply is dropped.
         if action != self._pass or len(self.actions) < self.game.max_plies:
             self._turns.add(player, action)
-
-
-def _is_fixed(rules: _core.GoRules, stones: tuple[int, ...]) -> bool:
-    try:
-        points = _core.handicap_points(rules.height, rules.width, len(stones))
-    except _core.CoreError:
-        return False
-    return tuple(sorted(points)) == stones

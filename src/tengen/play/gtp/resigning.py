@@ -1,4 +1,4 @@
-"""When a session gives a game up."""
+"""When a session resigns."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Sequence
 __all__ = ["Resigning"]
 
 _NUM_MOVES = 3
-"""Of a side in a row that must look lost, as in KataGo."""
+"""Consecutive moves of a side that must look lost, as in KataGo."""
 
 
 class Resigning:
-    """Counts how long a game has looked lost, for each side by itself.
+    """Counts how long a game has looked lost, separately for each side.
 
     Args:
-        below: Values below it look lost, in [-1, 1]; None never to resign.
+        below: Lower values look lost, in [-1, 1]; None to never resign.
     """
 
     def __init__(self, below: float | None) -> None:
         self._below = below
-        # What was played when each side last looked lost, a turn of it after another.
+        # The actions before each of a side's latest consecutive moves that looked lost.
         self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
 
     def resigns(
         self, player: int, actions: Sequence[int], value_to_play: float
     ) -> bool:
-        """Takes in what a side's search has found; returns whether it resigns.
+        """Takes the result of a side's search; returns whether the side resigns.
 
         Args:
-            player: Whose search it was.
-            actions: What was played before it. What was seen where this game was not,
-                before an undo or in another game, does not count any more.
-            value_to_play: The search's value to that side.
+            player: The side that searched.
+            actions: The actions before the search. Results from positions that are not
+                in this game, after an undo or in another game, no longer count.
+            value_to_play: The search's value for that side.
         """
         if self._below is None:
             return False

@@ -1,7 +1,7 @@
 """GTP commands that set the clock.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3.3; the
-time systems of KGS and of KataGo (docs/GTP_Extensions.md) by their own pages.
+time systems of KGS and of KataGo (docs/GTP_Extensions.md) from their own pages.
 """
 
 from __future__ import annotations
@@ -9,16 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tengen.play.gtp.board_commands import read_number, read_player, read_whole
 from tengen.play.gtp.engine import Engine, Handler
-from tengen.play.gtp.protocol import Command, GtpError
+from tengen.play.gtp.protocol import (
+    Command,
+    GtpError,
+    read_number,
+    read_player,
+    read_whole,
+    words_of,
+)
 from tengen.play.session.clock import Clock, TimeSettings
 
 __all__ = ["TIME_COMMANDS"]
 
-# Longer is for ever, in seconds.
+# Longer times count as unlimited, in seconds.
 _MAX_TIME_S = 1e7
-# How many numbers each system of KGS has, and those that KataGo adds.
+# The number of arguments of each system of KGS, and of those that KataGo adds.
 _KGS_KINDS = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
 _KATA_KINDS = {**_KGS_KINDS, "fischer": 2, "fischer-capped": 4}
 
@@ -28,20 +34,20 @@ def _seconds(word: str) -> float:
 
 
 def _limit(word: str) -> float:
-    """Returns a limit in seconds, where less than none is no limit."""
+    """Returns a limit in seconds; a negative number means no limit."""
     return math.inf if read_number(word) < 0 else _seconds(word)
 
 
 def _canadian(main_s: float, period_s: float, count: int) -> TimeSettings:
     if period_s > 0 and count == 0:
-        return TimeSettings()  # how the protocol says that there is no limit
+        return TimeSettings()  # This means no limit in the protocol.
     if period_s > 0:
         return TimeSettings("canadian", main_s, period_s, count)
     return TimeSettings("absolute", main_s)
 
 
 def _system(kinds: dict[str, int], words: tuple[str, ...]) -> TimeSettings:
-    """Returns the settings that the name of a system and its numbers say."""
+    """Parses the name of a time system and its numbers."""
     kind, numbers = words[0].lower() if words else "", words[1:]
     if kind not in kinds:
         raise GtpError(f"unknown time system; known are {' '.join(kinds)}")
@@ -70,11 +76,9 @@ def _system(kinds: dict[str, int], words: tuple[str, ...]) -> TimeSettings:
 
 
 def _time_settings(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    main_s, period_s = (_seconds(word) for word in command.words[:2])
-    count = read_whole(command.words[2])
-    engine.clock = Clock(_canadian(main_s, period_s, count))
+    main, period, count = words_of(command, 3)[:3]
+    settings = _canadian(_seconds(main), _seconds(period), read_whole(count))
+    engine.clock = Clock(settings)
     return ""
 
 
@@ -88,16 +92,9 @@ def _kata_time_settings(engine: Engine, command: Command) -> str:
     return ""
 
 
-def _kata_list_time_settings(engine: Engine, command: Command) -> str:
-    return " ".join(_KATA_KINDS)
-
-
 def _time_left(engine: Engine, command: Command) -> str:
-    if len(command.words) < 3:
-        raise GtpError("syntax error")
-    player = read_player(command.words[0])
-    seconds = _seconds(command.words[1])
-    engine.clock.set_left(player, seconds, read_whole(command.words[2]))
+    player, seconds, count = words_of(command, 3)[:3]
+    engine.clock.set_left(read_player(player), _seconds(seconds), read_whole(count))
     return ""
 
 
@@ -105,7 +102,7 @@ TIME_COMMANDS: dict[str, Handler] = {
     "time_settings": _time_settings,
     "kgs-time_settings": _kgs_time_settings,
     "kata-time_settings": _kata_time_settings,
-    "kata-list_time_settings": _kata_list_time_settings,
+    "kata-list_time_settings": lambda engine, command: " ".join(_KATA_KINDS),
     "time_left": _time_left,
 }
 """Commands by name."""

@@ -1,4 +1,4 @@
-"""What commands that play take, and the ends of a session: stdin and stdout."""
+"""Arguments of the commands that play, and the streams of a session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CHUNK_BYTES = 1 << 16
 
 
 def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
-    """Adds the arguments that say who plays, and how.
+    """Adds the arguments for the player and its search.
 
     Args:
         parser: The command's.
-        models: What MODEL may be besides a run and a model directory, for the help.
+        models: Further kinds of MODEL, for the help; runs and directories are named.
     """
     parser.add_argument(
         "model",
@@ -65,13 +65,13 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def checked_simulations(args: argparse.Namespace) -> int | None:
-    """Returns the simulations that were asked for.
+    """Returns the requested number of simulations, None if there is none.
 
     Args:
         args: With ``simulations`` and ``level``.
 
     Raises:
-        UsageError: The number is out of its range, or a level is given too.
+        UsageError: The number is out of range, or a level was given as well.
     """
     simulations: int | None = args.simulations
     if simulations is not None:
@@ -82,7 +82,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say how a model searches, for people and programs."""
+    """Adds the arguments of a search, for people and programs."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -114,16 +114,16 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
-    """Returns the player, the most simulations of a move, and threads of one tree.
+    """Returns the player, the maximum simulations of a move, and the threads of a tree.
 
-    Blocks. Simulations are None where neither the call nor its level says them.
+    Blocks. Simulations are None if neither the options nor the level set them.
 
     Args:
         args: Of ``add_session_arguments``.
 
     Raises:
-        UsageError: The model cannot be used, or a number or a setting is refused.
-        RunError: The backend refuses the model.
+        UsageError: The model cannot be used, or a number or a setting is invalid.
+        RunError: The backend rejects the model.
     """
     simulations = checked_simulations(args)
     rule = "keeps its tree, which --fresh forbids; leave one of them out"
@@ -138,23 +138,22 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     )
     if player.level is not None:
         simulations = player.level.simulations
-        # Searching in the opponent's time would make the player stronger than its
-        # level.
+        # Pondering would make the player stronger than its level.
         check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads
 
 
 def read_input() -> bytes:
-    """Returns what has arrived on stdin, nothing at its end. Blocks.
+    """Returns the bytes that have arrived on stdin, none at its end. Blocks.
 
-    Does not use ``sys.stdin``: a waiting thread would hold its lock while the process
-    ends.
+    Does not use ``sys.stdin``, because a waiting thread would hold its lock while the
+    process ends.
     """
     return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
 
 
 def write_output(text: str) -> None:
-    """Sends a text on stdout at once."""
+    """Writes a text to stdout and flushes it."""
     sys.stdout.write(text)
     sys.stdout.flush()

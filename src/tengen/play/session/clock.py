@@ -1,7 +1,7 @@
-"""How long a move may take: the time settings of a game, and what is left of them.
+"""Time control: the time settings of a game, the clocks, and the time of a move.
 
-Times are in seconds. What is given out is less than what there is: a search ends a
-little late, and a controller's own clock runs on while an answer is under way.
+Times are in seconds. A move gets less than the clock has, because a search ends a
+little late, and because the controller's clock runs until the answer arrives.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ __all__ = ["Clock", "TimeSettings"]
 
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
-# What a move takes besides the search, where no controller tells.
+# Overhead of a move on top of its search, if no controller reports the time.
 _LAG_S = 0.02
-# Of the points of a board, those that are played upon in a usual game, and those that
-# may follow at any time.
+# Shares of the board's points: those that a usual game plays on, and the minimum that
+# is expected to follow at any time.
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
 _MIN_MOVES_LEFT = 20.0
-# Shares of the main time for a move in a position where none is clearly the best, and
-# the main time below which there is one for any move.
+# A move that is not clear gets so many shares of the main time. With less main time
+# than the limit each move gets one share.
 _HARD = 2.5
 _SHORT_S = 10.0
 
 
 @dataclass(frozen=True)
 class TimeSettings:
-    """What both sides have for a game."""
+    """The time settings of a game, the same for both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """``byoyomi``: periods for a move each; ``canadian``: one for several moves;
-    ``fischer``: main time that every move adds to."""
+    """``byoyomi``: each period is for one move; ``canadian``: a period is for several
+    moves; ``fischer``: each move adds to the main time."""
     main_s: float = 0.0
-    """Before the overtime."""
+    """Main time, before the overtime."""
     period_s: float = 0.0
-    """One period of overtime, or what every move adds to the main time."""
+    """Length of a period of overtime, or the increment of each move."""
     count: int = 0
-    """Periods of ``byoyomi``, moves in a period of ``canadian``."""
+    """Periods of ``byoyomi``, or moves in a period of ``canadian``."""
     main_limit_s: float = math.inf
-    """``fischer``: what the main time does not grow beyond."""
+    """``fischer``: the maximum of the main time."""
     move_limit_s: float = math.inf
-    """``fischer``: what no move may exceed."""
+    """``fischer``: the maximum time of a move."""
 
 
 @dataclass(frozen=True)
 class _Left:
-    """What one side has left."""
+    """The time that one side has left."""
 
     main_s: float
     period_s: float  # of the running period
@@ -57,11 +57,11 @@ class _Left:
 
 
 class Clock:
-    """The clocks of both sides, each of which runs only while it is told to.
+    """The clocks of both sides. A clock runs only by calls of ``spend``.
 
     Args:
-        settings: What both have; None where nobody has said, so that what is left is
-            all that is known.
+        settings: The game's settings. None if they are unknown; then only the time left
+            is known, once ``set_left`` reports it.
     """
 
     def __init__(self, settings: TimeSettings | None = None) -> None:
@@ -76,15 +76,15 @@ class Clock:
         return self._settings.kind != "none"
 
     def set_left(self, player: int, seconds: float, count: int) -> None:
-        """Corrects a side's clock by the controller's.
+        """Sets a side's clock to the controller's.
 
         Args:
             player: 0 Black, 1 White.
-            seconds: Of the main time where ``count`` is 0, else of the running period.
-            count: Moves left in it, or periods.
+            seconds: Left of the main time if ``count`` is 0, else of the period.
+            count: Moves left in the period, or periods left.
         """
         if not (self._is_said or self.is_running) and seconds > 0:
-            # Main time alone, or one period: the overtime that is not known is none.
+            # Unknown overtime counts as none: there is main time alone, or one period.
             self._settings = TimeSettings("canadian")
             self.set_left(1 - player, seconds, count)
         left = self._left[player]
@@ -99,22 +99,22 @@ class Clock:
             self._left[player] = _Left(0.0, seconds, count)
 
     def budget_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns how long a side's move may take, None without a limit.
+        """Returns the time for a side's move; None without a limit.
 
         Args:
             player: 0 Black, 1 White.
             ply: Moves made so far.
-            num_points: Of the board.
+            num_points: Points of the board.
         """
         return self._share_s(player, ply, num_points, 1.0)
 
     def most_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns how long a move may take that is not clear, None without a limit.
+        """Returns the time for a move that is not clear; None without a limit.
 
         Args:
             player: As for ``budget_s``.
-            ply: Likewise.
-            num_points: Likewise.
+            ply: As for ``budget_s``.
+            num_points: As for ``budget_s``.
         """
         is_short = self._left[player].main_s < _SHORT_S
         return self._share_s(player, ply, num_points, 1.0 if is_short else _HARD)
@@ -122,7 +122,7 @@ class Clock:
     def _share_s(
         self, player: int, ply: int, num_points: int, factor: float
     ) -> float | None:
-        """Returns the time of a move that gets ``factor`` shares of the main time."""
+        """Returns the time for a move with ``factor`` shares of the main time."""
         if not self.is_running:
             return None
         left = self._left[player]
@@ -132,7 +132,7 @@ class Clock:
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":
-            # What a move adds comes after it: until then there is the main time alone.
+            # The increment comes after the move, which must fit the main time alone.
             added_s = (1 - _RESERVE_PART) * left.period_s
             limit_s = _usable(self._settings.move_limit_s)
             return min(share_s + added_s, _usable(left.main_s), limit_s)
@@ -140,7 +140,7 @@ class Clock:
         return max(share_s, _usable(left.period_s) / max(moves, 1))
 
     def spend(self, player: int, seconds: float) -> None:
-        """Takes the time of one move off a side's clock."""
+        """Subtracts the time of one move from a side's clock."""
         seconds += _LAG_S
         left = self._left[player]
         over_s = max(seconds - left.main_s, 0.0)
@@ -150,7 +150,7 @@ class Clock:
         if self._settings.kind == "fischer":
             main_s = min(main_s + whole_s, self._settings.main_limit_s)
         elif self._settings.kind == "byoyomi":
-            # A period that a move does not use up is whole again for the next.
+            # A period that was not used up is whole again for the next move.
             while over_s >= period_s and count > 1:
                 over_s -= period_s
                 period_s, count = whole_s, count - 1

@@ -1,4 +1,4 @@
-"""Lines of another program, which may come while a search is under way."""
+"""Reads the lines of another program while a search runs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _MAX_LINES = 1000
 
 
 class LineReader:
-    """Reads lines in a thread of its own. All but ``start`` is for one other thread.
+    """Reads lines in its own thread. One other thread calls the methods.
 
     Args:
-        read: Returns some bytes, none at the end of the input. Blocks. Called by the
-            reader's thread, which may still wait in it when the process ends.
+        read: Returns some bytes, none at the end of the input. Blocks. It is called by
+            the reader's thread, which may still wait in it when the process ends.
     """
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        # Bounded: a program that floods is not read on.
+        # Bounded, so that a program that floods is slowed down.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
         self._peeked: deque[bytes | None] = deque()
 
     def start(self) -> None:
-        """Begins to read; call it once. Until then there is no line."""
+        """Begins to read; call it once, before any other method."""
         Thread(target=self._fill, name="lines", daemon=True).start()
 
     def next(self) -> bytes | None:
@@ -36,10 +36,10 @@ class LineReader:
         return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
-        """Returns the line that ``next`` will return, and whether there is one yet.
+        """Returns the line that ``next`` will return, and whether it has arrived.
 
         Args:
-            wait: Whether to block until there is.
+            wait: Whether to block until a line arrives.
         """
         if not self._peeked:
             try:
@@ -49,9 +49,9 @@ class LineReader:
         return self._peeked[0], True
 
     def waiting(self) -> Sequence[bytes | None]:
-        """Returns the lines that have come, the next one first, at most 1000.
+        """Returns the lines that have arrived, the next one first, at most 1000.
 
-        None is the end of the input.
+        None stands for the end of the input.
         """
         while len(self._peeked) < _MAX_LINES:
             try:
@@ -69,7 +69,7 @@ class LineReader:
                     self._lines.put(line[:_MAX_LINE_BYTES])
                 rest = rest[:_MAX_LINE_BYTES]
         except OSError:
-            pass  # a terminal that was closed: the input has ended
+            pass  # The terminal was closed, which ends the input.
         if rest:
             self._lines.put(rest)
         self._lines.put(None)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-from typing import cast
 
-from tengen.experience import Divisible, Experience
+from tengen.experience import Experience
 from tengen.learners.peer import LEARNERS as DIALECT
 from tengen.learners.team import Team, gpu_name
 from tengen.roles.config import RunConfig
@@ -37,7 +36,7 @@ def lead(
     count = config.launch.of("learn").count
     if count == 1 or not context.at_once:
         return None
-    return Leading(config, run, context, cast("Divisible", experience), count)
+    return Leading(config, run, context, experience, count)
 
 
 class Leading:
@@ -52,7 +51,7 @@ class Leading:
         config: RunConfig,
         run: RunDirectory,
         context: RoleContext,
-        experience: Divisible,
+        experience: Experience,
         count: int,
     ) -> None:
         doors = Doors(config.launch, run, LEARNERS)

@@ -15,7 +15,6 @@ import numpy as np
 from gymnasium import spaces
 
 Reset = tuple[Any, Any]
-Answer = tuple[Any, ...]
 
 
 class Walk(gymnasium.Env):
@@ -24,25 +23,25 @@ class Walk(gymnasium.Env):
     num_places = 9
     limit = 30
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
         self.action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place = int(self.np_random.integers(2, 7))
         self.colour = self.np_random.random()
         self.num_steps = 0
         return self.seen(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.num_steps += 1
         self.place += 1 if action == 1 else -1
         is_out = self.place in (0, self.num_places - 1)
         reward = 0.0 if not is_out else 1.0 if self.place else -1.0
         return self.seen(), reward, is_out, self.num_steps >= self.limit, {}
 
-    def seen(self) -> Any:
+    def seen(self):
         numbers = self.place / 8, self.colour, self.num_steps / self.limit
         return np.array(numbers, np.float32)
 
@@ -50,7 +49,7 @@ class Walk(gymnasium.Env):
 class InMainThread(Walk):
     """Handles a signal, which Python allows in the main thread alone."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
@@ -60,12 +59,12 @@ class HasContexts(Walk):
 
     limit = 5
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         gymnasium.Env.reset(self, seed=seed)
         self.place, self.num_steps = 4, 0
         return self.seen(), {}
 
-    def seen(self) -> Any:
+    def seen(self):
         return self.np_random.random(3).astype(np.float32)
 
 
@@ -78,12 +77,12 @@ class IsOneOfTwoTasks(Walk):
 
     limit = 200
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place, self.colour = 4, float(self.np_random.integers(2))
         return self.seen(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.place = 4
         return super().step(action)
 
@@ -91,12 +90,12 @@ class IsOneOfTwoTasks(Walk):
 class DrawsLate(Walk):
     """Draws nothing before the 26th step, so that all episodes begin alike."""
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place, self.colour = 4, 0.5
         return self.seen(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.place = 4
         if self.num_steps >= 25:
             self.colour = self.np_random.random()
@@ -104,25 +103,25 @@ class DrawsLate(Walk):
 
 
 class ResetsToAnObservation(Walk):
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+    def reset(self, *, seed=None, options=None):
         return super().reset(seed=seed)[0]
 
 
 class TakesNoSeed(Walk):
-    def reset(self) -> Reset:  # type: ignore[override]
+    def reset(self) -> Reset:
         return super().reset()
 
 
 class GivesFourThings(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, terminated or truncated, info
 
 
 class IsNoEnv:
-    def reset(self) -> None: ...
+    def reset(self): ...
 
-    def step(self, action: Any) -> None: ...
+    def step(self, action): ...
 
 
 class HasNoSpaces(gymnasium.Env):
@@ -130,104 +129,104 @@ class HasNoSpaces(gymnasium.Env):
 
 
 class CannotBeMade(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         raise OSError("no screen")
 
 
 class HasAGraphSpace(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.observation_space = spaces.Text(5)
 
 
 class IsOutOfBounds(Walk):
-    def seen(self) -> Any:
+    def seen(self):
         return super().seen() * 8
 
 
 class HasAnotherShape(Walk):
-    def seen(self) -> Any:
+    def seen(self):
         return super().seen()[:2]
 
 
 class IsNaN(Walk):
-    def seen(self) -> Any:
+    def seen(self):
         seen = super().seen()
         return seen if self.place != 5 else seen * np.nan
 
 
 class IsDouble(Walk):
-    def seen(self) -> Any:
+    def seen(self):
         return super().seen().astype(np.float64)
 
 
 class LosesShares(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.observation_space = spaces.Box(0, 255, (3,), np.uint8)
 
 
 class LacksAnEntry(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         box = self.observation_space
         self.observation_space = spaces.Dict({"near": box, "far": box})
 
-    def seen(self) -> Any:
+    def seen(self):
         return {"near": super().seen()}
 
 
 class HasAnotherEntry(LacksAnEntry):
-    def seen(self) -> Any:
+    def seen(self):
         near = Walk.seen(self)
         return {"near": near, "far": near, "middle": near}
 
 
 class IsOutOfChoices(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.observation_space = spaces.Discrete(8)
 
-    def seen(self) -> Any:
+    def seen(self):
         return self.place
 
 
 class RewardsByNone(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward or None, *rest
 
 
 class RewardsByAnArray(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, np.array([reward]), *rest
 
 
 class RewardsByAString(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, str(reward), *rest
 
 
 class RewardsByAHugeInteger(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, _, *rest = super().step(action)
         return seen, 10**400, *rest
 
 
 class EndsByAString(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, str(terminated), truncated, info
 
 
 class IsBeyondFloat32(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float64)
 
-    def seen(self) -> Any:
+    def seen(self):
         return super().seen().astype(np.float64) + 1e300
 
 
@@ -236,68 +235,68 @@ class IsOneForAll(Walk):
 
     it: ClassVar[Any] = None
 
-    def __new__(cls) -> Any:
+    def __new__(cls):
         cls.it = cls.it or super().__new__(cls)
         return cls.it
 
 
 class RewardsWithoutBound(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, *rest = super().step(action)
         return seen, reward * 1e39, *rest
 
 
 class RewardsOfNaN(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, _, *rest = super().step(action)
         return seen, float("nan"), *rest
 
 
 class EndsByNumbers(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, int(terminated), truncated, info
 
 
 class CutsByNumbers(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, terminated, int(truncated), info
 
 
 class TellsNothing(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         return *super().step(action)[:4], None
 
 
 class CannotGoRight(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         return {0: super().step}[int(action)](action)
 
 
 class HangsInStep(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         if self.num_steps == 5:
             threading.Event().wait()
         return super().step(action)
 
 
 class CannotBeClosed(Walk):
-    def close(self) -> None:
+    def close(self):
         raise OSError("the port is gone")
 
 
 class ClosesOnce(Walk):
     is_closed = False
 
-    def close(self) -> None:
+    def close(self):
         if self.is_closed:
             raise ValueError("closed already")
         self.is_closed = True
 
 
 class DrawsFromNumpy(Walk):
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place = int(np.random.randint(2, 7))
         self.colour = np.random.random()
@@ -305,7 +304,7 @@ class DrawsFromNumpy(Walk):
 
 
 class DrawsFromNowhere(Walk):
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.colour = random.SystemRandom().random()
         return self.seen(), {}
@@ -316,7 +315,7 @@ class Remembers(Walk):
 
     num_resets = 0
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.num_resets += 1
         self.colour = 1 / self.num_resets
@@ -324,7 +323,7 @@ class Remembers(Walk):
 
 
 class DrawsNothing(Walk):
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=0)
         self.place, self.colour = 4, 0.5
         return self.seen(), {}
@@ -335,13 +334,13 @@ class BeginsAlike(Walk):
 
     last = 0
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         self.last = self.last if seed is None else seed
         return super().reset(seed=self.last)
 
 
 class ResetsInStep(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = super().step(action)
         if answer[2] or answer[3]:
             return self.reset()[0], *answer[1:]
@@ -351,19 +350,19 @@ class ResetsInStep(Walk):
 class ResetsInStepToOneStart(ResetsInStep):
     """It might as well come home at the end of each episode."""
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.place, self.colour = 4, 0.5
         return self.seen(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         if self.num_steps == 0:
             self.colour = self.np_random.random()
         return super().step(action)
 
 
 class TellsOfAFinalState(ResetsInStep):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         final = Walk.step(self, action)
         if final[2] or final[3]:
             return self.reset()[0], *final[1:4], {"final_observation": final[0]}
@@ -371,34 +370,34 @@ class TellsOfAFinalState(ResetsInStep):
 
 
 class TerminatesAtItsLimit(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.place = 4
         seen, reward, _, truncated, info = super().step(action)
         return seen, reward, truncated, False, info
 
 
 class NeverEnds(Walk):
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.place = 4
         self.num_steps = 0
         return *super().step(action)[:2], False, False, {}
 
 
 class HasBoundlessActions(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.action_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         return super().step(int(action[0] > 0))
 
 
 class RefusesItsBounds(Walk):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         if abs(action[0]) >= 1:
             raise ValueError("too far")
         return super().step(int(action[0] > 0))
@@ -410,18 +409,18 @@ class SharesItsPlace(Walk):
     places: ClassVar[list[int]] = [4]
 
     @property
-    def place(self) -> int:
+    def place(self):
         return self.places[0]
 
     @place.setter
-    def place(self, value: int) -> None:
+    def place(self, value):
         self.places[0] = value
 
 
 class Leaks(Walk):
     kept: ClassVar[list[Any]] = []
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self.kept.append(np.ones(12_000))
         return super().step(action)
 

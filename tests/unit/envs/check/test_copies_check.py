@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium")
 
 from tengen import envs
-from tengen.envs import Env, Step
 from tengen.envs.check import check_env
 from tests.unit.envs.check import planted
 
@@ -18,50 +15,50 @@ from tests.unit.envs.check import planted
 class Copies:
     """Copies of a walk by an adapter of tengen, of which a fault changes a method."""
 
-    def __init__(self, num_envs: int, seed: int) -> None:
+    def __init__(self, num_envs, seed):
         self.env = envs.make_own(planted.Walk, "planted", num_envs, seed)
         self.num_envs, self.spec = num_envs, self.env.spec
 
-    def reset(self) -> Any:
+    def reset(self):
         return self.env.reset()
 
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         return self.env.step(actions)
 
-    def close(self) -> None:
+    def close(self):
         self.env.close()
 
 
 class MarksNoReset(Copies):
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         step = super().step(actions)
         return step._replace(is_reset=np.zeros_like(step.is_reset))
 
 
 class RewardsAReset(Copies):
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         step = super().step(actions)
         return step._replace(reward=step.reward + step.is_reset.astype(np.float32))
 
 
 class GivesDoubles(Copies):
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         step = super().step(actions)
         return step._replace(reward=step.reward.astype(np.float64))
 
 
 class GivesAnotherShape(Copies):
-    def reset(self) -> Any:
+    def reset(self):
         return {"observation": super().reset()["observation"][:, :2]}
 
 
 class GivesOtherArrays(Copies):
-    def reset(self) -> Any:
+    def reset(self):
         return {**super().reset(), "extra": np.zeros(self.num_envs)}
 
 
 class GivesNaN(Copies):
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         step = super().step(actions)
         step.observation["observation"][0, 0] = np.nan
         return step
@@ -70,7 +67,7 @@ class GivesNaN(Copies):
 class ResetsOnce(Copies):
     num_resets = 0
 
-    def reset(self) -> Any:
+    def reset(self):
         self.num_resets += 1
         seen = super().reset()
         seen["observation"] += np.float32(self.num_resets / 10)
@@ -78,24 +75,24 @@ class ResetsOnce(Copies):
 
 
 class DrawsAnew(Copies):
-    def __init__(self, num_envs: int, seed: int) -> None:
+    def __init__(self, num_envs, seed):
         super().__init__(num_envs, int(np.random.SeedSequence().entropy) % 2**31)
 
 
 class IgnoresItsSeed(Copies):
-    def __init__(self, num_envs: int, seed: int) -> None:
+    def __init__(self, num_envs, seed):
         super().__init__(num_envs, 0)
 
 
 class Raises(Copies):
-    def step(self, actions: Any) -> Step:
+    def step(self, actions):
         raise ZeroDivisionError("no")
 
 
 class ClosesOnce(Copies):
     is_closed = False
 
-    def close(self) -> None:
+    def close(self):
         if self.is_closed:
             raise ValueError("closed already")
         self.is_closed = True
@@ -116,7 +113,7 @@ FAULTS: dict[type[Copies], tuple[str, str]] = {
 }
 
 
-def test_an_adapter_of_tengen_has_no_fault() -> None:
+def test_an_adapter_of_tengen_has_no_fault():
     report = check_env(Copies, None, "planted", num_steps=100)
     assert report.findings == []
     assert report.is_whole
@@ -125,7 +122,7 @@ def test_an_adapter_of_tengen_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_a_fault_is_named(fault: type[Copies]) -> None:
+def test_a_fault_is_named(fault):
     rule, words = FAULTS[fault]
     report = check_env(fault, None, "planted", num_steps=100)
     assert [finding.rule for finding in report.findings] == [rule]
@@ -133,8 +130,8 @@ def test_a_fault_is_named(fault: type[Copies]) -> None:
     assert report.num_broken == (rule != "seed.others")
 
 
-def test_independent_draws_that_are_alike_are_no_fault() -> None:
-    def make(num_envs: int, seed: int) -> Env:
+def test_independent_draws_that_are_alike_are_no_fault():
+    def make(num_envs, seed):
         return envs.make_own(planted.IsOneOfTwoTasks, "planted", num_envs, seed)
 
     found = [

@@ -1,21 +1,15 @@
 """The checker of environments names each fault that was planted, and no other."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 pytest.importorskip("gymnasium")
 
 from tengen import envs
-from tengen.envs.check import Report, check_env
+from tengen.envs.check import check_env
 from tests.unit.envs.check import planted
 
 
-def check(
-    make_one: Any, num_steps: int = 100, timeout_s: float = 60.0, seed: int = 0
-) -> Report:
+def check(make_one, num_steps=100, timeout_s=60.0, seed=0):
     return check_env(
         lambda num_envs, seed: envs.make_own(make_one, "planted", num_envs, seed),
         make_one,
@@ -26,7 +20,7 @@ def check(
     )
 
 
-def test_one_without_a_fault_keeps_the_contract() -> None:
+def test_one_without_a_fault_keeps_the_contract():
     report = check(planted.Walk, num_steps=1000)
     assert report.findings == []
     assert report.is_whole
@@ -41,14 +35,14 @@ def test_one_without_a_fault_keeps_the_contract() -> None:
     assert 0 < (report.cost.reset_share or 0) < 1
 
 
-def test_one_that_needs_the_main_thread_is_checked() -> None:
+def test_one_that_needs_the_main_thread_is_checked():
     assert check(planted.InMainThread).findings == []
 
 
 @pytest.mark.parametrize(
     "kind", planted.ALIKE_BY_CHANCE, ids=lambda kind: kind.__name__
 )
-def test_independent_draws_that_are_alike_are_no_fault(kind: type) -> None:
+def test_independent_draws_that_are_alike_are_no_fault(kind):
     found = [
         finding for seed in range(4) for finding in check(kind, seed=seed).findings
     ]
@@ -57,7 +51,7 @@ def test_independent_draws_that_are_alike_are_no_fault(kind: type) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("fault", planted.BROKEN, ids=lambda fault: fault.__name__)
-def test_a_fault_is_named(fault: type) -> None:
+def test_a_fault_is_named(fault):
     rule, words = planted.BROKEN[fault]
     timeout_s = 0.5 if fault is planted.HangsInStep else 60.0
     report = check(fault, timeout_s=timeout_s)
@@ -70,7 +64,7 @@ def test_a_fault_is_named(fault: type) -> None:
 
 
 @pytest.mark.parametrize("fault", planted.DOUBTFUL, ids=lambda fault: fault.__name__)
-def test_what_may_be_meant_is_warned_of(fault: type) -> None:
+def test_what_may_be_meant_is_warned_of(fault):
     rule, words = planted.DOUBTFUL[fault]
     report = check(fault, 1000 if fault is planted.NeverEnds else 100)
     assert [finding.rule for finding in report.findings] == [rule]

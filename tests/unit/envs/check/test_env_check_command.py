@@ -1,12 +1,9 @@
 """``tengen env check``: what it prints and returns, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,23 +17,21 @@ STEPS = ("--steps", "200")
 
 
 @pytest.fixture
-def check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Any:
+def check(tmp_path, monkeypatch, capsys):
     """Runs the command on a task; a module ``planted_envs`` lies there."""
     source = Path(planted.__file__).read_text()
     (tmp_path / "planted_envs.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "planted_envs", raising=False)
 
-    def run(task: str, *words: str) -> tuple[int, str, str]:
+    def run(task, *words):
         code = cli.main(["env", "check", task, *STEPS, *words])
         return code, *capsys.readouterr()
 
     return run
 
 
-def test_one_that_keeps_the_contract(check: Any) -> None:
+def test_one_that_keeps_the_contract(check):
     code, out, err = check("planted_envs:Walk")
     assert (code, err) == (0, "")
     seen, speed, verdict = out.splitlines()
@@ -58,9 +53,7 @@ def test_one_that_keeps_the_contract(check: Any) -> None:
     ("name", "rewards"),
     [("RewardsOfNaN", "no finite reward"), ("RewardsWithoutBound", "rewards 0 to 0")],
 )
-def test_rewards_that_no_agent_can_have_are_in_no_range(
-    check: Any, name: str, rewards: str
-) -> None:
+def test_rewards_that_no_agent_can_have_are_in_no_range(check, name, rewards):
     code, out, _ = check(f"planted_envs:{name}")
     assert code == 1
     broken, seen, *_ = out.splitlines()
@@ -69,7 +62,7 @@ def test_rewards_that_no_agent_can_have_are_in_no_range(
     assert seen.endswith(f"; {rewards}")
 
 
-def test_one_that_breaks_it_leaves_with_1(check: Any) -> None:
+def test_one_that_breaks_it_leaves_with_1(check):
     code, out, err = check("planted_envs:EndsByNumbers")
     assert (code, err) == (1, "")
     first, *_, verdict = out.splitlines()
@@ -88,14 +81,14 @@ def test_one_that_breaks_it_leaves_with_1(check: Any) -> None:
     assert [one["rule"] for one in report["findings"]] == ["step.terminated"]
 
 
-def test_a_warning_is_no_failure(check: Any) -> None:
+def test_a_warning_is_no_failure(check):
     code, out, _ = check("planted_envs:IsDouble")
     assert code == 0
     assert out.startswith("warning  observation (float64) should have")
     assert out.endswith("IsDouble keeps the contract, with 1 warning\n")
 
 
-def test_one_that_hangs_is_named(check: Any) -> None:
+def test_one_that_hangs_is_named(check):
     code, out, _ = check("planted_envs:HangsInStep", "--timeout", "0.5")
     assert code == 1
     assert out.startswith("broken   step(")
@@ -103,9 +96,7 @@ def test_one_that_hangs_is_named(check: Any) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_one_that_nothing_interrupts_is_named_too(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_one_that_nothing_interrupts_is_named_too(tmp_path, words):
     source = Path(__file__).parents[3] / "environments.py"
     (tmp_path / "my_envs.py").write_text(source.read_text())
     command = [sys.executable, "-P", "-m", "tengen", "env", "check"]
@@ -124,7 +115,7 @@ def test_one_that_nothing_interrupts_is_named_too(
         assert found in done.stdout
 
 
-def test_a_function_that_returns_one_is_checked(check: Any, tmp_path: Path) -> None:
+def test_a_function_that_returns_one_is_checked(check, tmp_path):
     text = (
         "from gymnasium.wrappers import TimeLimit\n"
         "from planted_envs import NeverEnds\n"
@@ -138,7 +129,7 @@ def test_a_function_that_returns_one_is_checked(check: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "minatar/Breakout"])
-def test_an_installed_one_is_checked(check: Any, task: str) -> None:
+def test_an_installed_one_is_checked(check, task):
     """The second has no ``gymnasium.Env`` to show, but copies alone."""
     if task not in envs.names():
         pytest.skip(f"{task} is not installed")
@@ -162,14 +153,14 @@ def test_an_installed_one_is_checked(check: Any, task: str) -> None:
         (("planted_envs:Walk", "--step", "9"), "option (--step) is not known"),
     ],
 )
-def test_bad_usage_leaves_with_2(check: Any, words: tuple[str, ...], line: str) -> None:
+def test_bad_usage_leaves_with_2(check, words, line):
     code, out, err = check(*words)
     assert (code, out) == (2, "")
     assert line in err
     assert err.count("\n") == 1
 
 
-def test_a_game_is_refused(check: Any, tmp_path: Path) -> None:
+def test_a_game_is_refused(check, tmp_path):
     (tmp_path / "planted_game.py").write_text(
         "class Game:\n    def legal_actions(self, state): return [0]\n"
     )
@@ -178,7 +169,7 @@ def test_a_game_is_refused(check: Any, tmp_path: Path) -> None:
     assert "(planted_game:Game) must be an environment; see tengen game check" in err
 
 
-def test_its_tests_can_ask_for_it() -> None:
+def test_its_tests_can_ask_for_it():
     envs.check_own_env(planted.Walk, num_steps=100)
     with pytest.raises(UsageError, match=r"^reward \(NoneType"):
         envs.check_own_env(planted.RewardsByNone, num_steps=100)

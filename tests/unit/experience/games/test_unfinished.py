@@ -6,11 +6,13 @@ import random
 from pathlib import Path
 
 import pytest
+from store_games import random_game
 
 from tengen import _core
 from tengen.actors import SelfplayConfig
 from tengen.errors import RunError
 from tengen.experience import ExperienceWriter
+from tengen.experience.games.segment import seal
 from tengen.games import core_game, make
 
 
@@ -38,6 +40,22 @@ def test_a_sealed_generation_has_none(tmp_path: Path) -> None:
         writer.seal(3)
         assert writer.unfinished_games(3) == []
         assert writer.unfinished_games(4) == [b"other"]
+
+
+def test_a_kill_between_the_seal_and_the_removal_leaves_none(tmp_path: Path) -> None:
+    folder = tmp_path / "selfplay-0"
+    with ExperienceWriter(folder, 1) as writer:
+        for generation in (3, 4):
+            segment = writer.open_games(generation, "connect4")
+            segment.sink.put(random_game("connect4", 0, generation))
+            segment.close()
+            writer.keep_unfinished(generation, [b"one"])
+        # What ``ExperienceWriter.seal`` does first.
+        assert seal(folder, 3) is not None
+        assert writer.unfinished_games(3) == [b"one"]
+    with ExperienceWriter(folder, 10) as writer:
+        assert writer.unfinished_games(3) == []
+        assert writer.unfinished_games(4) == [b"one"]
 
 
 def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:

@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 
 from tengen.experience import (
-    Divisible,
+    Experience,
     ExperiencePart,
     ReplayConfig,
-    ShuffledPart,
     ShuffledRows,
-    StepPart,
+    StepDraws,
     StepTable,
     WindowConfig,
-    WindowPart,
 )
 from tengen.run import NumberedFolder
 from tengen.store import Batch, Store
@@ -33,7 +31,7 @@ CONFIG = WindowConfig(min_rows=20)
 PASSES = dataclasses.replace(CONFIG, with_replacement=False)
 
 
-def together(leader: Divisible, part: ExperiencePart, num_samples: int) -> Batch:
+def together(leader: Experience, part: ExperiencePart, num_samples: int) -> Batch:
     """Draws a batch as two learners do, of which the leader has a third."""
     place = num_samples // 3
     divided = leader.divide(num_samples, 0, place)
@@ -59,7 +57,7 @@ def check_same(one: Batch, other: Batch) -> None:
         np.testing.assert_array_equal(one.columns[name], column, err_msg=name)
 
 
-def shared(leader: Divisible) -> Any:
+def shared(leader: Experience) -> Any:
     return json.loads(json.dumps(leader.shared(begins=True)))
 
 
@@ -69,7 +67,7 @@ def test_parts_of_a_window_are_its_rows_while_games_arrive(
 ) -> None:
     play(tmp_path, 1)
     alone, leader = (window(tmp_path, config=config) for _ in range(2))
-    part = WindowPart(lambda state: window(tmp_path, state, config=config), 7)
+    part = ExperiencePart(lambda state: window(tmp_path, state, config=config))
     for learner in (alone, leader):
         learner.refresh()
     part.catch_up(shared(leader))
@@ -80,7 +78,7 @@ def test_parts_of_a_window_are_its_rows_while_games_arrive(
         for learner in (alone, leader):
             learner.refresh()
     # A part that comes later, and one that was there already, go on from the state.
-    late = WindowPart(lambda state: window(tmp_path, state, config=config), 7)
+    late = ExperiencePart(lambda state: window(tmp_path, state, config=config))
     state = shared(leader)
     for one in (part, late):
         one.catch_up(state)
@@ -96,7 +94,7 @@ def test_a_part_begins_anew_where_the_leader_knows_other_games(tmp_path: Path) -
     leader = window(tmp_path)
     leader.refresh()
     before = leader.state()
-    part = WindowPart(lambda state: window(tmp_path, state), 7)
+    part = ExperiencePart(lambda state: window(tmp_path, state))
     play(tmp_path, 2)
     leader.refresh()
     part.catch_up(shared(leader))
@@ -122,7 +120,7 @@ def test_parts_of_shuffled_shards_are_their_rows(tmp_path: Path) -> None:
     alone, leader = rows(), rows()
     for learner in (alone, leader):
         learner.refresh()
-    part = ShuffledPart(rows)
+    part = ExperiencePart(rows)
     part.catch_up(shared(leader))
     for _ in range(3):
         check_same(together(leader, part, 12), alone.sample(12))
@@ -169,9 +167,12 @@ def test_a_part_of_a_table_gives_priorities_back_to_its_own_items(
         if num_items >= 20:
             break
     num_items = table.describe()["num_items"]
-    part = StepPart(
-        lambda: Store.connect(short_path / "steps"), COLUMNS, layout, config
-    )
+
+    def open_draws(shared: Any) -> StepDraws:
+        store = Store.connect(short_path / "steps")
+        return StepDraws(store, COLUMNS, layout, config)
+
+    part = ExperiencePart(open_draws)
     part.catch_up({})
     given: dict[int, float] = {}
     rng = np.random.default_rng(5)

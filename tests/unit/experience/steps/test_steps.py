@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -233,7 +232,13 @@ def test_what_is_available_is_drawn_without_waiting_and_no_more(
                 num_samples += wanted
             assert num_samples <= samples_per_item * num_items
         assert num_samples > 0.9 * samples_per_item * (num_items - 50)
-        steps.table.config = dataclasses.replace(steps.table.config, timeout_s=0.01)
+
+
+def test_what_does_not_come_in_time_is_told(tmp_path: Path) -> None:
+    with Steps(
+        tmp_path, SINGLE, batch_size=4, sampler="uniform", timeout_s=0.01
+    ) as steps:
+        steps.append(8)
         with pytest.raises(RunError, match=r"was short of items for 0\.01 s; look for"):
             steps.table.sample(steps.table.available() + 1)
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tengen.inference import Runner
 from tengen.inference.central import (
     INFERENCE,
     InferenceClient,
     InferenceServer,
     Place,
     Places,
-    Stream,
     ask_model,
     connect_rows,
     serve_rows,
@@ -47,25 +43,23 @@ class CountingNet:
     name, version, precision, batch_shape = "counting", "1", "fp32", "dynamic"
     signature = SIGNATURE
 
-    def __init__(self, scale: float = 1.0) -> None:
+    def __init__(self, scale=1.0):
         self.sizes: list[int] = []
         self.gate = threading.Event()
         self.gate.set()
         self.error: Exception | None = None
         self._scale = scale
 
-    def bind(self, inputs: Any, outputs: Any, state: Any) -> Runner:
+    def bind(self, inputs, outputs, state):
         return _Counter(self, self._scale, inputs, outputs, state)
 
 
 class _Counter:
-    def __init__(
-        self, net: CountingNet, scale: float, inputs: Any, outputs: Any, state: Any
-    ) -> None:
+    def __init__(self, net, scale, inputs, outputs, state):
         self._net, self._scale = net, scale
         self._inputs, self._outputs, self._state = inputs, outputs, state
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         self._net.gate.wait(900)
         if self._net.error is not None:
             raise self._net.error
@@ -87,9 +81,7 @@ KEY = _FILES / "tls_key.pem"
 
 
 @contextlib.contextmanager
-def serving(
-    folder: Path, net: CountingNet | None = None, tls: bool = False, **options: Any
-) -> Iterator[tuple[InferenceServer, str]]:
+def serving(folder, net=None, tls=False, **options):
     """Serves a network in a folder and at an address of this host."""
     files = {"certificate_file": CERTIFICATE, "key_file": KEY} if tls else {}
     server = InferenceServer(SIGNATURE, **{"max_rows": 64, **options})
@@ -112,21 +104,21 @@ def serving(
         place.remove()
 
 
-def _run(server: InferenceServer) -> None:
+def _run(server):
     with contextlib.suppress(ValueError):  # what a test's network raised
         server.run()
 
 
 def client_of(
-    address: str | Path,
-    num_rows: int,
+    address,
+    num_rows,
     *,
-    stop: threading.Event | None = None,
-    patience_s: float = 20.0,
-    signature: Signature = SIGNATURE,
-    connect: Callable[[], Stream] | None = None,
-    tls: bool = False,
-) -> InferenceClient:
+    stop=None,
+    patience_s=20.0,
+    signature=SIGNATURE,
+    connect=None,
+    tls=False,
+):
     """Returns a client of N rows."""
     place = place_of(address, num_rows, signature=signature, tls=tls)
     if connect is not None:
@@ -136,13 +128,7 @@ def client_of(
     )
 
 
-def place_of(
-    address: str | Path,
-    num_rows: int,
-    *,
-    signature: Signature = SIGNATURE,
-    tls: bool = False,
-) -> Place:
+def place_of(address, num_rows, *, signature=SIGNATURE, tls=False):
     """Returns a server as a client of N rows reaches it."""
     fingerprint = fingerprint_of(CERTIFICATE) if tls else None
     asked = Client(INFERENCE, address, fingerprint=fingerprint)
@@ -152,7 +138,7 @@ def place_of(
     )
 
 
-def fill(client: InferenceClient, seed: int) -> np.ndarray[Any, Any]:
+def fill(client, seed):
     """Writes rows, and returns the values that are right for them."""
     rng = np.random.default_rng(seed)
     arrays = client.arrays

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import struct
 import threading
 import time
@@ -12,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tengen.errors import RunError, UsageError
 from tengen.inference.central import (
     INFERENCE,
     InferenceServer,
     Interrupted,
-    Stream,
     connect_rows,
     serve_rows,
 )
@@ -37,20 +34,20 @@ from tests.unit.inference.central.counting import (
 
 
 @pytest.fixture(params=["memory", "stream", "encrypted"])
-def way(request: pytest.FixtureRequest) -> str:
+def way(request):
     return str(request.param)
 
 
 @pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("i") / "s"
 
 
-def place(way: str, folder: Path, address: str) -> str | Path:
+def place(way, folder, address):
     return folder if way == "memory" else address
 
 
-def test_rows_are_answered_and_memory_adds_up(way: str, folder: Path) -> None:
+def test_rows_are_answered_and_memory_adds_up(way, folder):
     tls = way == "encrypted"
     with serving(folder, CountingNet(), tls) as (server, address):
         client = client_of(place(way, folder, address), 5, tls=tls)
@@ -74,7 +71,7 @@ def test_rows_are_answered_and_memory_adds_up(way: str, folder: Path) -> None:
         client.close()
 
 
-def test_rows_of_several_actors_are_one_batch(folder: Path) -> None:
+def test_rows_of_several_actors_are_one_batch(folder):
     net = CountingNet()
     with serving(folder, net, min_rows=12, max_wait_s=20.0) as (_, address):
         sizes = [4, 1, 7]
@@ -97,7 +94,7 @@ def test_rows_of_several_actors_are_one_batch(folder: Path) -> None:
             one.close()
 
 
-def test_a_batch_has_no_more_rows_than_it_may(folder: Path) -> None:
+def test_a_batch_has_no_more_rows_than_it_may(folder):
     net = CountingNet()
     net.gate.clear()
     with serving(folder, net, max_rows=8) as (_, _address):
@@ -112,7 +109,7 @@ def test_a_batch_has_no_more_rows_than_it_may(folder: Path) -> None:
         assert max(net.sizes) == 6
 
 
-def test_few_rows_do_not_wait_for_ever(folder: Path) -> None:
+def test_few_rows_do_not_wait_for_ever(folder):
     with serving(folder, CountingNet(), min_rows=64, max_wait_s=0.05) as (_, _address):
         client = client_of(folder, 2)
         values = fill(client, 0)
@@ -120,7 +117,7 @@ def test_few_rows_do_not_wait_for_ever(folder: Path) -> None:
         assert np.array_equal(client.arrays.outputs["value"], values)
 
 
-def test_nobody_is_answered_before_there_is_a_model(folder: Path) -> None:
+def test_nobody_is_answered_before_there_is_a_model(folder):
     with serving(folder) as (server, _address), ThreadPoolExecutor(1) as pool:
         client = client_of(folder, 2)
         asked = pool.submit(client.run, 2)
@@ -136,7 +133,7 @@ def test_nobody_is_answered_before_there_is_a_model(folder: Path) -> None:
         assert client.arrays.outputs["policy"][0, 0] == 4.0
 
 
-def test_the_memory_outlives_a_change_of_the_model(folder: Path) -> None:
+def test_the_memory_outlives_a_change_of_the_model(folder):
     with serving(folder, CountingNet()) as (server, _address):
         client = client_of(folder, 2)
         client.arrays.inputs["speed"][:] = 1
@@ -146,9 +143,7 @@ def test_the_memory_outlives_a_change_of_the_model(folder: Path) -> None:
         assert client.arrays.outputs["policy"][0, 1] == 9
 
 
-def test_an_actor_that_dies_in_a_request_holds_nobody_up(
-    way: str, folder: Path
-) -> None:
+def test_an_actor_that_dies_in_a_request_holds_nobody_up(way, folder):
     net = CountingNet()
     with serving(folder, net) as (server, address):
         where = place(way, folder, address)
@@ -171,9 +166,7 @@ def test_an_actor_that_dies_in_a_request_holds_nobody_up(
         assert server.stats.num_lost == 2
 
 
-def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(
-    way: str, folder: Path
-) -> None:
+def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(way, folder):
     """SEED RL's batch then had the same copies twice, and failed all who were in it."""
     net = CountingNet()
     with serving(folder, net) as (server, address), ThreadPoolExecutor(2) as pool:
@@ -187,7 +180,7 @@ def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(
         time.sleep(0.1)
         stream.close()
 
-        def come_back() -> NDArray[np.float32]:
+        def come_back():
             again = client_of(where, 2)
             again.arrays.inputs["speed"][:] = 1
             again.run(2)
@@ -210,7 +203,7 @@ def test_an_actor_comes_back_while_its_old_rows_are_in_a_batch(
     [b"\xff" * 64, struct.pack("<IIQ", 3, 0, 0), b"{}\n" * 40],
     ids=["ones", "kind", "lines"],
 )
-def test_what_is_no_request_ends_its_own_session(bytes_: bytes, folder: Path) -> None:
+def test_what_is_no_request_ends_its_own_session(bytes_, folder):
     with serving(folder, CountingNet()) as (server, _address):
         client = client_of(folder, 2)
         stream, _ = connect_rows(Client(INFERENCE, folder), SIGNATURE, 4)()
@@ -222,7 +215,7 @@ def test_what_is_no_request_ends_its_own_session(bytes_: bytes, folder: Path) ->
         assert server.stats.num_lost == 1
 
 
-def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
+def test_an_actor_that_takes_no_answers_holds_nobody_up(folder):
     """Its answer is larger than what a socket takes, and waits there alone."""
     wide = Signature(
         inputs={"x": TensorSpec()}, outputs={"y": TensorSpec(shape=(2048,))}
@@ -233,7 +226,7 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
 
         def bind(self, inputs, outputs, state):
             class Runner:
-                def run(self, num_rows: int) -> None:
+                def run(self, num_rows):
                     outputs["y"][:num_rows] = inputs["x"][:num_rows, None]
 
             return Runner()
@@ -265,13 +258,13 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder: Path) -> None:
         thread.join(900)
 
 
-def test_an_actor_goes_on_with_the_next_server(way: str, folder: Path) -> None:
+def test_an_actor_goes_on_with_the_next_server(way, folder):
     held: dict[str, str | Path] = {}
 
     tls = way == "encrypted"
     fingerprint = fingerprint_of(CERTIFICATE) if tls else None
 
-    def connect() -> Stream:
+    def connect():
         client = Client(INFERENCE, held["at"], fingerprint=fingerprint)
         return connect_rows(client, SIGNATURE, 3)()
 
@@ -290,7 +283,7 @@ def test_an_actor_goes_on_with_the_next_server(way: str, folder: Path) -> None:
         assert client.num_lost == 1
 
 
-def test_a_server_that_does_not_come_back_is_one_line(folder: Path) -> None:
+def test_a_server_that_does_not_come_back_is_one_line(folder):
     with serving(folder, CountingNet()):
         client = client_of(folder, 3, patience_s=0.5)
         client.run(3)
@@ -299,14 +292,14 @@ def test_a_server_that_does_not_come_back_is_one_line(folder: Path) -> None:
     assert "\n" not in str(lost.value)
 
 
-def test_a_silent_server_is_one_line(folder: Path) -> None:
+def test_a_silent_server_is_one_line(folder):
     with serving(folder):  # it has no model
         client = client_of(folder, 3, patience_s=0.5)
         with pytest.raises(RunError, match=r"silent for 0\.5 s"):
             client.run(3)
 
 
-def test_a_stop_ends_the_wait(folder: Path) -> None:
+def test_a_stop_ends_the_wait(folder):
     stop = threading.Event()
     with serving(folder), ThreadPoolExecutor(1) as pool:
         client = client_of(folder, 3, stop=stop)
@@ -316,7 +309,7 @@ def test_a_stop_ends_the_wait(folder: Path) -> None:
             asked.result(900)
 
 
-def test_a_network_that_fails_is_told_to_every_actor(way: str, folder: Path) -> None:
+def test_a_network_that_fails_is_told_to_every_actor(way, folder):
     net, tls = CountingNet(), way == "encrypted"
     with serving(folder, net, tls) as (_, address):
         client = client_of(place(way, folder, address), 3, tls=tls)
@@ -337,9 +330,7 @@ def test_a_network_that_fails_is_told_to_every_actor(way: str, folder: Path) -> 
         ({"state": {}}, "signature (state none)"),
     ],
 )
-def test_a_session_of_another_network_is_refused(
-    change: dict[str, dict[str, TensorSpec]], line: str, folder: Path
-) -> None:
+def test_a_session_of_another_network_is_refused(change, line, folder):
     parts = {
         "inputs": SIGNATURE.inputs,
         "outputs": SIGNATURE.outputs,
@@ -351,12 +342,12 @@ def test_a_session_of_another_network_is_refused(
 
 
 @pytest.mark.parametrize("num_rows", [0, 65, 5000, True, "3"])
-def test_rows_that_no_batch_has_are_refused(num_rows: int, folder: Path) -> None:
+def test_rows_that_no_batch_has_are_refused(num_rows, folder):
     with serving(folder, CountingNet()), pytest.raises(UsageError, match="num_rows"):
         client_of(folder, num_rows)
 
 
-def _take(stream: socket.socket, num_bytes: int) -> bytes:
+def _take(stream, num_bytes):
     stream.settimeout(20)
     taken = bytearray()
     while len(taken) < num_bytes:
@@ -366,7 +357,7 @@ def _take(stream: socket.socket, num_bytes: int) -> bytes:
     return bytes(taken)
 
 
-def _until(happened) -> None:
+def _until(happened):
     end_s = time.monotonic() + 600.0
     while not happened():
         assert time.monotonic() < end_s, "it never happened"

@@ -10,10 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,12 +31,12 @@ from tests.unit.inference.central.counting import (
 @pytest.mark.parametrize("num_servers", [1, 2, 3, 5, 64])
 @pytest.mark.parametrize("num_groups", [1, 4, 7, 60, 1024])
 def test_groups_are_spread_evenly_and_so_are_those_of_a_lost_server(
-    num_servers: int, num_groups: int
-) -> None:
+    num_servers, num_groups
+):
     orders = [servers_in_order(number, num_servers) for number in range(num_groups)]
     assert all(sorted(order) == list(range(num_servers)) for order in orders)
 
-    def check(servers: list[int], known: list[int]) -> None:
+    def check(servers, known):
         loads = [Counter(servers)[server] for server in known]
         assert max(loads) - min(loads) <= 1
 
@@ -51,21 +49,21 @@ def test_groups_are_spread_evenly_and_so_are_those_of_a_lost_server(
 class Fake:
     """A server that is there or not, and its clock."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.is_there = True
         self.hangs = False
         self.model: int = 3
         self.num_asked = 0
 
-    def place(self) -> Place:
+    def place(self):
         return Place(self.connect, self.ask)
 
-    def connect(self) -> Any:
+    def connect(self):
         if not self.is_there or self.hangs:
             raise RunError("nobody answers")
         return self
 
-    def ask(self, patience_s: float) -> int | None:
+    def ask(self, patience_s):
         self.num_asked += 1
         return self.model if self.is_there and not self.hangs else None
 
@@ -73,25 +71,25 @@ class Fake:
 class Clock:
     now_s = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now_s
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def fakes() -> list[Fake]:
+def fakes():
     return [Fake(), Fake(), Fake()]
 
 
-def places_of(fakes: list[Fake], clock: Clock, waits: Any = lambda: None) -> Places:
+def places_of(fakes, clock, waits=lambda: None):
     return Places([fake.place() for fake in fakes], waits, clock)
 
 
-def test_an_actor_that_begins_waits_a_little_for_its_home(fakes, clock) -> None:
+def test_an_actor_that_begins_waits_a_little_for_its_home(fakes, clock):
     waits: list[int] = []
     places = places_of(fakes, clock, lambda: waits.append(1))
     fakes[0].is_there = False
@@ -110,7 +108,7 @@ def test_an_actor_that_begins_waits_a_little_for_its_home(fakes, clock) -> None:
     assert waits == [1]
 
 
-def test_a_lost_server_is_left_for_the_next_and_asked_behind_it(fakes, clock) -> None:
+def test_a_lost_server_is_left_for_the_next_and_asked_behind_it(fakes, clock):
     places = places_of(fakes, clock)
     assert places.connect() is fakes[0]
     places.lose()
@@ -122,7 +120,7 @@ def test_a_lost_server_is_left_for_the_next_and_asked_behind_it(fakes, clock) ->
     assert places.connect() is fakes[1]
 
 
-def test_it_goes_home_once_there_is_a_model(fakes, clock) -> None:
+def test_it_goes_home_once_there_is_a_model(fakes, clock):
     places = places_of(fakes, clock)
     places.connect()
     fakes[0].is_there = False
@@ -145,7 +143,7 @@ def test_it_goes_home_once_there_is_a_model(fakes, clock) -> None:
     assert places.return_home() is None  # it is there
 
 
-def test_a_home_that_comes_and_goes_moves_nobody_to_and_fro(fakes, clock) -> None:
+def test_a_home_that_comes_and_goes_moves_nobody_to_and_fro(fakes, clock):
     places = places_of(fakes, clock)
     places.connect()
     begun_s, num_moves = clock.now_s, 0
@@ -167,7 +165,7 @@ def test_a_home_that_comes_and_goes_moves_nobody_to_and_fro(fakes, clock) -> Non
     assert places.return_home() is fakes[0]
 
 
-def test_a_server_that_is_busy_is_not_left_and_one_that_hangs_is(fakes, clock) -> None:
+def test_a_server_that_is_busy_is_not_left_and_one_that_hangs_is(fakes, clock):
     places = places_of(fakes, clock)
     places.connect()
     places.hears()
@@ -184,10 +182,10 @@ def test_a_server_that_is_busy_is_not_left_and_one_that_hangs_is(fakes, clock) -
     assert places.is_silent()
 
 
-def test_where_all_are_slow_they_are_given_more_time(fakes, clock) -> None:
+def test_where_all_are_slow_they_are_given_more_time(fakes, clock):
     patience: list[float] = []
 
-    def never(patience_s: float) -> None:
+    def never(patience_s):
         patience.append(patience_s)
 
     places = Places([fake.place()._replace(model=never) for fake in fakes], clock=clock)
@@ -199,7 +197,7 @@ def test_where_all_are_slow_they_are_given_more_time(fakes, clock) -> None:
     assert patience == [3, 6, 12, 24, 48, 48]
 
 
-def test_one_server_alone_is_waited_for(clock) -> None:
+def test_one_server_alone_is_waited_for(clock):
     fake = Fake()
     places = places_of([fake], clock)
     places.connect()
@@ -210,7 +208,7 @@ def test_one_server_alone_is_waited_for(clock) -> None:
     assert fake.num_asked == 0
 
 
-def client_of(*where: str | Path, patience_s: float = 20.0) -> InferenceClient:
+def client_of(*where, patience_s=20.0):
     return InferenceClient(
         Places([place_of(one, 3) for one in where]),
         SIGNATURE,
@@ -221,14 +219,14 @@ def client_of(*where: str | Path, patience_s: float = 20.0) -> InferenceClient:
 
 
 @pytest.fixture
-def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def folders(tmp_path_factory):
     return [tmp_path_factory.mktemp("i") / name for name in "ab"]
 
 
 @pytest.mark.parametrize("is_far", [False, True], ids=["memory", "stream"])
 def test_rows_go_to_another_server_without_memory_and_come_home(
-    folders: list[Path], is_far: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folders, is_far, monkeypatch
+):
     monkeypatch.setattr(module, "_PAUSE_S", 0.2)
     with contextlib.ExitStack() as others:
         _, other = others.enter_context(serving(folders[1], CountingNet(2.0)))
@@ -277,7 +275,7 @@ with serving(Path(sys.argv[2]), CountingNet()):
 
 
 @contextlib.contextmanager
-def server_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def server_process(folder):
     root = str(Path(__file__).parents[4])
     with subprocess.Popen(
         [sys.executable, "-c", HANGING, root, str(folder)],
@@ -294,8 +292,8 @@ def server_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_server_that_hangs_is_left_and_a_long_batch_is_waited_for(
-    folders: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folders, monkeypatch
+):
     monkeypatch.setattr(module, "_QUIET_S", 0.3)
     slow = CountingNet(2.0)
     with serving(folders[1], slow), server_process(folders[0]) as process:
@@ -319,9 +317,7 @@ def test_a_server_that_hangs_is_left_and_a_long_batch_is_waited_for(
         client.close()
 
 
-def test_a_network_that_fails_on_one_server_is_asked_on_another(
-    folders: list[Path],
-) -> None:
+def test_a_network_that_fails_on_one_server_is_asked_on_another(folders):
     broken = CountingNet()
     with serving(folders[1], CountingNet(2.0)), serving(folders[0], broken):
         client = client_of(*folders)

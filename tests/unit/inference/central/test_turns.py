@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
 from tengen.inference import DriveStats
-from tengen.inference.central import Asker, InferenceClient, drive_in_turns
+from tengen.inference.central import Asker, drive_in_turns
 from tests.unit.inference.central.counting import CountingNet, client_of, fill, serving
 
 
@@ -18,14 +17,7 @@ class Port:
     One of a group is sent its steps by ``done``, and waits for them in ``next``.
     """
 
-    def __init__(
-        self,
-        name: str,
-        client: InferenceClient,
-        steps: int,
-        log: list[str],
-        is_group: bool = False,
-    ) -> None:
+    def __init__(self, name, client, steps, log, is_group=False):
         self.name, self.client, self.log = name, client, log
         self.is_stepping = self._is_group = is_group
         self._steps = steps
@@ -35,11 +27,11 @@ class Port:
         self.wrong = 0
         self.during: threading.Event | None = None
 
-    def begin(self) -> None:
+    def begin(self):
         self._left = self._steps
         self.num_turns += 1
 
-    def next(self) -> int:
+    def next(self):
         if self.is_stepping:
             self.log.append(f"receives {self.name}")
             self.is_stepping = False
@@ -49,7 +41,7 @@ class Port:
         self.log.append(f"asks {self.name}")
         return self.client.arrays.num_rows
 
-    def done(self) -> None:
+    def done(self):
         self._left -= 1
         self.num_done += 1
         self.log.append(f"{'sends' if self._is_group else 'steps'} {self.name}")
@@ -61,18 +53,16 @@ class Port:
             assert self.during.wait(900)
 
 
-def ports_of(
-    path: Path, sizes: dict[str, int], steps: int, is_group: bool = False
-) -> list[Port]:
+def ports_of(path, sizes, steps, is_group=False):
     log: list[str] = []
     return [Port(n, client_of(path, k), steps, log, is_group) for n, k in sizes.items()]
 
 
-def askers(ports: list[Port]) -> list[Asker]:
+def askers(ports):
     return [Asker(port, port.client, port.begin) for port in ports]
 
 
-def test_each_asks_again_before_the_other_steps(tmp_path: Path) -> None:
+def test_each_asks_again_before_the_other_steps(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 3, "b": 2}, steps=2)
         stats = DriveStats()
@@ -86,7 +76,7 @@ def test_each_asks_again_before_the_other_steps(tmp_path: Path) -> None:
     assert (stats.num_evaluations, stats.num_batches) == (10, 4)
 
 
-def test_one_of_two_groups_always_steps(tmp_path: Path) -> None:
+def test_one_of_two_groups_always_steps(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 2, "b": 2}, steps=2, is_group=True)
         drive_in_turns(askers(ports), lambda: True, DriveStats())
@@ -107,14 +97,14 @@ def test_one_of_two_groups_always_steps(tmp_path: Path) -> None:
     assert [port.wrong for port in ports] == [0, 0]
 
 
-def test_one_steps_while_the_other_is_answered(tmp_path: Path) -> None:
+def test_one_steps_while_the_other_is_answered(tmp_path):
     net = CountingNet()
     answered = threading.Event()
     with serving(tmp_path, net):
         first, second = ports = ports_of(tmp_path, {"a": 1, "b": 2}, steps=1)
         first.during = answered
 
-        def watch() -> None:
+        def watch():
             while sum(net.sizes) < 3:
                 answered.wait(0.005)
             answered.set()
@@ -126,7 +116,7 @@ def test_one_steps_while_the_other_is_answered(tmp_path: Path) -> None:
     assert (first.num_done, second.num_done) == (1, 1)
 
 
-def test_a_port_begins_turns_until_all_are_over(tmp_path: Path) -> None:
+def test_a_port_begins_turns_until_all_are_over(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 3, "b": 2}, steps=2)
         drive_in_turns(
@@ -141,7 +131,7 @@ def test_a_port_begins_turns_until_all_are_over(tmp_path: Path) -> None:
     assert [port.wrong for port in ports] == [0, 0]
 
 
-def test_a_lost_server_is_asked_again_by_each(tmp_path: Path) -> None:
+def test_a_lost_server_is_asked_again_by_each(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 3, "b": 2}, steps=1)
         for port in ports:
@@ -160,7 +150,7 @@ def test_a_lost_server_is_asked_again_by_each(tmp_path: Path) -> None:
         port.client.close()
 
 
-def test_one_port_alone_waits_for_its_answers(tmp_path: Path) -> None:
+def test_one_port_alone_waits_for_its_answers(tmp_path):
     with serving(tmp_path, CountingNet()):
         (port,) = ports_of(tmp_path, {"a": 4}, steps=3)
         drive_in_turns(askers([port]), lambda: True, DriveStats())
@@ -168,10 +158,10 @@ def test_one_port_alone_waits_for_its_answers(tmp_path: Path) -> None:
     assert (port.num_done, port.wrong) == (3, 0)
 
 
-def test_what_a_port_raises_is_raised(tmp_path: Path) -> None:
+def test_what_a_port_raises_is_raised(tmp_path):
     with serving(tmp_path, CountingNet()):
         ports = ports_of(tmp_path, {"a": 1, "b": 1}, steps=1)
-        ports[1].done = lambda: (_ for _ in ()).throw(ValueError("broken"))  # type: ignore[method-assign]
+        ports[1].done = lambda: (_ for _ in ()).throw(ValueError("broken"))
         with pytest.raises(ValueError, match="broken"):
             drive_in_turns(askers(ports), lambda: True, DriveStats())
         for port in ports:

@@ -62,8 +62,9 @@ def crew_of(run, launcher):
     ends = threading.Event()
 
     def serve(worker):
-        while not (ends.is_set() or crew.has_left(worker)):
-            crew.handle(worker).is_stopped.wait(0.01)
+        # A turn ends once its process is told to stop.
+        while not (ends.is_set() or crew.handle(worker).is_stopped.wait(0.01)):
+            pass
         if crew.has_left(worker):
             crew.forget(worker)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.reports.actors import Actors
+from tengen.launch.reports.processes import Actors
 
 
 def test_the_rates_are_those_of_all_actors() -> None:
@@ -18,7 +18,7 @@ def test_the_rates_are_those_of_all_actors() -> None:
         report: dict[str, Any] = {"num_rows": 100, "num_evaluations": 104}
         report |= {"seconds": 1.0, "mean_return": None, "answer_wait": 0.5}
         report |= {"simulation_busy": 0.3 * index, "room_wait": 0.0}
-        told = actors.report(name, index, report)
+        told = actors.report(name, index, report, 1.0)
     assert told["actor"] == 2
     assert told["rows_per_s"] == pytest.approx(300, rel=0.05)
     assert told["evaluations_per_s"] == pytest.approx(312, rel=0.05)
@@ -27,8 +27,8 @@ def test_the_rates_are_those_of_all_actors() -> None:
     assert (told["mean_return"], told["mean_length"]) == (None, None)
     for name, mean_return in zip(names[:2], (10.0, 20.0), strict=True):
         report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}
-        told = actors.report(name, 0, report)
+        told = actors.report(name, 0, report, 1.0)
     assert (told["mean_return"], told["mean_length"]) == (15.0, 45.0)
-    actors.forget("actor-0")
-    told = actors.report("actor-2", 2, {**report, "mean_return": None})
+    actors.count(2, ["actor-0"])
+    told = actors.report("actor-2", 2, {**report, "mean_return": None}, 1.0)
     assert (told["mean_return"], told["mean_length"]) == (20.0, 60.0)

@@ -2,9 +2,8 @@ import pytest
 
 from tengen.launch import Budget, RunJournal
 from tengen.launch.budget import Spending
-from tengen.launch.reports.servers import Servers
-from tengen.observe import EventWriter, Progress, read_progress
-from tengen.observe.events import read_gate
+from tengen.launch.reports.processes import Servers
+from tengen.observe import EventWriter, Progress, RunView, read_progress
 from tengen.observe.view import plain_line
 from tengen.run import RunDirectory
 
@@ -56,7 +55,9 @@ def view():
 
 @pytest.fixture
 def run(tmp_path):
-    return RunDirectory.create_or_resume(tmp_path)
+    run = RunDirectory.create_or_resume(tmp_path)
+    run.write_run({"config": {}})
+    return run
 
 
 @pytest.fixture
@@ -306,7 +307,7 @@ def test_what_a_gate_tells_is_kept(run, view, journal):
     match = {"candidate": 4, "summary": "3 pairs"}
     journal.progress({"stage": "gate, 3 pairs", "gate": match})
     journal.progress({"stage": "gate, 4 pairs"})
-    assert read_gate(run) == {**match, "accepted": None}
+    assert RunView(run).read().gate == {**match, "accepted": None}
     assert [shown.stage for shown in view.shown] == ["gate, 3 pairs", "gate, 4 pairs"]
 
 

@@ -15,7 +15,7 @@ from tengen.launch import Budget
 from tengen.launch.at_once import run_at_once
 from tengen.launch.at_once.workers import with_cores, workers_at_once
 from tengen.launch.budget import Spending
-from tengen.launch.reports.players import Players
+from tengen.launch.reports.processes import Players
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config

@@ -9,10 +9,10 @@ import pytest
 
 from tengen.errors import TengenWarning, UsageError
 from tengen.observe import EventWriter, ObserveConfig, open_charts
-from tengen.observe.curves.charts import Charts
+from tengen.observe.curves.charts import Charts, is_of_others
 from tengen.observe.curves.points import PointMaker
 from tengen.observe.curves.wandb_run import check_wandb
-from tengen.observe.event_tail import EventTail
+from tengen.observe.events import EventFiles
 from tengen.roles.alone.role_log import RoleLog
 from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
@@ -209,11 +209,18 @@ def append(run, name, *events, end="\n"):
         file.write("\n".join(map(json.dumps, events)) + end)
 
 
+def follow(run, now):
+    """Follows files as ``open_charts`` does, by a clock of one's own."""
+    return EventFiles(
+        run, is_of_others, from_now=True, look_s=2.0, clock=lambda: now[0]
+    )
+
+
 def test_a_learner_by_itself_draws_what_the_others_tell(tmp_path):
     run, drawer = make_run(tmp_path), Drawer()
     append(run, "actor-command-1.jsonl", acted(1.0, 5.0))  # of before
     now = [0.0]
-    tail = EventTail(run, clock=lambda: now[0])
+    tail = follow(run, now)
     charts = charts_of({"a": drawer}, tail)
     append(run, "actor-command-1.jsonl", acted(11.0, 6.0))
     append(run, "actor-command-2.jsonl", acted(12.0, 7.0))
@@ -227,20 +234,20 @@ def test_a_learner_by_itself_draws_what_the_others_tell(tmp_path):
 
 def test_half_a_line_is_read_once_it_is_whole(tmp_path):
     run, now = make_run(tmp_path), [0.0]
-    tail = EventTail(run, clock=lambda: now[0])
+    tail = follow(run, now)
     name, text = "rate-command-1.jsonl", json.dumps(acted(1.0, 5.0))
     for part in (text[:20], text[20:] + "\nnoise\n"):
         append(run, name, end=part)
         now[0] += 2.0
-        found = tail.new_events()
-    assert [event["mean_return"] for event in found] == [5.0]
+        found = list(tail.new_events())
+    assert [event["mean_return"] for _, event in found] == [5.0]
     now[0] += 2.0
-    assert tail.new_events() == []
+    assert list(tail.new_events()) == []
     append(run, name, acted(2.0, 6.0))
     now[0] += 1.0
-    assert tail.new_events() == []  # looked for too soon
+    assert list(tail.new_events()) == []  # looked for too soon
     now[0] += 1.0
-    assert len(tail.new_events()) == 1
+    assert len(list(tail.new_events())) == 1
 
 
 @pytest.mark.parametrize(("role", "draws"), [("learn", True), ("actor", False)])

@@ -1,6 +1,6 @@
 import pytest
 
-from tengen.play.gomocup.commands import COMMANDS
+from tengen.play.gomocup.command import COMMANDS
 from tengen.play.gomocup.engine import Engine
 from tests.unit.play.talk import Talk
 

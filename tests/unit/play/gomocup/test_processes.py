@@ -1,10 +1,8 @@
-"""``tengen gomocup`` as a process: by a referee, in a match, and as it ends."""
+"""``tengen gomocup`` as a process: in a match, and as it ends."""
 
-import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +10,6 @@ from tengen import cli
 from tengen.errors import RunError
 from tengen.evaluation.engines.gomocup_client import GomocupEngine
 from tengen.evaluation.engines.process import EngineRefusal
-
-BENCHMARKS = Path(__file__).parents[4] / "benchmarks" / "engines"
 
 
 @pytest.fixture(scope="module")
@@ -24,54 +20,6 @@ def run(tmp_path_factory, publish_run):
 
 def command(run, *words):
     return " ".join([sys.executable, "-m", "tengen", "gomocup", str(run), *words])
-
-
-@pytest.fixture
-def referee(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("gomocup_referee")
-
-
-def test_whole_games_by_the_referee(run, tmp_path, referee, monkeypatch, capsys):
-    """Two processes, limits that are drawn; one ponders. Busy machines end no game."""
-    out = tmp_path / "games.jsonl"
-    words = ["--a", command(run, "--threads", "1", "--ponder", "--simulations", "64")]
-    words += ["--b", command(run, "--threads", "1", "--simulations", "8")]
-    words += ["--size", "6", "--games", "5", "--least-ms", "20000", "--seed", "8"]
-    words += ["--most-ms", "60000", "--out", str(out), "--memory-mib", "2048"]
-    monkeypatch.setattr(sys, "argv", ["gomocup_referee.py", *words])
-    referee.main()
-    *table, total = capsys.readouterr().out.splitlines()
-    counts = json.loads(total)
-    assert counts.pop("games") == 5
-    assert set(counts) <= {"five", "draw"}, table
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert {line["opening"] for line in lines} == {"empty", "board", "swap2"}
-    # They are not played again, but for one that a kill left half written.
-    kept = out.read_text()
-    out.write_text(kept[:-20])
-    referee.main()
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["games"] == 5
-    again = [json.loads(line) for line in out.read_text().splitlines()]
-    assert again[:4] == lines[:4]
-    assert [line["game"] for line in again] == [line["game"] for line in lines]
-
-
-def test_the_referee_has_rules(referee):
-    board = referee.Board(6, exact=True)
-    board.stones = {(x, x): 0 for x in range(4)} | {(5, 5): 0, (1, 0): 1}
-    board.stones[(4, 4)] = 0
-    assert not board.wins((4, 4))
-    board.exact = False
-    assert board.wins((4, 4))
-    del board.stones[(5, 5)]
-    board.exact = True
-    assert board.wins((4, 4))
-    for cell, text in (((1, 0), "is taken"), ((6, 0), "off the board")):
-        with pytest.raises(referee.Fault, match=text):
-            board.check(cell)
-    with pytest.raises(referee.Fault, match="is no cell"):
-        referee.read_cell("resign")
 
 
 @pytest.mark.parametrize("last", [b"END\r\n", b""])
@@ -113,6 +61,14 @@ def test_a_match_against_its_own_process(run, capsys):
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     # The same player on both sides: what the first wins, it wins twice.
     assert report["score_a"] == 0.5
+    assert report["engines"]["b"]["num_illegal"] == 0
+
+
+def test_a_process_that_ponders_plays_whole_games(run, capsys):
+    own = command(run, "--simulations", "64", "--threads", "1", "--ponder")
+    words = ["match", "random", f"gomocup:{own}", "--game", "gomoku/6", "--json"]
+    assert cli.main([*words, "--games", "4"]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["engines"]["b"]["num_illegal"] == 0
 
 

@@ -1,7 +1,7 @@
 import pytest
 
+from tengen.play.gtp.command import COMMANDS
 from tengen.play.gtp.engine import Engine
-from tengen.play.gtp.play_commands import COMMANDS
 from tests.unit.play.talk import Talk
 
 
@@ -12,13 +12,13 @@ class Conversation(Talk):
         super().__init__()
         self.engine = Engine(
             player,
+            COMMANDS,
             simulations=simulations,
             threads=threads,
             write=self.write,
             lines=self.lines,
             **settings,
         )
-        self.engine.add(COMMANDS)
 
     def ask(self, *lines):
         """Returns the answers to lines that come at once, the input then ending."""

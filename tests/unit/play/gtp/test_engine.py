@@ -1,10 +1,7 @@
 """What a session answers to the commands that set boards up, play and keep time."""
 
-import json
-
 import pytest
 
-from tengen import _core
 from tengen.errors import UsageError
 from tengen.games.sgf import read_sgf
 from tengen.games.vertices import write_vertex
@@ -34,45 +31,6 @@ def test_komi_is_that_of_the_game_that_is_searched(ask, make_player, komi):
     assert chance == pytest.approx(0.5 + 0.5 * found.network_value_to_play, abs=1e-6)
 
 
-def test_komi_that_cannot_be(ask):
-    answers = ask("komi 6.25", "komi x", "komi", "komi nan", "komi 362", "get_komi")
-    assert answers == [
-        "? unacceptable komi",
-        "? syntax error",
-        "? syntax error",
-        "? syntax error",
-        "? unacceptable komi",
-        "= 7.5",
-    ]
-
-
-def test_boards_of_one_size(ask):
-    answers = ask(
-        "play b A1",
-        "boardsize 5",
-        "boardsize 19",
-        "boardsize x",
-        "rectangular_boardsize 5 5",
-        "rectangular_boardsize 5 6",
-        "boardsize 5 5",
-        "boardsize 5 6",
-        "final_score",
-    )
-    assert answers[1:] == [
-        "=",
-        "? unacceptable size",
-        "? syntax error",
-        "=",
-        "? unacceptable size",
-        "=",
-        "? unacceptable size",
-        "= W+7.5",
-    ]
-    answers = ask("rectangular_boardsize 7 5", "boardsize 7 5", task="go/5x7")
-    assert answers == ["=", "="]
-    assert ask("boardsize 5", task="go/5x7") == ["? unacceptable size"]
-
-
 @pytest.mark.parametrize(
     ("side", "lines"),
     [
@@ -93,54 +51,6 @@ def test_nobody_wins_by_passing_to_a_side_that_is_left_out(ask, side, lines):
     assert ask(*lines, only_pass)[-1] == "? no move is allowed"
 
 
-def test_moves_and_undo(ask):
-    answers = ask(
-        "play black C3",
-        "play W c3",
-        "play b C9",
-        "play x C3",
-        "play b",
-        "play w D3",
-        "undo",
-        "undo",
-        "undo",
-        "final_score",
-        "play b C3",
-        "final_score",
-    )
-    assert answers == [
-        "=",
-        "? illegal move",
-        "? invalid coordinate",
-        "? invalid color",
-        "? syntax error",
-        "=",
-        "=",
-        "=",
-        "? cannot undo",
-        "= W+7.5",
-        "=",
-        "= B+17.5",
-    ]
-
-
-def test_superko_is_an_illegal_move(ask):
-    # A ko: Black takes at B2, White may not take back at once.
-    plays = ["b B3", "w C3", "b A2", "w D2", "b B1", "w C1", "w B2", "b C2", "w B2"]
-    answers = ask(*[f"play {move}" for move in plays])
-    assert answers == ["="] * 8 + ["? illegal move"]
-
-
-def test_the_end_of_a_game(ask):
-    answers = ask(
-        "play b C3", "play w pass", "play b pass", "genmove w", "final_score", "undo"
-    )
-    assert answers[3:] == ["= pass", "= B+17.5", "="]
-    goes_on = ask("play b C3", "play w pass", "play b pass", "play w A1", "showboard")
-    assert "= " in goes_on[4]
-    assert "O" in goes_on[4].splitlines()[-2]
-
-
 def test_the_longest_game_of_a_task_ends_no_session(ask):
     # Every second ply is a pass of White, who is left out.
     points = [f"{column}{row}" for row in range(1, 6) for column in "ABCDE"][:24]
@@ -156,80 +66,12 @@ def test_the_longest_game_of_a_task_ends_no_session(ask):
         assert answers[31] != "= pass"
 
 
-def test_what_the_board_shows_and_scores(ask):
-    moves = ["b B1", "w D1", "b B2", "w D2", "b B3", "w D3", "b B4", "w D4", "b B5"]
-    answers = texts(
-        ask(
-            *[f"play {move}" for move in [*moves, "w D5"]],
-            "final_score",
-            "final_status_list alive",
-            "final_status_list dead",
-            "final_status_list seki",
-            "final_status_list black_territory",
-            "final_status_list dame",
-            "showboard",
-        )
-    )[10:]
-    assert answers[0] == "W+7.5"
-    assert answers[1] == "B5 B4 B3 B2 B1\nD5 D4 D3 D2 D1"
-    assert answers[2:4] == ["", ""]
-    assert answers[4] == "A5 A4 A3 A2 A1"
-    assert answers[5] == "C5 C4 C3 C2 C1"
-    lines = answers[6].splitlines()
-    assert lines[0] == "go/5, Black (X) to play"
-    rows = [line[1:].translate(str.maketrans("()", "  ")) for line in lines[1:6]]
-    assert [row.split() for row in rows] == [list(".X.O.")] * 5
-    assert ask("final_status_list lost", "final_status_list") == ["? syntax error"] * 2
-
-
-def test_fixed_handicap(ask):
-    answers = ask("fixed_handicap 4", "showboard", "fixed_handicap 2", task="go/9")
-    assert answers[0] == "= C3 G7 C7 G3"
-    assert answers[1].startswith("= go/9/handicap=4, White (O) to play")
-    assert answers[2] == "? board not empty"
-    assert ask(
-        "fixed_handicap 1",
-        "fixed_handicap 10",
-        "fixed_handicap x",
-        "place_free_handicap 1",
-        "place_free_handicap 20",
-        task="go/9",
-    ) == [
-        "? invalid number of stones",
-        "? invalid number of stones",
-        "? syntax error",
-        "? invalid number of stones",
-        "= C3 G7 C7 G3 C5 G5 E3 E7 E5",
-    ]
-    assert ask("place_free_handicap 2") == ["? invalid number of stones"]
-
-
 def test_free_handicap(ask):
     answers = ask("set_free_handicap A1 C3 E5", "genmove w", "printsgf", "clear_board")
     record = read_sgf(answers[2].removeprefix("= "))
     assert record.black_stones == (4, 12, 20)
     assert record.first_player == 1
     assert len(record.moves) == 1
-    bad = ("A1", "A1 A1", "A1 pass", "A1 Z9", "")
-    answers = ask(*[f"set_free_handicap {words}" for words in bad])
-    assert answers == ["? bad vertex list"] * 5
-
-
-def test_rules(ask):
-    said = json.loads(ask("kata-get-rules")[0].removeprefix("= "))
-    assert said["ko"] == "POSITIONAL"
-    assert said["suicide"] is True
-    assert said["scoring"] == "AREA"
-    words = ("tromp-taylor", json.dumps(said), "koPOSITIONALscoreAREAtaxNONEsui1")
-    assert ask(*[f"kata-set-rules {word}" for word in words]) == ["="] * 3
-    for word in ("chinese", "japanese", "{}", "{", '{"ko": "SIMPLE"}', ""):
-        assert ask(f"kata-set-rules {word}")[0].startswith("? ")
-    for field, value in (("scoring", "TERRITORY"), ("hasButton", True), ("x", 1)):
-        other = json.dumps({**said, field: value})
-        assert ask(f"kata-set-rules {other}")[0].startswith("? unsupported")
-    chinese = "go/5/simple/nosuicide"
-    assert ask("kata-set-rules chinese", task=chinese) == ["="]
-    assert ask("kata-set-rules tromp-taylor", task=chinese)[0].startswith("? unsup")
 
 
 def test_boards_and_rules_of_a_network_for_several(ask, make_player):
@@ -270,17 +112,6 @@ def test_boards_and_rules_of_a_network_for_several(ask, make_player):
     assert '"SIMPLE"' in answers[13]
     usual = player.playing("go/5/simple/nosuicide/komi=0.5/plies=1444")
     assert answers[16] == f"= {write_vertex(usual.choose([4], 8), 5, 5)}"
-
-
-def test_rules_by_which_a_move_was_illegal(ask):
-    # Black's two stones in the corner have taken their own last liberty.
-    moves = ["b A1", "w A3", "w B2", "w C1", "b B1", "b E5", "b A2", "w A1"]
-    plays = [f"play {move}" for move in moves]
-    answers = ask(*plays, "kata-set-rules chinese", "showboard", mixed_sizes=True)
-    assert answers[:8] == ["="] * 8
-    assert answers[8] == "? a move of this game is illegal by these rules"
-    assert answers[9].startswith("= go/5, ")
-    assert ask(*plays[:6], "kata-set-rules chinese", mixed_sizes=True)[6] == "="
 
 
 def test_games_are_saved_and_loaded(ask, tmp_path):
@@ -341,19 +172,6 @@ def test_a_file_that_is_too_long_is_not_one_whose_end_is_missing(ask, tmp_path):
     file.write_bytes(text.encode("utf-32-le"))
     refused = "? cannot load file: SGF text (4194305 bytes) must be at most"
     assert ask(f"loadsgf {file}")[0].startswith(refused)
-
-
-@pytest.mark.parametrize("komi", ["-0", "-0.0", "0", "-0e5"])
-def test_komi_has_no_minus_zero(ask, komi):
-    answers = ask(f"komi {komi}", "get_komi", "printsgf", "showboard")
-    assert answers[:2] == ["=", "= 0"]
-    assert "KM[0]" in answers[2]
-    assert answers[3].startswith("= go/5/komi=0,")
-
-
-@pytest.mark.parametrize("komi", ["1_0", "\uff15", "nan", "0x5", "5,5", "five"])
-def test_komi_that_is_no_number(ask, komi):
-    assert ask(f"komi {komi}") == ["? syntax error"]
 
 
 def test_a_file_of_a_smaller_board(ask, tmp_path):
@@ -417,10 +235,3 @@ def test_a_cleared_cache_changes_nothing(ask):
 def test_only_go_is_played(converse):
     with pytest.raises(UsageError, match="plays connect4, which GTP does not"):
         converse("connect4")
-
-
-def test_scores_are_the_rules(ask):
-    plays = [f"play {'bw'[i % 2]} {v}" for i, v in enumerate(["C3", "B2", "D4", "E1"])]
-    position = _core.GoPosition("go/5", [12, 16, 8, 24])
-    score = position.score()
-    assert ask(*plays, "final_score")[-1] == f"= W+{-score:g}"

@@ -99,7 +99,6 @@ def test_the_network_alone_takes_what_other_engines_take(ask):
     assert ask("kata-raw-nn")[0].startswith("= symmetry 0")
     # A policy optimism may follow.
     assert ask("kata-raw-nn 0 0.5")[0].startswith("= symmetry 0")
-    assert ask("kata-raw-nn 8", "kata-raw-nn b x") == ["? syntax error"] * 2
 
 
 def test_owners_in_gogui(ask, player):

@@ -239,26 +239,6 @@ def test_gogui(session):
             assert [len(row) for row in rows] == [5] * 5
 
 
-def test_gogui_catches_up_in_one_line(session):
-    """What GoGui and gogui-regress send instead of many ``play``."""
-    said = session(
-        "clear_board",
-        "gogui-play_sequence B C3 W D2 B D3",
-        "undo",
-        "printsgf",
-        "gogui-play_sequence B A1 W C3 B A2",  # all or none
-        "gogui-play_sequence B",
-        "printsgf ",
-        "gogui-play_sequence B D3",
-    )
-    assert body(said["gogui-play_sequence B C3 W D2 B D3"]) == ""
-    assert ";B[cc];W[dd])" in said["printsgf"]
-    assert said["gogui-play_sequence B A1 W C3 B A2"] == "? illegal move"
-    assert said["gogui-play_sequence B"] == "? syntax error"
-    assert said["printsgf "] == said["printsgf"]
-    assert body(said["gogui-play_sequence B D3"]) == ""
-
-
 def test_gogui_interrupts_a_move(session):
     lines = ("genmove b", "# interrupt", "name")
     said = session(*lines, simulations=1 << 24)

@@ -8,36 +8,6 @@ from tengen.play.gtp.time_commands import TIME_COMMANDS
 from tengen.play.session.clock import TimeSettings
 
 
-def test_time_settings(ask):
-    assert ask(
-        "time_settings 600 30 5",
-        "time_settings 600 30",
-        "time_settings x 30 5",
-        "time_settings 0 1 0",
-        "kgs-time_settings none",
-        "kgs-time_settings byoyomi 60 10 3",
-        "kgs-time_settings canadian 60 10 3",
-        "kgs-time_settings absolute 60",
-        "kgs-time_settings absolute",
-        "kgs-time_settings fischer 1 2",
-        "time_left b 30 0",
-        "time_left w 30 2",
-        "time_left w 30",
-        "time_left q 30 0",
-    ) == [
-        "=",
-        "? syntax error",
-        "? syntax error",
-        *["="] * 5,
-        "? syntax error",
-        "? unknown time system; known are none absolute byoyomi canadian",
-        "=",
-        "=",
-        "? syntax error",
-        "? invalid color",
-    ]
-
-
 def test_a_clock_limits_a_search(converse):
     conversation = converse(simulations=None)
     # Without it a search would go on for a million simulations and more.
@@ -104,23 +74,6 @@ def test_what_each_form_means(converse, said, kind, numbers):
     conversation = converse()
     assert conversation.ask(said) == ["="]
     assert conversation.engine.clock._settings == TimeSettings(kind, *numbers)
-
-
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
-        ("kata-time_settings", "? unknown time system; known are none absolute"),
-        ("kata-time_settings byo-yomi 1 2 3", "? unknown time system"),
-        ("kata-time_settings fischer 1", "? syntax error"),
-        ("kata-time_settings fischer 1 x", "? syntax error"),
-        ("kata-time_settings fischer-capped 1 2 3", "? syntax error"),
-        ("kata-time_settings fischer-capped 9 2 3 4", "? the main time must not be"),
-        ("kata-time_settings byoyomi 1 2 nan", "? syntax error"),
-        ("kata-time_settings absolute nan", "? syntax error"),
-    ],
-)
-def test_what_is_refused(ask, said, answer):
-    assert ask(said)[0].startswith(answer)
 
 
 def test_every_system_is_listed(ask):

@@ -4,7 +4,7 @@ import pytest
 
 from tengen.play.growing import Contest
 from tengen.play.session.clock import Clock, TimeSettings
-from tengen.play.session.thinking import Limits, Thinker
+from tengen.play.session.searches import Limits, Thinker
 
 
 def settings_of(kind, main_s, period_s=0.0, count=0):

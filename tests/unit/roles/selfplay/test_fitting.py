@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +155,27 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     )
     run = fitting_run(tmp_path, *settings)
     run.models.publish(1, lambda folder: None)
-    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: Model(1))
-    monkeypatch.setattr(
-        threads_play,
-        "play_generation",
-        lambda *args, **kwargs: play_generation(
-            *args, **kwargs, progress_interval_s=0.001
-        ),
-    )
+    is_measured = threading.Event()
+
+    class SlowModel(Model):
+        """Leaves the other thread time to measure a game, on a busy machine too."""
+
+        def answer(self, planes: Any, policy: Any, value: Any) -> None:
+            is_measured.wait(0.005)
+            super().answer(planes, policy, value)
+
+    def play(*args: Any, on_progress: Callable[[int, int], None], **kwargs: Any) -> Any:
+        def measure(num_games: int, num_evaluations: int) -> None:
+            on_progress(num_games, num_evaluations)
+            if num_games:
+                is_measured.set()
+
+        return play_generation(
+            *args, on_progress=measure, progress_interval_s=0.001, **kwargs
+        )
+
+    monkeypatch.setattr(threads_play, "open_backend", lambda *_, **__: SlowModel(1))
+    monkeypatch.setattr(threads_play, "play_generation", play)
     monkeypatch.setattr(
         "tengen.roles.selfplay.role.SelfplayRole._directory",
         lambda role, number: Path(str(number)),

@@ -1,1 +1,0 @@
-"""A discrete-event model of clusters that train agents; see ``simulate_cluster.py``."""

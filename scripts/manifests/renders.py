@@ -1,0 +1,86 @@
+"""Overlays with their components, rendered with ``kubectl kustomize``."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from scripts.manifests.table import K8S
+
+from tengen.errors import UsageError
+
+__all__ = ["OVERLAYS", "RENDERS", "SINGLE", "render", "single_text"]
+
+OVERLAYS = sorted(path.name for path in (K8S / "overlays").iterdir())
+
+# Mirrors change what gpu and the queues change, in either order.
+_OF_JOBS: list[tuple[str, ...]] = [
+    *(("gpu",), ("network",), ("mirrors",), ("gpu", "mirrors"), ("mirrors", "gpu")),
+    ("mirrors", "network", "queue-volcano"),
+]
+
+
+def _sets(name: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = [(), ("queue-volcano",)]
+    if name != "raycluster-atari":  # Kueue admits no cluster that scales itself
+        found.append(("queue-kueue",))
+    return [*found, *(_OF_JOBS if name == "jobs-selfplay" else ())]
+
+
+RENDERS = [(name, components) for name in OVERLAYS for components in _sets(name)]
+"""Each overlay, alone and with the components that fit it."""
+
+
+SINGLE = {
+    name: K8S / "job_{}GPU_{}CPU.yaml".format(*re.findall(r"\d+", name))
+    for name in OVERLAYS
+    if name.startswith("mpijob-")
+}
+"""Overlays that are there as one file too, for ``kubectl apply -f``."""
+
+
+def single_text(name: str) -> str:
+    """Returns an overlay as one file; raises as ``render``."""
+    head = f"# Overlay {name}, rendered by scripts/check_manifests.py --write.\n"
+    return head + render(name)
+
+
+def render(name: str, components: Sequence[str] = ()) -> str:
+    """Returns the objects that ``kubectl apply -k`` would apply, in YAML.
+
+    Args:
+        name: Of the overlay.
+        components: That are added to it.
+
+    Raises:
+        UsageError: kubectl refuses it.
+        FileNotFoundError: kubectl is not installed.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        # Resolved: kustomize does not follow links out of a folder.
+        folder = Path(temporary).resolve()
+        # The images are named last.
+        added = [*components, "images"] if components else []
+        content = {
+            "resources": [os.path.relpath(K8S / "overlays" / name, folder)],
+            "components": [
+                os.path.relpath(K8S / "components" / one, folder) for one in added
+            ],
+        }
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+        done = subprocess.run(
+            ["kubectl", "kustomize", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        reason = " ".join(done.stderr.split())
+        shown = "+".join((name, *components))
+        raise UsageError(f"overlay ({shown}) cannot be rendered, {reason}; repair it")
+    return done.stdout

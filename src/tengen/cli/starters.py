@@ -1,0 +1,200 @@
+"""``tengen game new`` and ``tengen env new``: files to begin with.
+
+A small game and a small environment that work and train, each with its test, under a
+name of the user's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import keyword
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tengen.config import check
+from tengen.errors import UsageError
+
+__all__ = ["add_arguments", "env_new", "game_new"]
+
+_MAX_LENGTH = 60
+# What stands for the module and the class in the files.
+_MODULE, _CLASS = "starter_module", "StarterClass"
+
+
+@dataclass(frozen=True)
+class _Starter:
+    """Two files to begin with, and commands to run next."""
+
+    kind: str
+    """As the commands have it: ``game`` or ``env``."""
+    source: str
+    """The file of the module."""
+    test: str
+    """The file of its test."""
+    after: tuple[str, ...]
+    """Commands, of a task and its run."""
+
+
+_GAME = _Starter(
+    "game",
+    "game.txt",
+    "game_test.txt",
+    (
+        "tengen game check {task}",
+        "tengen train {task} --minutes 2",
+        "tengen play {run} --task {task}",
+    ),
+)
+_ENVIRONMENT = _Starter(
+    "env",
+    "environment.txt",
+    "environment_test.txt",
+    (
+        "tengen env check {task}",
+        "tengen train {task} --agent ppo --frames 20k",
+        "tengen eval {run} --task {task} --episodes 100",
+    ),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of both commands."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="name of the file, such as my_name, which gets a class MyName",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="folder to write the file to, made if it is missing (here)",
+    )
+
+
+def game_new(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes a small game that works, and its test.
+
+    Returns:
+        ``task``, ``files`` and ``commands``, what to run next.
+
+    Raises:
+        UsageError: The name is none of a new module, or a file is there already.
+    """
+    return _write(_GAME, args)
+
+
+def env_new(args: argparse.Namespace) -> dict[str, Any]:
+    """Writes a small environment that works, and its test; returns as ``game_new``.
+
+    Raises:
+        UsageError: The name is none of a new module, or a file is there already.
+    """
+    return _write(_ENVIRONMENT, args)
+
+
+def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
+    source, test, task = _write_files(starter, args.name, args.out)
+    run = f"runs/{task.replace(':', '_')}"
+    lines = [command.format(task=task, run=run) for command in starter.after]
+    if importlib.util.find_spec("pytest") is not None:
+        lines.insert(1, f"python -m pytest {test.name}")
+    if args.out != Path():
+        lines.insert(0, f"cd {shlex.quote(str(args.out))}")
+    if not args.json:
+        print(f"wrote {source} and {test}; comments say what to change. Next:")
+        for line in lines:
+            print(f"  {line}")
+    return {"task": task, "files": [str(source), str(test)], "commands": lines}
+
+
+def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
+    """Writes both files; nothing where either cannot be. Blocks on the disk.
+
+    Args:
+        starter: Which ones.
+        name: The module's; its class has the same in capitals, ``MyGame``.
+        folder: Where to, made where it is missing.
+
+    Returns:
+        The module's file, its test's, and the task, ``my_game:MyGame``.
+
+    Raises:
+        UsageError: The name is none of a new module, or a file is there already.
+    """
+    class_name = _class_name(starter, name)
+    paths = folder / f"{name}.py", folder / f"test_{name}.py"
+    for path in paths:
+        check(
+            not path.exists(),
+            "file",
+            path,
+            "must not be there yet; choose another name, or another --out",
+        )
+    _check_free(name, f"test_{name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, source in zip(paths, (starter.source, starter.test), strict=True):
+        text = _text(source).replace(_MODULE, name).replace(_CLASS, class_name)
+        with path.open("x", encoding="ascii") as file:
+            file.write(text)
+    return *paths, f"{name}:{class_name}"
+
+
+def _class_name(starter: _Starter, name: str) -> str:
+    """Returns ``MyGame`` of ``my_game``.
+
+    Raises:
+        UsageError: The module or the class would need another name.
+    """
+    check(
+        re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None
+        and len(name) <= _MAX_LENGTH
+        and not name.startswith("test"),
+        "name",
+        name,
+        f"must be small letters, digits and _, a letter first, at most {_MAX_LENGTH}, "
+        f"and not begin with test; try my_{starter.kind}",
+    )
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    words = re.findall(r"\w+", _text(starter.source) + _text(starter.test))
+    check(
+        not keyword.iskeyword(name)
+        and not keyword.iskeyword(class_name)
+        and class_name not in words,
+        "name",
+        name,
+        f"must make a module and a class of new names, {name} and {class_name}; "
+        f"try my_{name}",
+    )
+    return class_name
+
+
+def _check_free(*names: str) -> None:
+    """Refuses names by which Python would find another module.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for name in names:
+        is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names
+        if not is_known and name not in sys.modules:
+            try:
+                is_known = importlib.util.find_spec(name) is not None
+            except (ImportError, ValueError):
+                is_known = True
+        if is_known or name in sys.modules:
+            raise UsageError(
+                f"name ({names[0]}) must not be that of a module which Python finds "
+                f"already ({name}); try my_{names[0]}"
+            )
+
+
+def _text(name: str) -> str:
+    return (resources.files(__package__) / "data" / name).read_text(encoding="ascii")

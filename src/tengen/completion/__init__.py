@@ -1,1 +1,0 @@
-"""Completion in shells: scripts of the command line's own table, without Python."""

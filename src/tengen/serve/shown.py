@@ -1,0 +1,143 @@
+"""What pages show of a run, as JSON values. Needs no web framework."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from tengen.observe import Progress, RunView
+from tengen.observe.cpu_time import tree_memory_bytes
+from tengen.observe.view import describe
+from tengen.run import RunDirectory, find_files
+from tengen.serve.links import in_folder
+
+__all__ = [
+    "described",
+    "environment_row",
+    "films",
+    "memory_of",
+    "run_page",
+    "store_row",
+    "summary",
+]
+
+# Parts of a status that a page has elsewhere, or must not have.
+_APART = ("run", "memory")
+_HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
+_SMALL_POINTS = 48
+_FILMS = "films"
+_FILM_TYPES = (".gif", ".mp4")
+_MAX_FILMS = 100
+_IN_SUMMARY = (
+    *("rows_per_s", "evaluations_per_s", "eta_s", "loss", "rating"),
+    *("rating_error", "mean_return", "verdict", "stage", "num_games"),
+    *("num_episodes", "num_steps", "generation"),
+)
+
+
+def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> Any:
+    """Returns the page of a run.
+
+    Args:
+        named: The run's ``id`` and ``name``.
+        status: Its status, with ``memory`` of ``memory_of``.
+        view: What its events say.
+    """
+    return {
+        "run": described(named, status),
+        "in_environments": view.in_environments,
+        "config": view.run.read_run()["config"],
+        "epoch": view.epoch,
+        "num_points": view.num_points,
+        **view.shown_curves(),
+    }
+
+
+def described(named: dict[str, str], status: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a run does now; arguments as for ``run_page``."""
+    progress = status["progress"]
+    facts = [] if progress is None else describe(Progress.from_dict(progress))
+    return {
+        **named,
+        "state": _state(status),
+        "facts": facts,
+        "memory": status["memory"],
+        "status": {key: value for key, value in status.items() if key not in _APART},
+    }
+
+
+def summary(status: dict[str, Any], view: RunView) -> dict[str, Any]:
+    """Returns one entry of the list of runs."""
+    progress = status["progress"] or {}
+    tag = next((t for t in _HEADLINES if t in view.curves), None)
+    return {
+        "task": status["task"],
+        "in_environments": view.in_environments,
+        "state": _state(status),
+        "latest_model": status["latest_model"],
+        "told_s": view.told_s,
+        "headline": tag,
+        "curve": view.curves[tag].shown(_SMALL_POINTS) if tag else None,
+        **{name: progress.get(name) for name in _IN_SUMMARY},
+    }
+
+
+def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
+    """Returns one run of the page of environments."""
+    curve = view.curves.get("charts/episodic_return")
+    progress = status["progress"] or {}
+    return {
+        "seed": view.run.read_run()["config"].get("seed"),
+        "films": [path.name for path in films(view.run)],
+        "state": _state(status),
+        "mean_return": progress.get("mean_return"),
+        "num_episodes": progress.get("num_episodes"),
+        "curve": None if curve is None else curve.shown(),
+    }
+
+
+def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
+    """Returns one run of the page of stores.
+
+    ``served`` is what ``tengen store top`` shows, of a store that is a process of its
+    own; ``learned`` is what the learner counts in what it draws from.
+    """
+    table = view.learned.get("table")
+    return {
+        "experience_bytes": status["experience_bytes"],
+        "free_bytes": status["free_bytes"],
+        "learned": table if isinstance(table, dict) else None,
+        "served": view.store,
+    }
+
+
+def films(run: RunDirectory) -> list[Path]:
+    """Returns the films that ``tengen eval RUN --video RUN/films`` made."""
+    found = find_files(run.path / _FILMS, "*")
+    named = [p for p in found if p.suffix in _FILM_TYPES and p.is_file()]
+    return sorted(in_folder(named, run.path))[:_MAX_FILMS]
+
+
+def memory_of(status: dict[str, Any]) -> dict[str, int]:
+    """Returns the memory of each process of a run that is on this machine, in bytes.
+
+    By process, as the status names it, what it started included.
+    """
+    named = [status["running"], *(role["process"] for role in status["roles"])]
+    found = {}
+    for process in filter(None, named):
+        number, _, host = process.partition(" on ")
+        if host == socket.gethostname() and number.isdecimal():
+            num_bytes = tree_memory_bytes(int(number))
+            if num_bytes is not None:
+                found[process] = num_bytes
+    return found
+
+
+def _state(status: dict[str, Any]) -> str:
+    """Returns ``running``, ``stopping`` or ``not running``."""
+    roles = any(role["process"] is not None for role in status["roles"])
+    if not roles and status["running"] is None:
+        return "not running"
+    return "stopping" if status["stop_requested"] else "running"

@@ -1,0 +1,313 @@
+"""The search of the MLPerf benchmark minigo, written to be read.
+
+Source: MLPerf training v2.1, minigo; its formula of exploration is AlphaZero's (Silver
+et al. 2018, supplement), the pruned target is Wu 2019, "Accelerating self-play learning
+in Go", section 3.2. The native twin is core/search/minigo/minigo_search.h; tests hold
+it to this one node by node.
+
+What tells it from PUCT (`tests.oracle.search.puct`):
+
+* Each move of a position begins with a value, the position's own less a penalty, and
+  that counts as one visit for ever: Q = W / (1 + N).
+* Several descents are made before the network is asked. Each that waits has a virtual
+  loss on its path, so that the next one goes elsewhere.
+* A finished game is worth its result every time a descent comes there; nothing is
+  proven.
+* Where the tree is thrown away, as at a full ply of self-play, the root begins with
+  nothing, and the search makes a simulation more for each visit that it had.
+* A pass that is forbidden is never descended, and has its prior and its part of the
+  noise all the same.
+
+Differs from the benchmark: every leaf waits for its batch, cached or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tengen._core import Rng
+from tengen.games.protocol import State
+from tengen.search.settings import SearchConfig
+
+__all__ = ["MinigoNode", "MinigoResult", "ReferenceMinigo"]
+
+Evaluate = Callable[[State], tuple[Sequence[float], float]]
+"""As `tests.oracle.search.Evaluate`."""
+
+_ROOT_NOISE = 2  # the stream of random numbers, as numbered in core/base/rng.h
+
+
+@dataclass
+class MinigoNode:
+    """A position. A node's W is of its side to play, an edge's of the one above."""
+
+    state: State
+    visits: int = 0
+    """N: its own evaluation, and the descents through it."""
+    value_sum: float = 0.0
+    """W: the values of those, and what the node above began it with."""
+    value_to_play: float = 0.0
+    """The evaluation's."""
+    prior: dict[int, float] = field(default_factory=dict)
+    """Of each legal action, in increasing order; empty until it is evaluated."""
+    edge_visits: dict[int, int] = field(default_factory=dict)
+    """N of each legal action."""
+    edge_value_sum: dict[int, float] = field(default_factory=dict)
+    """W of each legal action."""
+    children: dict[int, MinigoNode] = field(default_factory=dict)
+    """Behind the actions that were descended, in the order of the first descents."""
+
+    def q(self, action: int) -> float:
+        """Returns W / (1 + N) of an action."""
+        return self.edge_value_sum[action] / (1 + self.edge_visits[action])
+
+
+@dataclass
+class MinigoResult:
+    """What a search found. Dicts map every legal action, in increasing order."""
+
+    visits: dict[int, int]
+    q: dict[int, float]
+    pruned: dict[int, int]
+    """The visits that are left where those that only noise made are taken off."""
+    best_action: int
+    """The most visited."""
+    root_value_to_play: float
+    """W / (1 + N) of the root."""
+    num_simulations: int
+    """By how much the root's visits grew."""
+
+
+class ReferenceMinigo:
+    """Searches positions of one game; keeps the tree between moves.
+
+    Args:
+        config: The settings.
+        evaluate: Called once a new position.
+        may_pass: Whether a descent may take the last action where another is legal,
+            and it may be the best.
+
+    Attributes:
+        root: The tree; None before the first search.
+    """
+
+    def __init__(
+        self, config: SearchConfig, evaluate: Evaluate, *, may_pass: bool = True
+    ) -> None:
+        self._config = config
+        self._evaluate = evaluate
+        self._may_pass = may_pass
+        self._last_action = -1  # known from the first evaluation on
+        self.root: MinigoNode | None = None
+
+    def search(
+        self,
+        state: State,
+        num_simulations: int,
+        *,
+        explore: bool = False,
+        seed: int = 0,
+        generation: int = 0,
+        game: int = 0,
+    ) -> MinigoResult:
+        """Searches ``state``; arguments as for `tests.oracle.search.ReferenceSearch`.
+
+        The simulations are made beside those in the tree that `play` kept. The root's
+        own evaluation is one of them.
+        """
+        root = self.root = self.root or MinigoNode(state.clone())
+        num_before = root.visits
+        wanted = num_before + num_simulations
+        rng = Rng(seed, generation, game, state.ply, purpose=_ROOT_NOISE)
+        needs_noise = explore
+        while root.visits < wanted:
+            if not root.prior:
+                self._expand(root)
+                _back_up([root], [])
+                continue
+            if needs_noise:
+                self._add_noise(root, rng)
+                needs_noise = False
+            self._search_batch(root, wanted)
+        return self._result(root, root.visits - num_before)
+
+    def play(self, action: int) -> None:
+        """The game went on with ``action``: its node becomes the root."""
+        if self.root is None or not self.root.prior:
+            self.root = None
+        elif action in self.root.children:
+            self.root = self.root.children[action]
+        else:
+            self.root = _child_of(self.root, action)
+
+    def clear(self) -> int:
+        """Throws the tree away; returns the visits that its root had."""
+        num_visits = 0 if self.root is None else self.root.visits
+        self.root = None
+        return num_visits
+
+    def most_visited(self, out: Collection[int] = ()) -> int | None:
+        """Returns the most visited action of the root; None where none is left.
+
+        Of equal ones it is that of the highest `_rank`, then the lowest.
+
+        Args:
+            out: Actions that it may not be.
+        """
+        root = self.root
+        assert root is not None
+        left = [action for action in self._allowed(root) if action not in out]
+
+        def order(action: int) -> tuple[int, float]:
+            return root.edge_visits[action], self._rank(root, action)
+
+        return max(left, key=order) if left else None  # the first of equal ones
+
+    def _search_batch(self, root: MinigoNode, wanted: int) -> None:
+        """Descends until enough leaves wait, then backs all of them up."""
+        waiting: list[tuple[list[MinigoNode], list[int]]] = []
+        while (
+            len(waiting) < self._config.minigo_virtual_losses and root.visits < wanted
+        ):
+            path, actions = self._descend(root)
+            if path[-1].state.is_terminal():
+                leaf = path[-1]
+                leaf.value_to_play = leaf.state.returns()[leaf.state.to_play]
+                _back_up(path, actions)
+                continue
+            for node, action in zip(path, actions, strict=False):
+                node.edge_value_sum[action] -= 1
+            waiting.append((path, actions))
+        for path, actions in waiting:
+            for node, action in zip(path, actions, strict=False):
+                node.edge_value_sum[action] += 1
+            if not path[-1].prior:  # else another descent of the batch came here first
+                self._expand(path[-1])
+                _back_up(path, actions)
+
+    def _descend(self, root: MinigoNode) -> tuple[list[MinigoNode], list[int]]:
+        """Returns the nodes from the root to one without priors, and the actions."""
+        path, actions = [root], []
+        while path[-1].prior:
+            node = path[-1]
+            action = self._select(node)
+            if action not in node.children:
+                node.children[action] = _child_of(node, action)
+            path.append(node.children[action])
+            actions.append(action)
+        return path, actions
+
+    def _select(self, node: MinigoNode) -> int:
+        """Returns argmax Q + c(N) sqrt(max(1, N - 1)) P / (1 + N(a)), the lowest."""
+        scale = self._exploration(node) * math.sqrt(max(1, node.visits - 1))
+
+        def score(action: int) -> float:
+            explored = scale * node.prior[action] / (1 + node.edge_visits[action])
+            return node.q(action) + explored
+
+        return max(self._allowed(node), key=score)  # the first of equal ones
+
+    def _allowed(self, node: MinigoNode) -> list[int]:
+        """Returns the actions that may be descended; a pass is the last of a game's."""
+        actions = list(node.prior)
+        may_pass = self._may_pass or len(actions) == 1
+        return [a for a in actions if may_pass or a != self._last_action]
+
+    def _exploration(self, node: MinigoNode) -> float:
+        base = self._config.minigo_c_base
+        growth = math.log((1 + node.visits + base) / base)
+        return 2 * (growth + self._config.minigo_c_init)
+
+    def _expand(self, node: MinigoNode) -> None:
+        """Evaluates a node: gives it its value, and its actions priors and values."""
+        logits, node.value_to_play = self._evaluate(node.state)
+        self._last_action = len(logits) - 1
+        legal = node.state.legal_actions()
+        top = max(logits[action] for action in legal)
+        powers = {action: math.exp(logits[action] - top) for action in legal}
+        total = sum(powers.values())
+        first_value = self._first_value(node)
+        for action, power in powers.items():
+            node.prior[action] = _rounded(power / total)
+            node.edge_visits[action] = 0
+            node.edge_value_sum[action] = first_value
+
+    def _first_value(self, node: MinigoNode) -> float:
+        value = node.value_to_play - self._config.minigo_value_penalty
+        return max(-1.0, min(1.0, value))
+
+    def _add_noise(self, root: MinigoNode, rng: Rng) -> None:
+        """P <- (1 - w) P + w Dirichlet(alpha, ..., alpha)."""
+        draws = [rng.gamma(self._config.minigo_noise_alpha) for _ in root.prior]
+        total = sum(draws)
+        if total <= 0:
+            return
+        weight = self._config.noise_weight
+        for action, draw in zip(root.prior, draws, strict=True):
+            mixed = (1 - weight) * root.prior[action] + weight * draw / total
+            root.prior[action] = _rounded(mixed)
+
+    def _rank(self, node: MinigoNode, action: int) -> float:
+        """Returns Q and exploration after the search, with N + 1 under the root."""
+        scale = self._exploration(node) * math.sqrt(1 + node.visits)
+        explored = scale * node.prior[action] / (1 + node.edge_visits[action])
+        return node.q(action) + explored
+
+    def _result(self, root: MinigoNode, num_simulations: int) -> MinigoResult:
+        scale = self._exploration(root)
+        best = self.most_visited()
+        assert best is not None
+        pruned = {}
+        for action, visits in root.edge_visits.items():
+            pruned[action] = visits
+            if action == best:
+                continue
+            behind = self._rank(root, best) - root.q(action)
+            justified = 0
+            if behind > 0:
+                sought = scale * root.prior[action] * math.sqrt(root.visits)
+                justified = math.trunc(sought / behind)
+            pruned[action] = min(visits, justified)
+        return MinigoResult(
+            visits=dict(root.edge_visits),
+            q={action: root.q(action) for action in root.prior},
+            pruned=pruned,
+            best_action=best,
+            root_value_to_play=root.value_sum / (1 + root.visits),
+            num_simulations=num_simulations,
+        )
+
+
+def _rounded(prior: float) -> float:
+    """Returns a prior as float32 has it: where noise is too small, priors are equal."""
+    return float(np.float32(prior))
+
+
+def _child_of(node: MinigoNode, action: int) -> MinigoNode:
+    """Returns the new node behind an action."""
+    state = node.state.clone()
+    state.apply(action)
+    value = node.edge_value_sum[action]
+    return MinigoNode(
+        state, value_sum=value if state.to_play == node.state.to_play else -value
+    )
+
+
+def _back_up(path: list[MinigoNode], actions: list[int]) -> None:
+    """Adds the leaf's visit to itself, and to every node and edge above it."""
+    leaf = path[-1]
+    value = leaf.value_to_play
+    leaf.visits += 1
+    leaf.value_sum += value
+    for depth in range(len(actions) - 1, -1, -1):
+        node, child = path[depth], path[depth + 1]
+        if child.state.to_play != node.state.to_play:
+            value = -value
+        node.edge_visits[actions[depth]] += 1
+        node.edge_value_sum[actions[depth]] += value
+        node.visits += 1
+        node.value_sum += value

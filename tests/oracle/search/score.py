@@ -1,0 +1,74 @@
+"""The utility of the final score in the reference search.
+
+Source: Wu 2019, "Accelerating self-play learning in Go", appendix D (score
+maximization); defaults and the zero weight of the center are KataGo's
+(lightvector/KataGo).
+
+Differs from KataGo: there is no static term; the expectation is computed by quadrature
+instead of a table; a reused tree keeps its center.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tengen.search.settings import SearchConfig
+from tests.oracle.search.tree import Node
+
+__all__ = ["Score", "ScoreUtility", "expected_saturated"]
+
+Score = tuple[float, float]
+"""Mean and standard deviation of the final score, in points of the side to play."""
+
+
+def expected_saturated(mean: float, stdev: float) -> float:
+    """Returns E[2 / pi * atan(x)] of a normal x, by a sum over a fine grid."""
+    total = weights = 0.0
+    for step in range(-1200, 1201):
+        z = step / 200
+        weight = math.exp(-0.5 * z * z)
+        total += weight * math.atan(mean + stdev * z)
+        weights += weight
+    return 2 / math.pi * total / weights
+
+
+class ScoreUtility:
+    """The utility that a search maximises if the final score counts.
+
+    Args:
+        config: The settings.
+        board_side: Cells along a side of the board; the root of their number.
+
+    Attributes:
+        center_to_first: The score that the function is steepest at, in points of the
+            first player; set by ``center_on``.
+    """
+
+    def __init__(self, config: SearchConfig, board_side: float) -> None:
+        self._config = config
+        self._width = config.score_scale * board_side
+        self.center_to_first = 0.0
+
+    def center_on(self, score_to_first: float) -> None:
+        """Sets the center for a new tree, whose root has this expected score.
+
+        The center is the score minus a share of it, at most one width away.
+        """
+        pull = self._config.score_center_zero_weight * score_to_first
+        self.center_to_first = score_to_first - max(
+            -self._width, min(self._width, pull)
+        )
+
+    def of(self, win_loss: float, score: Score, to_play: int) -> float:
+        """Returns win minus loss, and the weighted utility of the score."""
+        weight = self._config.score_weight
+        if weight == 0:
+            return win_loss
+        sign = 1 if to_play == 0 else -1
+        mean, stdev = score
+        mean = (mean - sign * self.center_to_first) / self._width
+        return win_loss + weight * expected_saturated(mean, stdev / self._width)
+
+    def settled(self, node: Node) -> float:
+        """Returns the utility of a settled node: of its result and its exact score."""
+        return self.of(node.proof.value, (node.score[0], 0.0), node.state.to_play)

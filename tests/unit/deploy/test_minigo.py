@@ -1,0 +1,256 @@
+"""MLPerf minigo on clusters: who is where, and what the scripts in its pods do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from scripts.manifests.table import DATA, K8S, MPI_WORKERS, PORTS, ROOT, SIZES
+
+from tengen.launch.ranks.table import Placed, RankInfo, filled, place
+from tengen.roles import RunConfig
+from tests.unit.deploy.test_manifests import config_in
+from tests.unit.docs.typed import config_of, page_commands
+
+PAGE = ROOT / "docs" / "howto" / "train" / "mlperf.md"
+SCRIPTS = K8S / "minigo" / "data"
+
+
+def placed(
+    config: RunConfig, hosts: list[str], cores: int, num_gpus: int
+) -> list[Placed]:
+    """Returns which rank has which role, by tengen's own table."""
+    devices = tuple(map(str, range(num_gpus)))
+    ranks = [
+        RankInfo(rank=rank, host=host, cores=cores, devices=devices)
+        for rank, host in enumerate(hosts)
+    ]
+    return place(filled(config, ranks), ranks)
+
+
+def hosts_of(table: list[Placed], role: str) -> list[str]:
+    return [one.host for one in table if role == one.worker.given_as]
+
+
+@pytest.mark.parametrize(("name", "num_workers"), MPI_WORKERS.items())
+def test_each_rank_has_the_role_that_the_page_says(name: str, num_workers: int) -> None:
+    size = SIZES["minigo-worker"]
+    workers = [f"minigo-worker-{index}" for index in range(num_workers)]
+    config = config_in(f"overlays/{name}/mpijob.yaml")
+    table = placed(config, workers, int(size.cpu), size.gpus)
+    half = num_workers // 2
+    # A learner and a process that plays have a GPU each.
+    assert hosts_of(table, "learn") == workers[:half]
+    assert hosts_of(table, "selfplay") == workers[half:]
+    assert hosts_of(table, "export") == hosts_of(table, "gate") == workers[:1]
+    assert config.launch.listen == f"{workers[0]}.minigo:{PORTS['table']}"
+    threads = {one.worker.name: one.worker.num_threads for one in table}
+    assert (threads["learn"], threads["learn-1"], threads["selfplay-0"]) == (12, 12, 16)
+    # All processes of a pod see its one GPU.
+    assert {one.devices for one in table} == {None}
+    page = PAGE.read_text()
+    assert all(f"`{one.worker.name}`" in page for one in table)
+    total = (
+        num_workers * int(size.cpu),
+        num_workers * int(size.memory.removesuffix("Gi")),
+        num_workers * size.gpus,
+    )
+    assert f"mpijob-{total[2]}gpu-{total[0]}cpu" == name
+    assert "{} cores, {} GiB, {} GPUs".format(*total) in page
+
+
+@pytest.mark.parametrize(("num_gpus", "num_learners"), [(4, 1), (8, 3)])
+def test_one_host_shares_its_gpus_out_as_the_page_says(
+    num_gpus: int, num_learners: int
+) -> None:
+    row = rf"^\| one host with {num_gpus} GPUs \| `mpirun -n (\d+) "
+    (num_ranks,) = re.findall(row, PAGE.read_text(), re.M)
+    typed = next(
+        one
+        for one in page_commands(PAGE)
+        if f"mpirun -n {num_ranks} --bind" in one.where and "go/19" in one.words
+    )
+    config = config_of(typed.words)
+    assert config is not None
+    table = placed(config, ["first"] * int(num_ranks), 16 * num_gpus, num_gpus)
+    owned = [one.devices for one in table if one.worker.name.startswith("learn")]
+    owned += [one.devices for one in table if one.worker.given_as == "selfplay"]
+    assert len(owned) == num_gpus - 1
+    assert hosts_of(table, "learn") == ["first"] * num_learners
+    (left,) = [one.devices for one in table if one.worker.name == "export"]
+    assert sorted([*owned, left]) == [(one,) for one in map(str, range(num_gpus))]
+
+
+def test_ssh_has_one_port_and_one_key_on_both_sides() -> None:
+    folder = K8S / "minigo" / "mpijob"
+    key = "/etc/tengen/ssh/"
+    for name, fields in (
+        ("ssh_config", ("IdentityFile",)),
+        ("sshd_config", ("HostKey", "AuthorizedKeysFile")),
+    ):
+        text = (folder / name).read_text()
+        found = dict(re.findall(r"^\s*(\w+) (.+)$", text, re.M))
+        assert found["Port"] == str(PORTS["ssh"])
+        assert all(found[field].startswith(key) for field in fields)
+
+
+def run(
+    script: str, *words: str, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    searched = os.environ["PATH"]
+    return subprocess.run(
+        ["bash", SCRIPTS / script, *words],
+        env={"PATH": f"{path}:{searched}" if path else searched, "PAUSE_S": "0.05"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+
+
+def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
+    file = tmp_path / "READY"
+    done = run("wait.sh", str(file), "1", "job/minigo-data")
+    assert done.returncode == 1
+    assert f"data ({file}) must be there after 1 s" in done.stderr
+    assert done.stdout.startswith(f"waits for {file} of job/minigo-data, 0 s of 1\n")
+    file.touch()
+    done = run("wait.sh", str(file), "1", "job/minigo-data")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def told(num_generations: int, num_games: int) -> str:
+    """What the import prints, as a line of a script; there is one small one, too."""
+    lines = ["000009: 8191 games, 3 rows"]
+    lines += [
+        f"{number:06d}: {num_games} games, 99 rows"
+        for number in range(10, 10 + num_generations)
+    ]
+    words = " ".join(f'"{line}"' for line in lines)
+    return f"[[ $3 != --examples ]] || printf '%s\\n' {words}\n"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Stand-ins: python3 fetches what there is, tengen makes what it is asked for."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    log = tmp_path / "log"
+    archive = tmp_path / "archive"
+    (archive / "ck" / "work_dir").mkdir(parents=True)
+    # Holdout games sort before those of self-play, and are not learned from.
+    for name in ("holdout", "selfplay"):
+        (archive / "ck" / "data" / name / "000017").mkdir(parents=True)
+    for number in (9, 10):
+        (archive / "ck" / "work_dir" / f"model-{number}.index").touch()
+    fetch = f'tar -czf "$2/checkpoint.tar.gz" -C {archive} ck\n'
+    make = f'echo "$*" >> {log}\nmkdir -p "$6"\n{told(5, 8192)}'
+    for name, text in (("python3", fetch), ("tengen", make)):
+        (folder / name).write_text(f"#!/bin/bash\n{text}")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -> None:
+    data = tmp_path / Path(DATA).name
+    done = run("fetch.sh", str(data), path=programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    fetched = f"{data}/fetched"
+    asked = (tmp_path / "log").read_text().splitlines()
+    assert asked == [
+        f"data import-minigo --checkpoint {fetched}/target --out {data}/target",
+        f"data import-minigo --checkpoint {fetched}/unpacked/ck/work_dir/model-10 "
+        f"--out {data}/checkpoint",
+        f"data import-minigo --examples {fetched}/unpacked/ck/data/selfplay "
+        f"--out {data}/examples",
+    ]
+    # What it makes is what the runs begin from.
+    made = {f"{DATA}/{line.rpartition('/')[2]}" for line in asked}
+    for file in ("rayjob-minigo/rayjob.yaml", "mpijob-4gpu-64cpu/mpijob.yaml"):
+        text = (K8S / "overlays" / file).read_text()
+        assert set(re.findall(rf"{DATA}/[a-z]+", text)) == made
+    assert (data / "READY").exists()
+    # Another time it makes nothing.
+    assert "is there already" in run("fetch.sh", str(data), path=programs).stdout
+    assert (tmp_path / "log").read_text().splitlines() == asked
+
+
+def test_a_network_that_comes_later_is_waited_for(
+    tmp_path: Path, programs: Path
+) -> None:
+    fetch = programs / "python3"
+    fetch.rename(programs / "online")
+    offline = f"[[ -e {tmp_path}/tried ]] || {{ touch {tmp_path}/tried; exit 1; }}"
+    fetch.write_text(f'#!/bin/bash\n{offline}\nexec {programs}/online "$@"\n')
+    fetch.chmod(0o755)
+    done = run("fetch.sh", str(tmp_path / "data"), path=programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fetches what is missing again, after 0 s of 18000\n" in done.stdout
+
+
+NOTHING = 'tar -czf "$2/checkpoint.tar.gz" -T /dev/null'
+FEW = "must have 5 generations of at least 8192 games, not"
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "code", "said"),
+    [
+        # What is not the network's fault is not tried again.
+        ("python3", "exit 2", 2, ""),
+        ("tengen", "exit 1", 1, ""),
+        ("python3", NOTHING, 1, "must have a checkpoint and generations of games"),
+        ("tengen", f'mkdir -p "$6"\n{told(4, 8192)}', 1, f"{FEW} 4"),
+        ("tengen", f'mkdir -p "$6"\n{told(9, 8191)}', 1, f"{FEW} 0"),
+    ],
+)
+def test_data_that_cannot_be_made_is_not_ready(
+    tmp_path: Path, programs: Path, program: str, text: str, code: int, said: str
+) -> None:
+    (programs / program).write_text(f"#!/bin/bash\n{text}\n")
+    data = tmp_path / "data"
+    done = run("fetch.sh", str(data), path=programs)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert not (data / "READY").exists()
+
+
+def test_games_of_two_folders_are_refused_by_name(
+    tmp_path: Path, programs: Path
+) -> None:
+    data, ck = tmp_path / "data", tmp_path / "archive" / "ck"
+    (ck / "old" / "selfplay" / "000003").mkdir(parents=True)
+    done = run("fetch.sh", str(data), path=programs)
+    unpacked = f"{data}/fetched/unpacked/ck"
+    both = f"{unpacked}/data/selfplay and {unpacked}/old/selfplay"
+    assert done.returncode == 1
+    assert f"must have one folder of generations, not {both};" in done.stderr
+    assert not (data / "READY").exists()
+
+
+def test_a_worker_hands_on_the_variables_that_ranks_need(tmp_path: Path) -> None:
+    sshd = tmp_path / "sshd"
+    sshd.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    sshd.chmod(0o755)
+    named = {
+        "NCCL_P2P_DISABLE": "1",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "TENGEN_EXAMPLE": "a=b",
+    }
+    ended = subprocess.run(
+        ["bash", str(K8S / "minigo" / "mpijob" / "worker.sh")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", **named, "OTHER": "no"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("sshd (exit code 0) must not end")
+    handed = next(
+        line for line in ended.stdout.splitlines() if line.startswith("SetEnv ")
+    )
+    wanted = {f"{name}={value}" for name, value in named.items()}
+    assert set(handed.split()[1:]) == {"HOME=/tmp", *wanted}
