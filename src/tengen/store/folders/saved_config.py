@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tengen.errors import UsageError
-from tengen.run.publish import publish_json
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, TableConfig, without_dropped
 from tengen.store.messages import VERSION
@@ -61,8 +61,23 @@ def describe_store(config: StoreConfig) -> dict[str, Any]:
 
 
 def save_config(directory: Path, description: dict[str, Any]) -> None:
-    """Writes what ``describe_store`` returned into a folder."""
-    publish_json(directory / CONFIG_NAME, description)
+    """Replaces what a folder holds by ``description``. Blocks until it is durable.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written; the old content
+            stays.
+    """
+    temporary = directory / f".tmp-{CONFIG_NAME}"
+    with temporary.open("w") as file:
+        json.dump(description, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / CONFIG_NAME)
+    folder = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_config(directory: Path) -> dict[str, Any]:
