@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from tengen import _core
 from tengen.config import check
 from tengen.errors import RunError, UsageError, did_you_mean
-from tengen.store.backend import SamplerCore, TableEntry
+from tengen.store.backend import TableEntry
 from tengen.store.configs.rate_limits import RateLimits
 from tengen.store.configs.store_config import StoreConfig
 
@@ -56,7 +55,6 @@ class LocalBackend:
         self.is_closed = False
         self._process = os.getpid()
         # It names this store, and no store that takes its place.
-        self._incarnation = secrets.token_hex(16)
         self._entries: list[TableEntry] = []
         self._describe_sessions: list[Callable[[], list[str]]] = []
         self._list_replicas: list[Callable[[], list[tuple[str, float | None]]]] = []
@@ -141,7 +139,7 @@ class LocalBackend:
         num_samples: int,
         num_ahead: int,
         timeout_s: float | None = None,
-    ) -> SamplerCore:
+    ) -> _core.ReplaySampler:
         """Returns a sampler; without a disk it draws a batch when it is asked for."""
         self._check_process()
         return _core.open_sampler(self.core, entry.number, num_samples, num_ahead)
@@ -158,11 +156,9 @@ class LocalBackend:
         of_store: dict[str, Callable[..., Any]] = {
             "begin_checkpoint": self._begin_checkpoint,
             "checkpoints": self._checkpoints,
-            "incarnation": lambda: self._incarnation,
             "replicas": self._replicas,
             "room": lambda: self.core.room(),
             "sessions": self._sessions,
-            "sizes": self._sizes,
             "wait_checkpoint": self._wait_checkpoint,
         }
         if name in of_store:
@@ -247,9 +243,6 @@ class LocalBackend:
 
     def _sessions(self) -> list[str]:
         return [line for describe in self._describe_sessions for line in describe()]
-
-    def _sizes(self) -> list[int]:
-        return [self._describe(one.number)["num_items"] for one in self._entries]
 
     def _checkpoints(self) -> dict[str, Any]:
         age_s = self.core.checkpoint_age_s()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE
 from tengen.store.server import HostServer, NetServer
-from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
 from tengen.store.waiting import timeout_of
@@ -95,7 +94,7 @@ class Store(Closable):
     @classmethod
     def connect(
         cls,
-        address: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        address: str | os.PathLike[str],
         *,
         token: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
@@ -105,9 +104,8 @@ class Store(Closable):
         """Joins the store of another process.
 
         Args:
-            address: The folder of a store on this host, ``tcp://HOST:PORT`` of a store
-                on any host, or a list of these: the shards of one store, in the same
-                order for every client. See `docs/reference/store_net.md`.
+            address: The folder of a store on this host, or ``tcp://HOST:PORT`` of a
+                store on any host. See `docs/reference/store_net.md`.
             token: For ``tcp``, the store's token; None: the value of
                 ``TENGEN_STORE_TOKEN`` in the environment, if it is set.
             ca_file: For ``tcp``, PEM file of the authority that signed the store's
@@ -124,20 +122,13 @@ class Store(Closable):
                 trusted one.
             UsageError: The store has another version, or refuses the token.
         """
-
-        def backend_of(one: str | os.PathLike[str]) -> StoreBackend:
-            return RemoteBackend(one, patience_s, token, _path(ca_file), fingerprint)
-
         store = cls.__new__(cls)
         store._servers = []
         store._disk = None
         store.differences = []
-        if isinstance(address, str | os.PathLike):
-            store._start(backend_of(address))
-        else:
-            store._start(
-                Shards([(os.fspath(one), partial(backend_of, one)) for one in address])
-            )
+        store._start(
+            RemoteBackend(address, patience_s, token, _path(ca_file), fingerprint)
+        )
         return store
 
     def _make(self, config: StoreConfig) -> LocalBackend:
@@ -173,11 +164,6 @@ class Store(Closable):
     def address(self) -> str | None:
         """Where a store that was made with ``listen`` is: ``tcp://HOST:PORT``."""
         return self._address
-
-    @property
-    def missing(self) -> dict[str, float]:
-        """The shards that do not answer, each with its share of the items, 0 to 1."""
-        return self._backend.missing() if isinstance(self._backend, Shards) else {}
 
     def table(self, name: str) -> Table:
         """Returns a table.
@@ -215,10 +201,10 @@ class Store(Closable):
             what it waits for; ``checkpoints``, with the ``durability``, and ``age_s``,
             how long ago the last checkpoint began, None where there was none;
             ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and how much
-            of them steps take, ``memory_used_bytes`` and ``disk_used_bytes`` (both are
-            lists for shards); ``replicas``, for each its ``name`` and ``behind_s``, how
-            many seconds of changes would be lost if this host were lost now, None for a
-            replica that has nothing yet.
+            of them steps take, ``memory_used_bytes`` and ``disk_used_bytes``;
+            ``replicas``, for each its ``name`` and ``behind_s``, how many seconds of
+            changes would be lost if this host were lost now, None for a replica that
+            has nothing yet.
         """
         checkpoints = self._backend.command("checkpoints", {})
         tables = {name: table.describe() for name, table in self._tables.items()}

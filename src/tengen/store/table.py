@@ -200,8 +200,7 @@ class Table:
         and that had to be read from the disk; a chunk counts once for each sample in
         it, and without a disk both are 0. ``num_damaged`` items were removed because
         they could not be read. ``trouble``, if present, says what went wrong with the
-        store. For shards counts are summed, and ``missing_shards`` lists shards that do
-        not answer.
+        store.
         """
         return dict(self._command("describe"))
 

@@ -14,7 +14,7 @@ from tengen.store import Store, StoreConfig, TableConfig
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-@pytest.fixture(params=["here", "host", "net", "shard"])
+@pytest.fixture(params=["here", "host", "net"])
 def open_store(request) -> Iterator:
     """Makes stores of the tables given, and returns a client of each."""
     with contextlib.ExitStack() as stack:
@@ -24,22 +24,12 @@ def open_store(request) -> Iterator:
                 return stack.enter_context(
                     Store(StoreConfig.of(tables, memory_bytes=memory_bytes, seed=5))
                 )
-            if request.param in ("net", "shard"):
-                server = stack.enter_context(
-                    Store(
-                        StoreConfig.of(
-                            tables,
-                            memory_bytes=memory_bytes,
-                            seed=5,
-                            listen="127.0.0.1:0",
-                        )
-                    )
+            if request.param == "net":
+                config = StoreConfig.of(
+                    tables, memory_bytes=memory_bytes, seed=5, listen="127.0.0.1:0"
                 )
-                # A store of one shard is as one without.
-                address = (
-                    [server.address] if request.param == "shard" else server.address
-                )
-                return stack.enter_context(Store.connect(address))
+                server = stack.enter_context(Store(config))
+                return stack.enter_context(Store.connect(str(server.address)))
             folder = tempfile.mkdtemp(prefix="tengen-")
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             directory = folder + "/store"
