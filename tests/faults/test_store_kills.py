@@ -18,7 +18,7 @@ import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.store import Column, Store, StoreConfig, StoreTimeout, TableConfig
-from tengen.store.folders.host_folder import StoreFolder
+from tengen.store.folders import StoreFolder
 from tengen.store.server import HostServer
 from tests.faults.store_queue import (
     BATCH,

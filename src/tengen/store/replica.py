@@ -13,8 +13,7 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.store.closable import Closable
-from tengen.store.folders.disk_folder import OWN_NAMES
-from tengen.store.folders.saved_config import read_config, save_config
+from tengen.store.folders import OWN_NAMES, read_config, save_config
 from tengen.store.messages import STORE
 from tengen.transport import Client, FolderLock, NetAddress
 

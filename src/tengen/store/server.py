@@ -11,9 +11,7 @@ from typing import Any
 from tengen import _core
 from tengen.errors import UsageError, os_reason
 from tengen.store.configs.store_config import StoreConfig
-from tengen.store.folders.disk_folder import DiskFolder
-from tengen.store.folders.host_folder import StoreFolder
-from tengen.store.folders.saved_config import read_config
+from tengen.store.folders import DiskFolder, StoreFolder, read_config
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Listener, Message, Server, Service

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,22 +13,24 @@ from typing import Any
 
 from tengen.errors import RunError
 from tengen.store.backend import StoreBackend, TableEntry, find_table
-from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import RemoteBackend
 from tengen.store.closable import Closable
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import check_kind
-from tengen.store.folders.disk_folder import DiskFolder
+from tengen.store.folders import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE
 from tengen.store.server import HostServer, NetServer
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
-from tengen.store.waiting import timeout_of
+from tengen.store.waiting import StoreTimeout, timeout_of
 from tengen.transport import listen_on
 
 __all__ = ["Store"]
+
+# A server answers within this time, so that signals are handled between two answers.
+_SLICE_S = 0.2
 
 
 class Store(Closable):
@@ -245,7 +249,21 @@ class Store(Closable):
             StoreTimeout: The checkpoint is not done yet; it goes on.
             RunError: The disk has failed, or the store is gone.
         """
-        make_checkpoint(self._backend, timeout_of(timeout_s))
+        timeout_s = timeout_of(timeout_s)
+        end = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        number = self._backend.command("begin_checkpoint", {}, timeout_s)
+        while True:
+            left_s = max(0.0, end - time.monotonic())
+            arguments = {"number": number, "timeout_s": min(left_s, _SLICE_S)}
+            answer_s = None if timeout_s is None else left_s
+            is_made = self._backend.command("wait_checkpoint", arguments, answer_s)
+            if is_made:
+                return
+            if left_s == 0.0:
+                raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
+            if is_made is None:
+                # The server was killed; the next one numbers checkpoints anew.
+                number = self._backend.command("begin_checkpoint", {}, answer_s)
 
     def close(self) -> None:
         """Ends this client, and a store that this process made. Idempotent.

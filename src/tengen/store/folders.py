@@ -1,23 +1,25 @@
-"""A store's settings, as its folders keep them for the next store."""
+"""The folders of a store, on the host and on a disk, and the settings kept in them."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tengen.errors import UsageError
+from tengen.errors import UsageError, os_reason
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, TableConfig, without_dropped
 from tengen.store.messages import VERSION
+from tengen.transport import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 
 __all__ = [
-    "CONFIG_NAME",
-    "Differences",
-    "compare",
-    "describe_store",
+    "OWN_NAMES",
+    "DiskFolder",
+    "StoreFolder",
     "left_columns",
     "read_config",
     "save_config",
@@ -28,6 +30,10 @@ CONFIG_NAME = "store.json"
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
 # Settings of the store that may differ, which is reported. The disk may lie elsewhere.
 _TOLD = ("memory_bytes", "disk_bytes", "durability", "durability_ms")
+_STATE = "state-"
+OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
+"""Prefixes of the files' names in such a folder."""
+_HOST_NAMES = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
 
 
 class Differences(NamedTuple):
@@ -188,3 +194,129 @@ def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _differs(setting: str, before: Any, after: Any) -> str:
     return f"{setting} was {before} when the store ended, and is {after} now"
+
+
+class DiskFolder:
+    """Holds the folder for this process, until `end` or the end of the process.
+
+    Args:
+        config: The store's, with a disk.
+        goes_on: Whether the store continues from memory that a killed store left.
+
+    Raises:
+        UsageError: The folder is in use by a store, holds other files, or has a
+            checkpoint that this store cannot continue.
+
+    Attributes:
+        differences: Settings that differ from the store whose checkpoint is continued.
+    """
+
+    def __init__(self, config: StoreConfig, goes_on: bool) -> None:
+        assert config.disk_directory is not None
+        self._directory = Path(config.disk_directory)
+        self._is_durable = config.is_durable
+        self.differences = Differences([], [])
+        self._lock = FolderLock("store", "disk_directory", self._directory, OWN_NAMES)
+        try:
+            names = sorted(path.name for path in self._directory.iterdir())
+            has_checkpoint = any(name.startswith(_STATE) for name in names)
+            if has_checkpoint and not config.is_durable:
+                raise UsageError(
+                    f"disk_directory ({self._directory}) must have no checkpoint with "
+                    f"durability none; give another durability, or remove the folder"
+                )
+            now = describe_store(config)
+            # One identity for all stores that continue one another, and for their
+            # replicas.
+            then = read_config(self._directory) if has_checkpoint else {}
+            now["id"] = then.get("id") or secrets.token_hex(16)
+            if has_checkpoint and not goes_on:
+                self.differences = compare("disk_directory", self._directory, now, ())
+            if not has_checkpoint and not goes_on:
+                for name in names:
+                    if name != LOCK_NAME:
+                        (self._directory / name).unlink(missing_ok=True)
+            self._description = now
+            if not has_checkpoint:
+                # Written before the first checkpoint, which is of no use without it.
+                self.begin()
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(self) -> None:
+        """Records the store's settings, once it is made.
+
+        Raises:
+            UsageError: The disk has no room for them, or has failed.
+        """
+        try:
+            save_config(self._directory, self._description)
+        except OSError as error:
+            raise UsageError(
+                f"disk_directory ({self._directory}) cannot have a store: "
+                f"{os_reason(error)}; free room there, or choose another"
+            ) from error
+
+    def end(self) -> None:
+        """Removes the folder, unless its content is to stay. Idempotent."""
+        if not self._is_durable:
+            shutil.rmtree(self._directory, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Releases the folder and leaves its content for the next store. Idempotent."""
+        self._lock.leave()
+
+
+class StoreFolder(HostFolder):
+    """Holds the folder for this process, until `leave` or the end of the process.
+
+    Args:
+        directory: The folder; made when absent, for this user alone.
+        config: The store's.
+
+    Raises:
+        UsageError: The folder is in use by a store, holds other files, may be another
+            user's, or was left by a killed store of other tables.
+
+    Attributes:
+        goes_on: Whether the store continues from what a killed store left.
+        differences: A line for each setting that differs from the killed store's.
+        changed: Numbers of the tables whose limits or capacity differ.
+    """
+
+    def __init__(self, directory: Path, config: StoreConfig) -> None:
+        super().__init__("store", directory, _HOST_NAMES)
+        self.goes_on = False
+        self.differences: list[str] = []
+        self.changed: list[int] = []
+        try:
+            self._compare(config)
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(self, config: StoreConfig) -> None:
+        """Records the store's settings, once it is made."""
+        save_config(self.path, describe_store(config))
+
+    def _compare(self, config: StoreConfig) -> None:
+        """Decides whether to continue from what is there; if not, removes it."""
+        names = sorted(path.name for path in self.path.iterdir())
+        has_state = any(name.startswith("state-") for name in names)
+        if not has_state or CONFIG_NAME not in names:
+            for name in names:
+                if name != LOCK_NAME:
+                    (self.path / name).unlink(missing_ok=True)
+            return
+        (self.path / SOCKET_NAME).unlink(missing_ok=True)
+        differences = compare(
+            "directory",
+            self.path,
+            describe_store(config),
+            ("memory_bytes", "disk_directory"),
+        )
+        self.differences = differences.lines
+        self.changed = differences.changed
+        self.goes_on = True
