@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "store/state/priority.h"
+#include "store/state/saved.h"
 #include "store/steps/pool.h"
 #include "transport/shared_memory.h"
 

@@ -1,7 +1,11 @@
 #include "store/clients/sampler.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -171,6 +175,23 @@ void check_never(bool is_ahead, uint32_t num_samples) {
   TENGEN_CHECK(!fixture.sampler.is_ready() && !fixture.sampler.next(kAtOnce));
 }
 
+// A forked process has no thread that gathers, and its copy of the sampler goes without it.
+void check_fork() {
+  auto fixture = std::make_unique<Fixture>(3000, 64);
+  for (uint64_t lease = 0; lease <= Sampler::kMinAbsences; ++lease) {
+    stay_away();
+    TENGEN_CHECK(fixture->sampler.next(kNever));
+  }
+  TENGEN_CHECK(becomes_ready(fixture->sampler));
+  const pid_t child = fork();
+  if (child == 0) {
+    fixture.reset();
+    _exit(0);
+  }
+  int status = 1;
+  TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 }  // namespace
 
 int main() {
@@ -180,5 +201,6 @@ int main() {
   for (const uint32_t num_samples : {8u, 64u, 200u}) check_at_once(num_samples);
   check_never(false, 64);
   check_never(true, 5);
+  check_fork();
   return 0;
 }

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "store/disk/disk_testing.h"
 #include "store/disk/durable_log.h"
-#include "store/disk/watched_disk_testing.h"
 #include "store/service/service_testing.h"
 
 using namespace tengen;

@@ -18,8 +18,8 @@
 #include "base/shortage_testing.h"
 #include "base/thread.h"
 #include "store/clients/writer.h"
+#include "store/disk/disk_testing.h"
 #include "store/disk/disk_tier.h"
-#include "store/disk/watched_disk_testing.h"
 #include "store/service/service_testing.h"
 
 using namespace tengen;

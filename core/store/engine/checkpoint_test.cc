@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/testing.h"
 #include "store/engine/engine_testing.h"
-#include "store/steps/packed_steps.h"
+#include "store/steps/gather.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;

@@ -12,7 +12,6 @@
 
 #include "store/state/rate_limiter.h"
 #include "store/state/saved.h"
-#include "store/state/steps.h"
 
 namespace tengen::store::engine {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/steps/packed_steps.h"
+#include "store/steps/gather.h"
 
 namespace tengen::store::engine {
 namespace {

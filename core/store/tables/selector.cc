@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
-#include "store/tables/heap.h"
 #include "store/tables/slot_set.h"
 #include "store/tables/sum_tree.h"
 
@@ -24,18 +24,74 @@ class Uniform final : public Selector {
   SlotSet slots_;
 };
 
-// The oldest item, whatever its priority.
+// The oldest item, whatever its priority. A binary heap by age, any member of which can be removed:
+// items that come back from a loan are as old as they were.
 class Fifo final : public Selector {
  public:
-  void reserve(uint32_t num_slots) override { heap_.reserve(num_slots); }
-  void insert(uint32_t slot, int64_t serial, double) override { heap_.insert(slot, serial); }
-  void remove(uint32_t slot) override { heap_.remove(slot); }
-  uint32_t size() const override { return heap_.size(); }
-  bool contains(uint32_t slot) const override { return heap_.contains(slot); }
-  Draw draw(Rng&) override { return {heap_.first(), 1.0}; }
+  void reserve(uint32_t num_slots) override {
+    entries_.reserve(num_slots);
+    places_.reserve(num_slots);
+  }
+  void insert(uint32_t slot, int64_t serial, double) override {
+    if (slot >= places_.size()) places_.resize(size_t{slot} + 1, kAbsent);
+    entries_.push_back({serial, slot});
+    places_[slot] = size() - 1;
+    rise(size() - 1);
+  }
+  void remove(uint32_t slot) override {
+    const uint32_t place = places_[slot];
+    places_[slot] = kAbsent;
+    const Entry last = entries_.back();
+    entries_.pop_back();
+    if (last.slot == slot) return;
+    put(place, last);
+    rise(place);
+    sink(places_[last.slot]);
+  }
+  uint32_t size() const override { return static_cast<uint32_t>(entries_.size()); }
+  bool contains(uint32_t slot) const override {
+    return slot < places_.size() && places_[slot] != kAbsent;
+  }
+  Draw draw(Rng&) override { return {entries_[0].slot, 1.0}; }
 
  private:
-  Heap heap_;
+  static constexpr uint32_t kAbsent = UINT32_MAX;
+
+  struct Entry {
+    int64_t serial;
+    uint32_t slot;
+    bool operator<(const Entry& other) const { return serial < other.serial; }
+  };
+
+  void put(uint32_t place, const Entry& entry) {
+    entries_[place] = entry;
+    places_[entry.slot] = place;
+  }
+  void rise(uint32_t place) {
+    const Entry entry = entries_[place];
+    while (place > 0) {
+      const uint32_t parent = (place - 1) / 2;
+      if (!(entry < entries_[parent])) break;
+      put(place, entries_[parent]);
+      place = parent;
+    }
+    put(place, entry);
+  }
+  void sink(uint32_t place) {
+    const Entry entry = entries_[place];
+    for (;;) {
+      uint32_t child = 2 * place + 1;
+      if (child >= size()) break;
+      if (child + 1 < size() && entries_[child + 1] < entries_[child]) ++child;
+      if (!(entries_[child] < entry)) break;
+      put(place, entries_[child]);
+      place = child;
+    }
+    put(place, entry);
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> places_;  // by slot
 };
 
 // Source: Schaul et al. 2016, "Prioritized Experience Replay", section 3.3, proportional. Where all

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/state/priority.h"
 #include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
