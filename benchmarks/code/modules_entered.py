@@ -35,7 +35,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import RunDirectory
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 
 PACKAGE = str(Path(tengen.__file__).parent)
 Entered = set[tuple[str, str]]
@@ -177,8 +177,9 @@ def turns(
 
 def remote_insert(folder: Path) -> Entered:
     table = TableConfig(name="replay", columns={"x": Column(dtype="float32")})
+    config = StoreConfig.of([table], memory_bytes=1 << 20, listen="127.0.0.1:0")
     with (
-        Store([table], memory_bytes=1 << 20, listen="127.0.0.1:0") as server,
+        Store(config) as server,
         Store.connect(str(server.address)) as client,
     ):
         replay = client.table("replay")

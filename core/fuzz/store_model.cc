@@ -35,7 +35,6 @@ void check_what_is_left(const std::string& folder, uint64_t memory_bytes, bool i
     }
   }
   World world(folder, memory_bytes, /*goes_on=*/true);
-  model->begin_rounds();
   for (uint32_t table = 0; table < kNumTables; ++table) {
     store::Sampler sampler(world.store.open_sampler(table, 1, 0), schema(), world.store.slab_map(0),
                            1, kNumSteps[table]);

@@ -53,13 +53,6 @@ class SamplerClient {
     for (const Model::Drawn& drawn : samples) scene_of_loans_.model.lend(drawn, is_whole);
     loans_.add(lease, std::move(samples));
   }
-  // A round shows only what has arrived.
-  void wait_for_returns() {
-    World& world = *scene_of_loans_.world;
-    if (table_ != kEach || !world.is_whole()) return;
-    world.wait_for_returns(table_, scene_of_loans_.model.num_drawn(table_));
-  }
-
   Scene& scene_of_loans_;
   const uint32_t table_;
   Loans loans_;
@@ -82,9 +75,9 @@ class RawSampler final : public RawClient, private SamplerClient {
     const uint32_t which = commands.next();
     if (what == 7) return flood(which);
     if (loans_.is_empty() || what == 8) {
-      // A lease that it has not, or what a client of this host may send.
+      // A lease that it has not, or what earlier versions sent.
       constexpr store::Request kKinds[] = {store::Request::kAck, store::Request::kGiveBack,
-                                           store::Request::kKeep, store::Request::kLetGo};
+                                           store::Request{7}, store::Request{8}};
       send(store::OfLease{.kind = kKinds[which % 4], .lease = uint64_t{1} << 40 | which});
       return refused();
     }
@@ -106,7 +99,6 @@ class RawSampler final : public RawClient, private SamplerClient {
       send(store::OfLease{.kind = store::Request::kGiveBack, .lease = lease});
       return refused();
     }
-    if (!is_used) wait_for_returns();
   }
   void end() override {
     if (is_open()) {
@@ -124,8 +116,7 @@ class RawSampler final : public RawClient, private SamplerClient {
   }
   // Asks for more than there may be, takes some of it, and goes.
   void flood(uint32_t how) {
-    // Batches that do not arrive leave the model's rounds behind the store's.
-    if (how % 2 == 0 || table_ == kEach) return draw(1 + how % 8);
+    if (how % 2 == 0) return draw(1 + how % 8);
     const bool can_draw = world().can_draw(table_, kNumSamples);
     for (uint32_t i = 0; i <= how; ++i) send(store::SampleMessage());
     if (can_draw) receive_batch();
@@ -169,17 +160,12 @@ class LibrarySampler final : public Client, private SamplerClient {
       const uint32_t which = commands.next();
       const bool is_used = what < 7;
       const uint64_t lease = loans_.lease(which);
-      // Its steps stay when the loan ends.
-      const bool is_kept = what == 6;
-      if (is_kept) sampler_->port().keep(lease);
       loans_.end(which, is_used, &scene_.model);
       if (is_used) {
         sampler_->port().ack(lease, priorities_of(which));
       } else {
         sampler_->port().give_back(lease);
-        wait_for_returns();
       }
-      if (is_kept && which % 2 == 0) sampler_->port().let_go(lease);
     } catch (const Error&) {
       expect(false, "nobody is refused who did nothing");
     }
@@ -187,7 +173,6 @@ class LibrarySampler final : public Client, private SamplerClient {
   void end() override {
     sampler_.reset();
     loans_.end_all(&scene_.model);
-    wait_for_returns();
   }
 
  private:

@@ -37,10 +37,10 @@ constexpr size_t kMaxCommandBytes = 640;
 constexpr uint64_t kMemoryBytes[] = {uint64_t{1} << 20, uint64_t{1} << 18};
 constexpr uint32_t kNumSamples = 3;
 // A table of the last kMaxAny items, one whose items are used kMaxUses times, and one that draws
-// each item once a round.
-enum : uint32_t { kAny, kTwice, kEach, kNumTables };
-constexpr const char* kNames[kNumTables] = {"any", "twice", "each"};
-constexpr const char* kSamplers[kNumTables] = {"prioritized", "uniform", "without_replacement"};
+// its oldest item.
+enum : uint32_t { kAny, kTwice, kOldest, kNumTables };
+constexpr const char* kNames[kNumTables] = {"any", "twice", "oldest"};
+constexpr const char* kSamplers[kNumTables] = {"prioritized", "uniform", "fifo"};
 constexpr uint32_t kNumSteps[kNumTables] = {1, 2, 1};  // of a sample
 constexpr uint32_t kMaxAny = 50;
 constexpr uint32_t kMaxUses = 2;
@@ -74,7 +74,6 @@ class Model {
     uint64_t writer, first;
     uint32_t num_steps;
     uint64_t num_lent = 0, num_used = 0;
-    uint64_t num_rounds = 0;  // with kEach: the rounds that have had it
   };
   // What a batch shows of one of its samples.
   struct Drawn {
@@ -83,13 +82,8 @@ class Model {
     uint64_t writer, first;
   };
 
-  void insert(uint32_t table, Item item) {
-    item.num_rounds = num_rounds_;
-    items_[table].push_back(item);
-  }
+  void insert(uint32_t table, const Item& item) { items_[table].push_back(item); }
   uint64_t num_items(uint32_t table) const { return items_[table].size(); }
-  // How many of the draws of a table were not given back.
-  uint64_t num_drawn(uint32_t table) const { return num_drawn_[table]; }
 
   // `is_whole`: no item has been removed to make room.
   void lend(const Drawn& drawn, bool is_whole) {
@@ -98,33 +92,17 @@ class Model {
                drawn.first + kNumSteps[drawn.table] <= item.first + item.num_steps,
            "a sample is a slice of the item that its key names");
     ++item.num_lent;
-    ++num_drawn_[drawn.table];
     if (drawn.table == kTwice) {
       expect(item.num_lent + item.num_used <= kMaxUses,
              "no item is used more often than it may be");
     }
-    if (drawn.table != kEach || !is_whole) return;
-    const auto& all = items_[kEach];
-    const bool is_over = std::all_of(all.begin(), all.end(),
-                                     [&](const Item& one) { return one.num_rounds > num_rounds_; });
-    if (is_over) ++num_rounds_;
-    expect(item.num_rounds <= num_rounds_, "no item comes again before all others have come");
-    ++item.num_rounds;
+    expect(drawn.table != kOldest || !is_whole || &item == items_[kOldest].data(),
+           "the oldest item comes");
   }
   void end_loan(const Drawn& drawn, bool is_used) {
     Item& item = item_of(drawn.table, drawn.key);
     --item.num_lent;
-    if (is_used) {
-      ++item.num_used;
-      return;
-    }
-    --num_drawn_[drawn.table];
-    if (item.num_rounds > 0) --item.num_rounds;
-  }
-  // As a store that goes on does.
-  void begin_rounds() {
-    num_rounds_ = 0;
-    for (Item& item : items_[kEach]) item.num_rounds = 0;
+    if (is_used) ++item.num_used;
   }
 
   // Compares what a store's files have of a table with what they must have.
@@ -159,8 +137,6 @@ class Model {
   }
 
   std::array<std::vector<Item>, kNumTables> items_;
-  std::array<uint64_t, kNumTables> num_drawn_{};
-  uint64_t num_rounds_ = 0;  // with kEach: that are over
 };
 
 using Samples = std::vector<Model::Drawn>;
@@ -220,13 +196,6 @@ struct World {
       const std::vector<std::string> lines = gateway->describe();
       return std::none_of(lines.begin(), lines.end(),
                           [&](const std::string& line) { return line.starts_with(name); });
-    });
-  }
-  // Blocks until all that was given back to a table has arrived there. Precondition: is_whole().
-  void wait_for_returns(uint32_t table, uint64_t num_drawn) {
-    wait("what is given back arrives in time", [&] {
-      return of_table(table, [](const auto& one) { return one.limiter().num_samples(); }) ==
-             num_drawn;
     });
   }
   bool can_draw(uint32_t table, uint64_t num_samples) {

@@ -97,11 +97,11 @@ void sample_from_store(std::string_view bytes) {
     const std::byte y[5] = {};
     const std::byte* const columns[] = {reinterpret_cast<const std::byte*>(&i), y};
     const double priority = 1.0;
-    expect(writer.append(columns, nullptr, 1, in_time()) == 1, "a step is taken");
-    expect(writer.insert(
-               {0, 0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}},
-               in_time()),
-           "an item is taken");
+    expect(writer.append(columns, 1, in_time()) == 1, "a step is taken");
+    expect(
+        writer.insert({0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}},
+                      in_time()),
+        "an item is taken");
   }
   Stream stream;
   store::Gateway gateway(made.get());

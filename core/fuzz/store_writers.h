@@ -115,7 +115,7 @@ class RawWriter final : public RawClient {
         send(store::Append{.slot = how});
         break;
       default:  // what a sampler may send
-        send(store::OfLease{.kind = store::Request::kKeep, .lease = how});
+        send(store::OfLease{.kind = store::Request::kAck, .lease = how});
     }
     expect(!flush(), "what is not legal is refused");
   }
@@ -142,7 +142,6 @@ class RawWriter final : public RawClient {
                                            : priority;
     expect(world().num_inserts(table) == scene_.model.num_items(table), "only inserts insert");
     send(store::InsertMessage{.table = table,
-                              .version = priority,
                               .sequence = sequence,
                               .first = first,
                               .count = count,
@@ -193,8 +192,8 @@ class LibraryWriter final : public Client {
       if (writer_->num_steps() < kNumSteps[table]) return;
       const double priority = commands.next();
       const uint64_t first = writer_->num_steps() - kNumSteps[table];
-      const store::InsertRun run{table, 1, writer_->next_sequence(), first,
-                                 1,     1, kNumSteps[table],         {&priority, 1}};
+      const store::InsertRun run{table, writer_->next_sequence(), first,         1,
+                                 1,     kNumSteps[table],         {&priority, 1}};
       wait([&](Deadline deadline) { return writer_->insert(run, deadline); });
       wait([&](Deadline deadline) { return writer_->flush(deadline); });
       scene_.model.insert(table, {number_, first, kNumSteps[table]});
@@ -233,7 +232,7 @@ class LibraryWriter final : public Client {
       const Step step = Step::of(number_, writer_->num_steps());
       const std::byte* const columns[] = {reinterpret_cast<const std::byte*>(&step.who),
                                           reinterpret_cast<const std::byte*>(&step.fill)};
-      wait([&](Deadline deadline) { return writer_->append(columns, nullptr, 1, deadline) == 1; });
+      wait([&](Deadline deadline) { return writer_->append(columns, 1, deadline) == 1; });
     }
   }
   // Where it takes long, memory may be full, and there is room once the others have ended.

@@ -41,7 +41,6 @@ nb::dict describe(store::Store& store, uint32_t number) {
                 {"num_eligible", table.num_eligible()},
                 {"num_inserts", table.limiter().num_inserts()},
                 {"num_samples", table.limiter().num_samples()},
-                {"newest_version", table.newest_version()},
                 {"num_bytes", table.num_steps() * pool.schema().step_bytes()},
                 {"num_damaged", engine.num_damaged(number)},
                 {"num_chunk_hits", engine.chunk_reads(number).num_hits},
@@ -63,24 +62,13 @@ nb::dict describe(store::Store& store, uint32_t number) {
 }
 
 void bind_config(nb::module_& m) {
-  using store::engine::PowerLaw;
   using store::engine::RateLimits;
   using store::engine::SelectorConfig;
   using store::engine::TableConfig;
-  nb::class_<PowerLaw>(m, "PowerLaw", "Fields as in store/tables/selector.h.")
-      .def(nb::init<>())
-      .def_rw("min_items", &PowerLaw::min_items)
-      .def_rw("max_items", &PowerLaw::max_items)
-      .def_rw("exponent", &PowerLaw::exponent)
-      .def_rw("scale", &PowerLaw::scale)
-      .def_rw("expand_per_item", &PowerLaw::expand_per_item)
-      .def("window", &PowerLaw::window, nb::arg("num_items"));
   nb::class_<SelectorConfig>(m, "SelectorConfig", "Fields as in store/tables/selector.h.")
       .def(nb::init<>())
       .def_rw("kind", &SelectorConfig::kind)
-      .def_rw("exponent", &SelectorConfig::exponent)
-      .def_rw("window", &SelectorConfig::window)
-      .def_rw("power_law", &SelectorConfig::power_law);
+      .def_rw("exponent", &SelectorConfig::exponent);
   m.def(
       "benchmark_selection",
       [](const std::string& kind, uint32_t num_items, uint32_t batch_size, uint32_t num_batches) {
@@ -104,7 +92,6 @@ void bind_config(nb::module_& m) {
       .def_rw("max_items", &TableConfig::max_items)
       .def_rw("max_steps", &TableConfig::max_steps)
       .def_rw("max_times_sampled", &TableConfig::max_times_sampled)
-      .def_rw("max_staleness", &TableConfig::max_staleness)
       .def_rw("num_steps", &TableConfig::num_steps)
       .def_rw("max_loans", &TableConfig::max_loans);
 }
@@ -124,18 +111,18 @@ void bind_store(nb::module_& m) {
   using store::Store;
   nb::class_<Store>(m, "ReplayStore", "See store/service/store.h.")
       .def(nb::new_([](const std::string& directory, uint64_t memory_bytes, uint64_t seed,
-                       const std::string& disk_directory, uint64_t disk_bytes, bool refuses_damage,
+                       const std::string& disk_directory, uint64_t disk_bytes,
                        const std::string& durability, double interval_s) {
              const auto interval = std::chrono::duration_cast<std::chrono::microseconds>(
                  std::chrono::duration<double>(interval_s));
              return make_of_process<Store>(
                  directory, memory_bytes, seed,
-                 store::DiskConfig{disk_directory, disk_bytes, refuses_damage,
-                                   store::durability_of(durability), interval});
+                 store::DiskConfig{disk_directory, disk_bytes, store::durability_of(durability),
+                                   interval});
            }),
            nb::arg("directory"), nb::arg("memory_bytes"), nb::arg("seed"),
-           nb::arg("disk_directory"), nb::arg("disk_bytes"), nb::arg("refuses_damage"),
-           nb::arg("durability"), nb::arg("interval_s"))
+           nb::arg("disk_directory"), nb::arg("disk_bytes"), nb::arg("durability"),
+           nb::arg("interval_s"))
       .def(
           "add_pool",
           [](Store& self, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
@@ -179,13 +166,6 @@ void bind_store(nb::module_& m) {
           },
           nb::arg("table"), nb::arg("max_items").none(), nb::arg("max_steps").none(), WithoutGil(),
           "None: as it was.")
-      .def(
-          "set_version",
-          [](Store& self, uint32_t table, uint32_t version) {
-            self.change_open([&](Engine& engine) { engine.table(table).set_version(version); });
-            self.change_in_steps([&](Engine& engine) { return engine.table(table).remove_some(); });
-          },
-          nb::arg("table"), nb::arg("version"), WithoutGil())
       .def(
           "set_priorities",
           [](Store& self, uint32_t table, const Keys& keys, const Doubles& priorities) {
@@ -234,6 +214,19 @@ void bind_store(nb::module_& m) {
           },
           WithoutGil())
       .def("trouble", &Store::trouble, WithoutGil())
+      .def("room",
+           [](Store& self) {
+             const Store::Room room = [&] {
+               const nb::gil_scoped_release release;
+               return self.room();
+             }();
+             nb::dict out;
+             out["memory_bytes"] = room.memory_bytes;
+             out["memory_used_bytes"] = room.memory_used_bytes;
+             out["disk_bytes"] = room.disk_bytes;
+             out["disk_used_bytes"] = room.disk_used_bytes;
+             return out;
+           })
       .def("close", &Store::close, WithoutGil());
 
   nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")

@@ -27,15 +27,13 @@ using store::engine::Engine;
 
 void bind_writer(nb::module_& m) {
   nb::class_<ReplayWriter>(m, "ReplayWriter", "See python/replay_writer.h.")
-      .def("append", &ReplayWriter::append, nb::arg("columns"), nb::arg("is_first").none(),
-           nb::arg("timeout_s"))
+      .def("append", &ReplayWriter::append, nb::arg("columns"), nb::arg("timeout_s"))
       .def("append_rest", &ReplayWriter::append_rest, nb::arg("timeout_s"))
       .def("insert", &ReplayWriter::insert, nb::arg("table"), nb::arg("num_steps"),
-           nb::arg("priority"), nb::arg("sequence").none(), nb::arg("version"),
-           nb::arg("timeout_s"))
+           nb::arg("priority"), nb::arg("sequence").none(), nb::arg("timeout_s"))
       .def("insert_each", &ReplayWriter::insert_each, nb::arg("table"), nb::arg("num_steps"),
            nb::arg("priorities"), nb::arg("count").none(), nb::arg("stride"),
-           nb::arg("sequence").none(), nb::arg("version"), nb::arg("timeout_s"))
+           nb::arg("sequence").none(), nb::arg("timeout_s"))
       .def(
           "flush",
           [](ReplayWriter& self, double timeout_s) {
@@ -81,27 +79,10 @@ void bind_writer(nb::module_& m) {
       nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
 }
 
-// What the arrays of a batch that was not copied own: its lease's steps, and all that those lie
-// in, for as long as one of them lives.
-struct View {
-  nb::object sampler;
-  uint64_t lease;
-};
-
-nb::dict to_dict(Sampler& sampler, const store::Gathered& gathered) {
-  std::vector<size_t> leading;
-  if (sampler.copies()) leading.push_back(sampler.num_samples());
+nb::dict to_dict(const Sampler& sampler, const store::Gathered& gathered) {
+  std::vector<size_t> leading{sampler.num_samples()};
   if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
-  if (sampler.copies()) {
-    return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
-  }
-  const nb::capsule owner(new View{nb::find(sampler), gathered.delivery.lease},
-                          [](void* held) noexcept {
-                            auto* view = static_cast<View*>(held);
-                            nb::cast<Sampler&>(view->sampler).port().let_go(view->lease);
-                            delete view;
-                          });
-  return to_views(sampler.schema(), gathered.views, owner, leading);
+  return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
 }
 
 std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
@@ -114,11 +95,10 @@ std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
   return ReplayBatch(std::move(batch->delivery), std::move(arrays));
 }
 
-// The two functions that make a sampler which copies, or one that does not.
-void bind_makers(nb::module_& m, bool copies, const char* open, const char* connect) {
+void bind_makers(nb::module_& m) {
   m.def(
-      open,
-      [copies](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
+      "open_sampler",
+      [](Store& store, uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
         const nb::gil_scoped_release release;
         const uint32_t pool = store.read([&](const Engine& e) { return e.pool_of(table); });
         const uint32_t num_steps =
@@ -126,23 +106,23 @@ void bind_makers(nb::module_& m, bool copies, const char* open, const char* conn
         return std::make_unique<Sampler>(
             store.open_sampler(table, num_samples, num_ahead),
             store.read([&](const Engine& e) { return e.pool(pool).schema(); }),
-            store.slab_map(pool), num_samples, num_steps, copies);
+            store.slab_map(pool), num_samples, num_steps);
       },
       nb::arg("store"), nb::arg("table"), nb::arg("num_samples"), nb::arg("num_ahead"),
       nb::keep_alive<0, 1>());
   m.def(
-      connect,
-      [copies](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
-               const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
-               const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
-               uint64_t slot_bytes, uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
-               const nb::callable& reconnect, double patience_s) {
+      "connect_sampler",
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
+         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
+         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
+         uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
+         const nb::callable& reconnect, double patience_s) {
         const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
         auto channel = std::make_unique<store::RingChannel>(
             address_of(descriptor, memory_path, layout, reconnect, patience_s));
         return std::make_unique<Sampler>(
             std::make_unique<store::SamplerPort>(std::move(channel), num_ahead), schema,
-            map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps, copies);
+            map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
       },
       nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
       nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
@@ -175,8 +155,7 @@ void bind_sampler(nb::module_& m) {
       .def(
           "waits", [](Sampler& self) { return self.port().waits(); },
           nb::call_guard<nb::gil_scoped_release>());
-  bind_makers(m, /*copies=*/true, "open_sampler", "connect_sampler");
-  bind_makers(m, /*copies=*/false, "open_view_sampler", "connect_view_sampler");
+  bind_makers(m);
 }
 
 }  // namespace

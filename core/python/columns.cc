@@ -189,30 +189,10 @@ nb::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64
   for (size_t c = 0; c < offsets.size(); ++c) {
     const store::engine::Column& column = schema.columns()[c];
     std::vector<size_t> shape = leading;
-    if (column.stack > 1) shape.push_back(column.stack);
     shape.insert(shape.end(), column.shape.begin(), column.shape.end());
     put(out, column.name,
         nb::cast(nb::ndarray<nb::numpy>(data.get() + offsets[c], shape.size(), shape.data(), owner,
                                         nullptr, dtype_of(column))));
-  }
-  return out;
-}
-
-nb::dict to_views(const store::engine::Schema& schema, const std::vector<std::byte*>& data,
-                  const nb::object& owner, const std::vector<size_t>& leading) {
-  nb::dict out;
-  const size_t num_samples = data.size() / schema.columns().size();
-  for (size_t c = 0; c < schema.columns().size(); ++c) {
-    const store::engine::Column& column = schema.columns()[c];
-    std::vector<size_t> shape = leading;
-    shape.insert(shape.end(), column.shape.begin(), column.shape.end());
-    nb::list views;
-    for (size_t i = 0; i < num_samples; ++i) {
-      views.append(
-          nb::cast(nb::ndarray<nb::numpy, nb::ro>(data[c * num_samples + i], shape.size(),
-                                                  shape.data(), owner, nullptr, dtype_of(column))));
-    }
-    put(out, column.name, views);
   }
   return out;
 }

@@ -45,15 +45,10 @@ class ColumnReader {
 // The dtype of a column. Precondition: a Schema took it.
 nanobind::dlpack::dtype dtype_of(const store::engine::Column& column);
 
-// numpy arrays over a buffer that they keep alive: column c at data + offsets[c], its frames, if
-// they are stacked, and its step's shape behind `leading`; nested as the names are.
+// numpy arrays over a buffer that they keep alive: column c at data + offsets[c], its step's shape
+// behind `leading`; nested as the names are.
 nanobind::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64_t>& offsets,
                          const std::shared_ptr<std::byte>& data,
                          const std::vector<size_t>& leading);
-
-// Lists of read-only arrays that keep `owner` alive: of sample i of column c at
-// data[c * num_samples + i], its step's shape behind `leading`; nested as the names are.
-nanobind::dict to_views(const store::engine::Schema& schema, const std::vector<std::byte*>& data,
-                        const nanobind::object& owner, const std::vector<size_t>& leading);
 
 }  // namespace tengen

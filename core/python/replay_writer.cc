@@ -10,12 +10,9 @@ namespace nb = nanobind;
 
 namespace tengen {
 
-std::optional<uint32_t> ReplayWriter::append(const nb::handle& columns,
-                                             const std::optional<Flags>& is_first,
-                                             double timeout_s) {
+std::optional<uint32_t> ReplayWriter::append(const nb::handle& columns, double timeout_s) {
   num_taken_ = 0;  // also where they are refused
   reader_.read(columns);
-  if (writer_->schema().num_context() > 0) read_flags(is_first);
   return append_rest(timeout_s);
 }
 
@@ -25,23 +22,21 @@ std::optional<uint32_t> ReplayWriter::append_rest(double timeout_s) {
     from_[c] += num_taken_ * writer_->schema().columns()[c].num_bytes;
   }
   const nb::gil_scoped_release release;
-  const bool is_stacked = writer_->schema().num_context() > 0;
-  num_taken_ += writer_->append(from_, is_stacked ? is_first_.data() + num_taken_ : nullptr,
-                                reader_.num_steps() - num_taken_, after(timeout_s));
+  num_taken_ += writer_->append(from_, reader_.num_steps() - num_taken_, after(timeout_s));
   if (num_taken_ < reader_.num_steps()) return std::nullopt;
   return num_taken_;
 }
 
 bool ReplayWriter::insert(uint32_t table, uint32_t num_steps, double priority,
-                          std::optional<uint64_t> sequence, uint32_t version, double timeout_s) {
-  return insert_each(table, num_steps, priority, 1, 1, sequence, version, timeout_s).has_value();
+                          std::optional<uint64_t> sequence, double timeout_s) {
+  return insert_each(table, num_steps, priority, 1, 1, sequence, timeout_s).has_value();
 }
 
 std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_steps,
                                                   const Priorities& priorities,
                                                   std::optional<uint32_t> count, uint32_t stride,
                                                   std::optional<uint64_t> sequence,
-                                                  uint32_t version, double timeout_s) {
+                                                  double timeout_s) {
   check(stride >= 1, "stride", stride, "must be at least 1; raise it");
   const uint64_t end = writer_->num_steps();
   const uint32_t wished = count.value_or((num_taken_ + stride - 1) / stride);
@@ -72,21 +67,12 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
   if (num_items == 0) return 0;
   const uint64_t first = end - num_steps - uint64_t{num_items - 1} * stride;
   const nb::gil_scoped_release release;
-  if (!writer_->insert({table, version, sequence.value_or(writer_->next_sequence()), first,
-                        num_items, stride, num_steps, given},
+  if (!writer_->insert({table, sequence.value_or(writer_->next_sequence()), first, num_items,
+                        stride, num_steps, given},
                        after(timeout_s))) {
     return std::nullopt;
   }
   return num_items;
-}
-
-void ReplayWriter::read_flags(const std::optional<Flags>& is_first) {
-  if (!is_first || is_first->size() != reader_.num_steps()) {
-    throw Error("is_first (" + (is_first ? std::to_string(is_first->size()) : "nothing") +
-                ") must tell of each of " + std::to_string(reader_.num_steps()) +
-                " steps whether an episode begins there, as columns are stacked; pass it");
-  }
-  is_first_ = *is_first;
 }
 
 }  // namespace tengen

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "store/state/priority.h"
+#include "store/state/saved.h"
 #include "store/steps/pool.h"
 #include "transport/shared_memory.h"
 
@@ -33,9 +33,7 @@ store::Deadline after(double seconds) {
 
 store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
   std::vector<store::engine::Column> made;
-  for (const auto& [name, dtype, shape, stack] : columns) {
-    made.push_back({name, dtype, shape, 0, stack});
-  }
+  for (const auto& [name, dtype, shape] : columns) made.push_back({name, dtype, shape, 0});
   return {std::move(made), steps_per_chunk};
 }
 

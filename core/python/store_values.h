@@ -19,8 +19,8 @@ namespace tengen {
 
 using Doubles =
     nanobind::ndarray<const double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-// Name, dtype, shape and stack.
-using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>, uint32_t>;
+// Name, dtype and shape.
+using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>>;
 
 store::Deadline after(double seconds);
 store::engine::Schema schema_of(const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk);

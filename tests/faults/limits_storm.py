@@ -30,7 +30,7 @@ import numpy as np
 
 from tengen import _core
 from tengen.errors import TengenError
-from tengen.store import Column, Sampler, Selector, Store, TableConfig
+from tengen.store import Column, Sampler, Selector, Store, StoreConfig, TableConfig
 
 SIZE = 700
 PATIENCE_S = 120.0
@@ -47,7 +47,7 @@ TABLE = TableConfig(
         "number": Column(dtype="int64"),
         "x": Column(dtype="uint8", shape=(SIZE,)),
     },
-    sampler=Selector(kind="without_replacement"),
+    sampler=Selector(kind="prioritized", exponent=1.0),
     max_items=100_000,
     steps_per_chunk=4,
 )
@@ -71,11 +71,13 @@ def serve(folder: Path, durability: str) -> None:
         "durability_ms": 50.0,
     }
     store = Store(
-        [TABLE, GREEDY],
-        memory_bytes=24 << 20,
-        directory=folder / "shm" / "store",
-        listen="127.0.0.1:0",
-        **({} if durability.startswith("none") else disk),
+        StoreConfig.of(
+            [TABLE, GREEDY],
+            memory_bytes=24 << 20,
+            directory=folder / "shm" / "store",
+            listen="127.0.0.1:0",
+            **{} if durability.startswith("none") else disk,
+        )
     )
     if is_alone:
         for path in (folder / "shm", folder / "disk", folder):
@@ -272,24 +274,26 @@ class Storm:
 
     def check(self, name: str, needed: set[int]) -> None:
         """Draws every item, and compares every byte."""
-        seen: set[int] = set()
+        seen: dict[int, int] = {}  # keys by number
         table = self.stores[name].table("t")
         num_items = table.describe()["num_items"]
         with contextlib.closing(table.sampler(16, num_ahead=0)) as sampler:
             for _ in range(2 * num_items // 16 + 4):
                 batch = sampler.sample(timeout_s=PATIENCE_S)
-                for number, x in zip(
-                    batch.columns["number"].ravel(), batch.columns["x"], strict=True
+                numbers = batch.columns["number"].ravel().tolist()
+                for number, key, x in zip(
+                    numbers, batch.keys, batch.columns["x"], strict=True
                 ):
-                    assert (x.ravel() == bytes_of(int(number))).all(), number
-                    seen.add(int(number))
-                batch.ack()
+                    assert (x.ravel() == bytes_of(number)).all(), number
+                    seen[number] = key
+                batch.ack(np.zeros(len(numbers)))  # so that others come next
                 if len(seen) == num_items:
                     break
         assert len(seen) == num_items, "an item has another's bytes"
-        lost = sorted(needed - seen)
+        table.set_priorities(np.array([*seen.values()], np.int64), np.ones(len(seen)))
+        lost = sorted(needed - seen.keys())
         assert not lost, f"{len(lost)} of {len(needed)} were lost, from {lost[0]} on"
-        assert seen <= self.inserted | self.doubtful
+        assert seen.keys() <= self.inserted | self.doubtful
 
     def open_greedy(self, stack: contextlib.ExitStack) -> list[Sampler]:
         """Opens samplers of the largest batches that the store takes."""

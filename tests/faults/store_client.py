@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tengen.store import Column, RateLimits, Selector, Store, TableConfig
+from tengen.store import Column, RateLimits, Selector, Store, StoreConfig, TableConfig
 
 QUEUE = TableConfig(
     name="queue",
@@ -39,11 +39,13 @@ def serve(directory: Path, kind: str) -> None:
         "durability_ms": 20.0,
     }
     store = Store(
-        [COLD_QUEUE if is_cold else QUEUE],
-        memory_bytes=COLD_MEMORY_BYTES if is_cold else MEMORY_BYTES,
-        directory=directory,
-        listen="127.0.0.1:0",
-        **(disk if is_cold else {}),
+        StoreConfig.of(
+            [COLD_QUEUE if is_cold else QUEUE],
+            memory_bytes=COLD_MEMORY_BYTES if is_cold else MEMORY_BYTES,
+            directory=directory,
+            listen="127.0.0.1:0",
+            **disk if is_cold else {},
+        )
     )
     assert all("were being removed" in line for line in store.differences)
     directory.with_name("address").write_text(store.address)

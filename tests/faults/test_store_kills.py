@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
-from tengen.store import Column, Store, StoreTimeout, TableConfig
-from tengen.store.folders.host_folder import StoreFolder
+from tengen.store import Column, Store, StoreConfig, StoreTimeout, TableConfig
+from tengen.store.folders import StoreFolder
 from tengen.store.server import HostServer
 from tests.faults.store_queue import (
     BATCH,
@@ -157,9 +157,11 @@ def test_no_item_is_lost_or_doubled_by_many_kills(tmp_path, seed):
 
 SERVER = """
 import sys
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 table = TableConfig(name="t", columns={"value": Column(dtype="int64")}, max_loans=2)
-store = Store([table], memory_bytes=1 << 20, directory=sys.argv[1])
+store = Store(
+    StoreConfig.of([table], memory_bytes=1 << 20, directory=sys.argv[1])
+)
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -183,8 +185,10 @@ def test_a_client_of_a_killed_store_is_told(tmp_path):
     sampler = store.table("t").sampler(1)
     with pytest.raises(UsageError, match="is a running store's"):
         Store(
-            [TableConfig(name="t", columns={"value": Column(dtype="int64")})],
-            directory=directory,
+            StoreConfig.of(
+                [TableConfig(name="t", columns={"value": Column(dtype="int64")})],
+                directory=directory,
+            )
         )
     server.send_signal(signal.SIGKILL)
     server.wait()
@@ -248,7 +252,7 @@ def test_clients_of_a_killed_store_outlast_a_start_that_fails(
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, refuse)
         with pytest.raises((UsageError, RuntimeError)) as refused:
-            Store([table], memory_bytes=1 << 20, directory=directory)
+            Store(StoreConfig.of([table], memory_bytes=1 << 20, directory=directory))
     if refuse is refuse_room:
         assert str(refused.value) == (
             f"directory ({directory}) cannot have a store: no space left on device; "

@@ -295,12 +295,14 @@ TABLES = (TableConfig(name="t", columns=STEP, max_items=50, steps_per_chunk=4),)
 
 def _open_store(folder: Path) -> Store:
     return Store(
-        TABLES,
-        memory_bytes=1 << 16,
-        disk_bytes=1 << 20,
-        disk_directory=folder / "disk",
-        durability="async",
-        durability_ms=10.0,
+        StoreConfig.of(
+            TABLES,
+            memory_bytes=1 << 16,
+            disk_bytes=1 << 20,
+            disk_directory=folder / "disk",
+            durability="async",
+            durability_ms=10.0,
+        )
     )
 
 

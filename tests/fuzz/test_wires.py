@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import refusal
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 from tengen.store.messages import VERSION
 from tengen.transport import NetAddress
 from tests.fuzz.changes import any_json, changed, changed_json
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     with Store(
-        [TABLE], memory_bytes=1 << 20, listen="127.0.0.1:0", token=TOKEN
+        StoreConfig.of([TABLE], memory_bytes=1 << 20, listen="127.0.0.1:0"), token=TOKEN
     ) as made:
         yield made
 
@@ -62,7 +62,7 @@ def speak(store: Store, data: bytes) -> bytes:
 
 def messages() -> list[dict[str, Any]]:
     """A message of each kind that a store is asked."""
-    commands = ("describe", "erase", "set_priorities", "set_limits", "insert", "x")
+    commands = ("describe", "erase", "set_priorities", "set_capacity", "insert", "x")
     return [
         {"ask": "tables"},
         {"ask": "writer", "name": "w", "pool": 0, "wait_s": 0.0},

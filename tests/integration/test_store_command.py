@@ -16,7 +16,7 @@ import pytest
 
 from tengen import cli
 from tengen.roles.store.top import StoreWatch, lines_of
-from tengen.store import Column, Replica, Selector, Store, TableConfig
+from tengen.store import Column, Replica, Selector, Store, StoreConfig, TableConfig
 
 CONFIG = """
 memory_bytes = 4_000_000
@@ -27,7 +27,7 @@ num_steps = 2
 sampler = { kind = "prioritized", exponent = 0.5 }
 
 [tables.replay.columns]
-"seen/pixels" = { dtype = "uint8", shape = [4, 4], stack = 3 }
+"seen/pixels" = { dtype = "uint8", shape = [4, 4] }
 reward = { dtype = "float32" }
 
 [tables.queue]
@@ -103,7 +103,7 @@ def test_a_store_is_served_from_a_file_and_goes_on_from_its_run(tmp_path, config
         store = Store.connect(folder / "store")
         replay = store.table("replay").config
         assert (replay.num_steps, replay.sampler.exponent) == (2, 0.5)
-        assert replay.columns["seen/pixels"].stack == 3
+        assert replay.columns["seen/pixels"].shape == (4, 4)
         put(store, [1, 2, 3])
         assert store.table("queue").sample(2).columns["value"].tolist() == [1, 2]
         server.send_signal(signal.SIGTERM)
@@ -176,7 +176,7 @@ def test_top_tells_what_tables_hold_and_who_waits(tmp_path, config):
 
 def test_rates_are_counted_between_two_looks():
     table = TableConfig(name="t", columns={"value": Column(dtype="int64")})
-    with Store([table]) as store:
+    with Store(StoreConfig.of([table])) as store:
         watch = StoreWatch(store)
         store.table("t").insert("a", 0, {"value": np.arange(50)})
         store.table("t").sample(10)
@@ -192,17 +192,17 @@ def test_hits_are_of_what_was_drawn_between_two_looks(tmp_path):
     table = TableConfig(
         name="t",
         columns={"x": Column(dtype="int64", shape=(500,))},
-        sampler=Selector(kind="max_heap"),
+        sampler=Selector(kind="prioritized", exponent=1.0),
         max_times_sampled=1,
         steps_per_chunk=1,
     )
     disk = {"disk_bytes": 4 << 20, "disk_directory": tmp_path / "disk"}
-    with Store([table], memory_bytes=131_072, **disk) as store:
+    with Store(StoreConfig.of([table], memory_bytes=131_072, **disk)) as store:
         watch = StoreWatch(store)
         values = np.arange(200)
         for value in values:
-            # First the newest four, then of the oldest and of the newest in turn.
-            first = 1000.0 if value >= 196 else abs(value - 97.5)
+            # First the newest four, then the oldest four and the next newest.
+            first = 1e9 if value >= 196 else float(value < 4 or value >= 192)
             store.table("t").insert("a", value, {"x": np.full(500, value)}, first)
         store.flush()
         assert watch.report()["tables"][0]["hit_rate"] is None
@@ -226,7 +226,7 @@ def test_hits_are_of_what_was_drawn_between_two_looks(tmp_path):
 
 def test_hits_begin_anew_with_the_process_that_serves():
     table = TableConfig(name="t", columns={"value": Column(dtype="int64")})
-    with Store([table]) as store:
+    with Store(StoreConfig.of([table])) as store:
         described = store.describe()
 
     class Told:

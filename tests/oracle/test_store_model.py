@@ -17,19 +17,18 @@ from hypothesis.stateful import (
 )
 
 from tengen.errors import UsageError
-from tengen.store import Column, RateLimits, Selector, Store, StoreTimeout, TableConfig
+from tengen.store import (
+    Column,
+    RateLimits,
+    Selector,
+    Store,
+    StoreConfig,
+    StoreTimeout,
+    TableConfig,
+)
 
 # Eighths, so that priorities are exact in every float type.
 PRIORITIES = st.integers(0, 64).map(lambda eighths: eighths / 8)
-# Of the samplers that draw the newest items, so that few items make a difference.
-WINDOWS = {
-    "window": 2,
-    "min_items": 2,
-    "max_items": 5,
-    "growth_exponent": 0.5,
-    "growth_scale": 2.0,
-    "expand_per_item": 0.6,
-}
 
 
 @dataclass
@@ -45,25 +44,19 @@ class Model:
     """A table as a list of items, in the order of their inserts."""
 
     sampler: str
-    remover: str
     max_items: int
     max_times: int
     limits: RateLimits
     items: list[ModelItem] = field(default_factory=list)
     num_inserts: int = 0
     num_samples: int = 0
-    drawn: set[int] = field(default_factory=set)
-    """Of ``without_replacement``: the eligible items that had their turn."""
-    owed: set[int] = field(default_factory=set)
-    """Those that were given back after their round was over."""
 
     @property
     def cursor(self) -> float:
         return self.num_inserts * self.limits.samples_per_insert - self.num_samples
 
     def goes_by_priority(self) -> bool:
-        kinds = {self.sampler, self.remover}
-        return bool(kinds & {"prioritized", "min_heap", "max_heap"})
+        return self.sampler == "prioritized"
 
     def can_insert(self) -> bool:
         if len(self.items) < self.limits.min_size:
@@ -98,54 +91,15 @@ class Model:
             if total == 0:
                 return {item.number: 1 / len(items) for item in items}
             return {item.number: item.priority / total for item in items}
-        if self.sampler == "without_replacement":
-            owed = [one for one in items if one.number in self.owed]
-            left = [one for one in items if one.number not in self.drawn]
-            items = owed or left or items
-            return {item.number: 1 / len(items) for item in items}
-        if self.sampler in ("window", "power_law_window"):
-            items = items[-self.window() :]
-            return {item.number: 1 / len(items) for item in items}
-        return {self.first_of(self.sampler, items).number: 1.0}
-
-    def window(self) -> int:
-        if self.sampler == "window":
-            return WINDOWS["window"]
-        least, most = WINDOWS["min_items"], WINDOWS["max_items"]
-        if self.num_inserts <= least:
-            return self.num_inserts
-        # Of Wu 2019 as `Selector` says it: the slope at the first item beyond is
-        # expand_per_item, and falls with the power of what there was.
-        a, scale = WINDOWS["growth_exponent"], WINDOWS["growth_scale"]
-        beyond = (self.num_inserts - least) / scale
-        growth = WINDOWS["expand_per_item"] * scale * ((1 + beyond) ** a - 1) / a
-        return min(self.num_inserts, most, int(least + growth))
+        return {items[0].number: 1.0}
 
     def draw(self, number: int) -> None:
-        if number in self.owed:
-            self.owed.remove(number)
-        else:
-            if all(item.number in self.drawn for item in self.eligible()):
-                self.drawn.clear()
-            self.drawn.add(number)
         self.find(number).under_way += 1
-        # One that cannot come now joins the round in which it can again.
-        self.drawn &= {item.number for item in self.eligible()}
         self.num_samples += 1
-
-    @staticmethod
-    def first_of(kind: str, items: list[ModelItem]) -> ModelItem:
-        """The item that a selector of no chance chooses; of equals the oldest."""
-        if kind == "fifo":
-            return items[0]
-        if kind == "lifo":
-            return items[-1]
-        sign = -1 if kind == "max_heap" else 1
-        return min(items, key=lambda item: (sign * item.priority, item.number))
 
     def insert(self, number: int, priority: float) -> None:
         while len(self.items) >= self.max_items:
-            self.remove(self.first_of(self.remover, self.items))
+            self.remove(self.items[0])
         self.items.append(ModelItem(number, priority))
         self.num_inserts += 1
 
@@ -163,20 +117,7 @@ class TableMachine(RuleBasedStateMachine):
     """Every rule does one thing to the table and to the model."""
 
     @initialize(
-        sampler=st.sampled_from(
-            [
-                "fifo",
-                "lifo",
-                "min_heap",
-                "max_heap",
-                "uniform",
-                "prioritized",
-                "window",
-                "power_law_window",
-                "without_replacement",
-            ]
-        ),
-        remover=st.sampled_from(["fifo", "lifo", "min_heap", "max_heap"]),
+        sampler=st.sampled_from(["fifo", "uniform", "prioritized"]),
         max_items=st.integers(1, 6),
         max_times=st.integers(0, 3),
         limits=st.sampled_from(
@@ -188,22 +129,23 @@ class TableMachine(RuleBasedStateMachine):
             ]
         ),
     )
-    def begin(self, sampler, remover, max_items, max_times, limits):
-        self.model = Model(sampler, remover, max_items, max_times, limits)
+    def begin(self, sampler, max_items, max_times, limits):
+        self.model = Model(sampler, max_items, max_times, limits)
         self.store = Store(
-            [
-                TableConfig(
-                    name="t",
-                    columns={"number": Column(dtype="int64")},
-                    sampler=Selector(kind=sampler, exponent=1.0, **WINDOWS),
-                    remover=Selector(kind=remover),
-                    max_items=max_items,
-                    max_times_sampled=max_times,
-                    limits=limits,
-                    steps_per_chunk=2,
-                )
-            ],
-            **self.budgets(),
+            StoreConfig.of(
+                [
+                    TableConfig(
+                        name="t",
+                        columns={"number": Column(dtype="int64")},
+                        sampler=Selector(kind=sampler, exponent=1.0),
+                        max_items=max_items,
+                        max_times_sampled=max_times,
+                        limits=limits,
+                        steps_per_chunk=2,
+                    )
+                ],
+                **self.budgets(),
+            )
         )
         self.table = self.store.table("t")
         self.sampler = self.table.sampler(1, num_ahead=0)
@@ -285,10 +227,6 @@ class TableMachine(RuleBasedStateMachine):
         item = self.model.find(number)
         if item is not None:
             self.model.num_samples -= 1
-            if number in self.model.drawn:
-                self.model.drawn.remove(number)
-            elif item in self.model.eligible():
-                self.model.owed.add(number)
             item.under_way -= 1
 
     @precondition(lambda self: self.keys and self.model.goes_by_priority())
@@ -314,7 +252,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table.set_capacity(max_items)
         self.model.max_items = max_items
         while len(self.model.items) > max_items:
-            self.model.remove(self.model.first_of(self.model.remover, self.model.items))
+            self.model.remove(self.model.items[0])
 
     @invariant()
     def counts_agree(self):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 __all__ = ["AcrossProcesses", "InProcess"]
 
@@ -21,7 +21,7 @@ class InProcess:
     """Store, writer and sampler in this process."""
 
     def __init__(self, table: Table) -> None:
-        self._open(Store([_config(table)], memory_bytes=_memory_bytes(table)), table)
+        self._open(Store(_config(table)), table)
 
     def _open(self, store: Store, table: Table) -> None:
         self._store = store
@@ -72,8 +72,8 @@ class AcrossProcesses(InProcess):
         shutil.rmtree(self._folder)
 
 
-def _config(table: Table) -> TableConfig:
-    return TableConfig(
+def _config(table: Table, directory: str | None = None) -> StoreConfig:
+    one = TableConfig(
         name="table",
         columns={
             name: Column(dtype=dtype, shape=shape)
@@ -84,15 +84,12 @@ def _config(table: Table) -> TableConfig:
         else Selector(),
         max_items=table.num_items,
     )
-
-
-def _memory_bytes(table: Table) -> int:
     # A quarter more, for chunks that are being filled and batches on loan.
-    return table.num_bytes * 5 // 4 + (64 << 20)
+    memory_bytes = table.num_bytes * 5 // 4 + (64 << 20)
+    return StoreConfig.of([one], memory_bytes=memory_bytes, directory=directory)
 
 
 def _serve(pipe: Connection, table: Table, directory: str) -> None:
-    memory_bytes = _memory_bytes(table)
-    with Store([_config(table)], memory_bytes=memory_bytes, directory=directory):
+    with Store(_config(table, directory)):
         pipe.send("ready")
         pipe.recv()

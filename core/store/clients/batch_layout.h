@@ -13,7 +13,7 @@ struct BatchLayout {
   BatchLayout(const engine::Schema& schema, uint32_t num_samples, uint32_t num_steps) {
     for (const engine::Column& column : schema.columns()) {
       offsets.push_back(num_bytes);
-      const uint64_t column_bytes = column.num_bytes * column.stack * num_steps * num_samples;
+      const uint64_t column_bytes = column.num_bytes * num_steps * num_samples;
       num_bytes += (column_bytes + 63) / 64 * 64;
     }
   }

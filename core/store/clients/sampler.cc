@@ -14,24 +14,15 @@ constexpr uint64_t kPartBytes = uint64_t{128} << 10;
 }  // namespace
 
 Sampler::Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
-                 uint32_t num_samples, uint32_t num_steps, bool copies)
+                 uint32_t num_samples, uint32_t num_steps)
     : port_(std::move(port)),
       schema_(std::move(schema)),
       slabs_(std::move(slabs)),
       num_samples_(num_samples),
       num_steps_(num_steps),
-      copies_(copies),
       layout_(schema_, num_samples, num_steps),
       arena_(layout_.num_bytes) {
   if (num_samples == 0) throw Error("batch (0 samples) must be of at least one; ask for more");
-  if (!copies && schema_.num_context() > 0) {
-    throw Error("copy (False) must be True, as the table has stacked columns; copy");
-  }
-  if (!copies && num_steps > schema_.steps_per_chunk()) {
-    throw Error("copy (False) must be True, as a sample of " + std::to_string(num_steps) +
-                " steps lies over several chunks of " + std::to_string(schema_.steps_per_chunk()) +
-                "; copy, or raise steps_per_chunk");
-  }
 }
 
 std::optional<Gathered> Sampler::next(Deadline deadline) {
@@ -42,10 +33,6 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   if (!port_->next(deadline, &gathered.delivery)) {
     returned_at_ = std::chrono::steady_clock::now();
     return std::nullopt;
-  }
-  if (!copies_) {
-    find_views(&gathered);
-    return gathered;
   }
   if (gathered.delivery.data) {
     gathered.data = std::move(gathered.delivery.data);
@@ -61,32 +48,14 @@ std::optional<Gathered> Sampler::next(Deadline deadline) {
   return gathered;
 }
 
-void Sampler::find_views(Gathered* gathered) {
-  const Delivery& delivery = gathered->delivery;
-  if (delivery.pieces.size() != num_samples_) {
-    port_->give_back(delivery.lease);
-    throw Error("copy (False) must be True, as a sample lies over several chunks of " +
-                std::to_string(schema_.steps_per_chunk()) +
-                " steps; copy, or let items begin at multiples of it");
-  }
-  port_->keep(delivery.lease);
-  const engine::Slabs slabs = slabs_.of(delivery.pieces);
-  for (size_t c = 0; c < schema_.columns().size(); ++c) {
-    for (const engine::Piece& piece : delivery.pieces) {
-      gathered->views.push_back(slabs.at(piece.slot) + schema_.offset(c) +
-                                piece.offset * schema_.columns()[c].num_bytes);
-    }
-  }
-}
-
 void Sampler::copy(const engine::Slabs& slabs, const Part& part, std::byte* data) {
   std::vector<std::byte*> out(layout_.offsets.size());
   for (size_t c = 0; c < out.size(); ++c) {
     const engine::Column& column = schema_.columns()[c];
-    const uint64_t sample_bytes = column.num_bytes * column.stack * num_steps_;
+    const uint64_t sample_bytes = column.num_bytes * num_steps_;
     out[c] = data + layout_.offsets[c] + part.first_sample * sample_bytes;
   }
-  gather(schema_, slabs, part.pieces, num_steps_, out);
+  gather(schema_, slabs, part.pieces, out);
 }
 
 void Sampler::begin_next() {
@@ -110,7 +79,7 @@ void Sampler::begin_next() {
 std::vector<Sampler::Part> Sampler::split(std::span<const engine::Piece> pieces) const {
   const uint64_t sample_bytes = layout_.num_bytes / num_samples_;
   const uint64_t samples_per_part = std::max<uint64_t>(1, kPartBytes / sample_bytes);
-  const uint64_t steps_per_part = samples_per_part * (schema_.num_context() + num_steps_);
+  const uint64_t steps_per_part = samples_per_part * num_steps_;
   std::vector<Part> parts;
   size_t begin = 0;
   uint64_t num_steps = 0;

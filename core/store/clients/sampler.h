@@ -1,6 +1,6 @@
 #pragma once
 // Takes batches from a port and gathers their steps into one buffer each, where it pays while the
-// caller does something else; or tells where their samples lie, without a copy.
+// caller does something else.
 
 #include <chrono>
 #include <cstddef>
@@ -19,14 +19,10 @@
 
 namespace tengen::store {
 
-// A batch's steps: column c lies at data + offsets[c], [num_samples, num_steps, stack, ...] in C
-// order. Without a copy column c of sample i begins at views[c * num_samples + i], [num_steps, ...]
-// in C order; it stays unchanged until the port's let_go(), even after the lease has ended, while
-// the sampler and the store live.
+// A batch's steps: column c lies at data + offsets[c], [num_samples, num_steps, ...] in C order.
 struct Gathered {
   Delivery delivery;  // its pieces are not valid any more
   std::shared_ptr<std::byte> data;
-  std::vector<std::byte*> views;
 };
 
 // For one thread; the batches that it returns may outlive it.
@@ -40,20 +36,17 @@ struct Gathered {
 // take it next, so that on a machine whose cores are all busy the absences would cause themselves.
 class Sampler {
  public:
-  // Every sample has `num_steps` steps, every batch `num_samples` samples. Without `copies` throws
-  // Error where no sample can lie in one piece: of stacked columns, or of more steps than a chunk.
+  // Every sample has `num_steps` steps, every batch `num_samples` samples.
   Sampler(std::unique_ptr<SamplerPort> port, engine::Schema schema, SlabMap slabs,
-          uint32_t num_samples, uint32_t num_steps, bool copies = true);
+          uint32_t num_samples, uint32_t num_steps);
 
   const engine::Schema& schema() const { return schema_; }
   uint32_t num_samples() const { return num_samples_; }
   uint32_t num_steps() const { return num_steps_; }
   const std::vector<uint64_t>& offsets() const { return layout_.offsets; }
   SamplerPort& port() { return *port_; }
-  bool copies() const { return copies_; }
 
-  // The next batch. Blocks; none where the deadline passes, and nothing is lost then. Without
-  // `copies` throws Error where a sample lies over several chunks; the batch is given back then.
+  // The next batch. Blocks; none where the deadline passes, and nothing is lost then.
   std::optional<Gathered> next(Deadline deadline);
   // Whether the next batch lies ready, gathered ahead.
   bool is_ready() const { return ahead_ && worker_.is_done(); }
@@ -69,7 +62,6 @@ class Sampler {
     uint32_t first_sample = 0;
   };
 
-  void find_views(Gathered* gathered);
   void copy(const engine::Slabs& slabs, const Part& part, std::byte* data);
   // Has the worker gather the next batch, if it is there.
   void begin_next();
@@ -80,7 +72,6 @@ class Sampler {
   SlabMap slabs_;
   const uint32_t num_samples_;
   const uint32_t num_steps_;
-  const bool copies_;
   const BatchLayout layout_;
   Arena arena_;
   std::chrono::steady_clock::time_point returned_at_ = std::chrono::steady_clock::now();

@@ -1,11 +1,9 @@
 #pragma once
 // The commands of one sampler, whatever carries them to its store.
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,12 +21,12 @@ struct Delivery {
   uint64_t table_size = 0;  // when they were drawn
   std::vector<int64_t> keys;
   std::vector<double> probabilities;
-  std::vector<engine::Piece> pieces;  // of all samples and their context, one after another
+  std::vector<engine::Piece> pieces;  // of all samples, one after another
   std::shared_ptr<std::byte> data;    // the gathered batch, as BatchLayout says, instead of pieces
 };
 
-// A sampler of one table, for one thread, except let_go(). When destroyed, gives back batches that
-// are not acknowledged.
+// A sampler of one table, for one thread. When destroyed, gives back batches that are not
+// acknowledged.
 class SamplerPort {
  public:
   // `num_ahead` batches are requested before they are needed; 0: each by next().
@@ -45,34 +43,17 @@ class SamplerPort {
   void ack(uint64_t lease, std::span<const double> priorities);
   // Says that the samples were not used.
   void give_back(uint64_t lease);
-  // Says that the caller reads the steps of a batch where they lie: they stay there until let_go().
-  // Precondition: the steps are in memory of this host, and the batch is neither acknowledged nor
-  // given back.
-  void keep(uint64_t lease);
-  // Ends keep(). The store is told now, or when a call of another thread ends. Thread-safe; never
-  // fails, as a destructor calls it.
-  void let_go(uint64_t lease) noexcept;
   // What the next batch waits for, for people; empty where it does not wait.
   std::string waits();
 
  private:
-  // Uses the channel exclusively, and then passes on batches that were let go of meanwhile.
-  template <class F>
-  auto use(F&& f);
-  void pass_on() noexcept;
-  bool take_next(Deadline deadline, Delivery* delivery);
-  void send(Request kind, uint64_t lease);
   bool ask(uint32_t wished, Deadline deadline);
   void take_batch(std::span<const std::byte> reply, Delivery* delivery);
 
-  std::mutex mutex_;  // of the four members below; locked before let_go_mutex_
   const std::unique_ptr<Channel> channel_;
   const uint32_t num_ahead_;
   uint32_t num_asked_ = 0;  // batches that were requested and that next() has not returned
   std::optional<Delivery> peeked_;
-  std::mutex let_go_mutex_;
-  std::vector<uint64_t> let_go_;
-  std::atomic<bool> has_let_go_ = false;  // whether there are any, for those without the lock
 };
 
 }  // namespace tengen::store

@@ -1,7 +1,11 @@
 #include "store/clients/sampler.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -56,8 +60,8 @@ class FakeChannel final : public Channel {
 
 // Steps of noise in slots, and batches of runs of them.
 struct Fixture {
-  Fixture(uint64_t column_bytes, uint32_t stack, uint32_t batch)
-      : schema({{"x", "u1", {static_cast<uint32_t>(column_bytes)}, 0, stack}, {"y", "i4", {}, 0}},
+  Fixture(uint64_t column_bytes, uint32_t batch)
+      : schema({{"x", "u1", {static_cast<uint32_t>(column_bytes)}, 0}, {"y", "i4", {}, 0}},
                kLength),
         memory(kSlots * schema.chunk_bytes()),
         num_samples(batch),
@@ -71,7 +75,7 @@ struct Fixture {
       Delivery delivery;
       delivery.lease = lease;
       for (uint32_t i = 0; i < num_samples; ++i) {
-        for (uint32_t left = schema.num_context() + kSteps; left > 0;) {
+        for (uint32_t left = kSteps; left > 0;) {
           const uint32_t offset = rng.below(kLength);
           const uint32_t count = 1 + rng.below(std::min(left, kLength - offset));
           delivery.pieces.push_back({rng.below(kSlots), offset, count});
@@ -88,7 +92,7 @@ struct Fixture {
     std::vector<std::byte> data(layout.num_bytes);
     std::byte* out[] = {data.data() + layout.offsets[0], data.data() + layout.offsets[1]};
     std::byte* base = memory.data();
-    gather(schema, Slabs{{&base, 1}, kSlots, schema.chunk_bytes()}, delivery.pieces, kSteps, out);
+    gather(schema, Slabs{{&base, 1}, kSlots, schema.chunk_bytes()}, delivery.pieces, out);
     return data;
   }
 
@@ -107,7 +111,7 @@ bool is_equal(Fixture& fixture, const Gathered& gathered, const std::vector<std:
     return std::memcmp(gathered.data.get() + offsets[c], expected.data() + offsets[c], num_bytes) ==
            0;
   };
-  return same(0, num_steps * x.num_bytes * x.stack) && same(1, num_steps * 4);
+  return same(0, num_steps * x.num_bytes) && same(1, num_steps * 4);
 }
 
 // Whether the next batch was gathered ahead, soon.
@@ -122,8 +126,8 @@ void stay_away() { std::this_thread::sleep_for(2 * Sampler::kMinAway); }
 
 // While the caller is away the next batch is gathered, all of it: what is written into its steps
 // after that is not seen.
-void check_ahead(uint64_t column_bytes, uint32_t stack, uint32_t num_samples) {
-  Fixture fixture(column_bytes, stack, num_samples);
+void check_ahead(uint64_t column_bytes, uint32_t num_samples) {
+  Fixture fixture(column_bytes, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
     const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
     if (lease >= Sampler::kMinAbsences) {
@@ -142,14 +146,14 @@ void check_ahead(uint64_t column_bytes, uint32_t stack, uint32_t num_samples) {
 // A batch that is asked for while it is gathered is whole, and so is one that is gathered when the
 // sampler goes.
 void check_at_once(uint32_t num_samples) {
-  Fixture fixture(3000, 2, num_samples);
+  Fixture fixture(3000, num_samples);
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
     const std::vector<std::byte> expected = fixture.expected(fixture.channel->batches[lease]);
     const std::optional<Gathered> gathered = fixture.sampler.next(kNever);
     TENGEN_CHECK(gathered && is_equal(fixture, *gathered, expected));
     if (lease != Sampler::kMinAbsences + 1) stay_away();
   }
-  Fixture gone(3000, 2, num_samples);
+  Fixture gone(3000, num_samples);
   for (uint64_t lease = 0; lease < Sampler::kMinAbsences; ++lease) {
     stay_away();
     TENGEN_CHECK(gone.sampler.next(kNever));
@@ -158,7 +162,7 @@ void check_at_once(uint32_t num_samples) {
 
 // Nothing is gathered ahead where nothing was drawn ahead, or a copy is shorter than a wake.
 void check_never(bool is_ahead, uint32_t num_samples) {
-  Fixture fixture(3000, 1, num_samples);
+  Fixture fixture(3000, num_samples);
   fixture.channel->is_ahead = is_ahead;
   for (uint64_t lease = 0; lease < kNumBatches; ++lease) {
     stay_away();
@@ -171,14 +175,32 @@ void check_never(bool is_ahead, uint32_t num_samples) {
   TENGEN_CHECK(!fixture.sampler.is_ready() && !fixture.sampler.next(kAtOnce));
 }
 
+// A forked process has no thread that gathers, and its copy of the sampler goes without it.
+void check_fork() {
+  auto fixture = std::make_unique<Fixture>(3000, 64);
+  for (uint64_t lease = 0; lease <= Sampler::kMinAbsences; ++lease) {
+    stay_away();
+    TENGEN_CHECK(fixture->sampler.next(kNever));
+  }
+  TENGEN_CHECK(becomes_ready(fixture->sampler));
+  const pid_t child = fork();
+  if (child == 0) {
+    fixture.reset();
+    _exit(0);
+  }
+  int status = 1;
+  TENGEN_CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 }  // namespace
 
 int main() {
-  check_ahead(3000, 1, 64);
-  check_ahead(700, 3, 37);
-  check_ahead(200'000, 1, 5);
+  check_ahead(3000, 64);
+  check_ahead(700, 37);
+  check_ahead(200'000, 5);
   for (const uint32_t num_samples : {8u, 64u, 200u}) check_at_once(num_samples);
   check_never(false, 64);
   check_never(true, 5);
+  check_fork();
   return 0;
 }

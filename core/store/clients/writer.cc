@@ -24,21 +24,16 @@ Writer::Writer(WriterSession session, const engine::Schema& schema, uint32_t max
   chunk_ = Arena(schema.chunk_bytes()).take();
 }
 
-uint32_t Writer::append(std::span<const std::byte* const> columns, const bool* is_first,
-                        uint32_t count, Deadline deadline) {
+uint32_t Writer::append(std::span<const std::byte* const> columns, uint32_t count,
+                        Deadline deadline) {
   const uint32_t length = schema_.steps_per_chunk();
-  const bool is_stacked = schema_.num_context() > 0;
-  if (is_stacked && num_steps_ == 0 && count > 0 && !is_first[0]) {
-    throw Error("is_first (False) must be True at a writer's first step; begin with an episode");
-  }
   from_.assign(columns.begin(), columns.end());
   for (uint32_t done = 0; done < count;) {
     std::byte* const chunk = chunk_of_next(deadline);
     if (chunk == nullptr) return done;
     const uint32_t offset = static_cast<uint32_t>(num_steps_ % length);
     const uint32_t taken = std::min(count - done, length - offset);
-    if (is_stacked) count_ages(is_first + done, taken);
-    scatter(schema_, from_, ages_.data(), taken, chunk, offset);
+    scatter(schema_, from_, taken, chunk, offset);
     for (size_t c = 0; c < from_.size(); ++c) from_[c] += taken * schema_.columns()[c].num_bytes;
     num_steps_ += taken;
     done += taken;
@@ -55,21 +50,12 @@ std::byte* Writer::chunk_of_next(Deadline deadline) {
   return chunk_ ? chunk_.get() : slabs_.up_to(slot_).at(slot_);
 }
 
-void Writer::count_ages(const bool* is_first, uint32_t count) {
-  ages_.resize(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    age_ = is_first[i] ? 0 : std::min(age_ + 1, engine::Schema::kMaxAge);
-    ages_[i] = static_cast<uint8_t>(age_);
-  }
-}
-
 bool Writer::insert(const InsertRun& run, Deadline deadline) {
   if (!send_run(run, deadline)) return false;
   next_sequence_ = std::max(next_sequence_, run.sequence + run.count);
   // Sent once a chunk, as only whole chunks are released.
   const uint32_t length = schema_.steps_per_chunk();
-  const uint64_t reach = uint64_t{max_item_steps_} + schema_.num_context();
-  const uint64_t kept = num_steps_ - std::min(num_steps_, reach);
+  const uint64_t kept = num_steps_ - std::min<uint64_t>(num_steps_, max_item_steps_);
   if (kept / length > num_released_ / length) {
     // Where the store is behind, the release is sent the next time.
     channel_->send_one(Release{.first = kept}, kAtOnce, Urgency::kSoon);
@@ -129,7 +115,6 @@ bool Writer::send_run(const InsertRun& run, Deadline deadline) {
     const InsertMessage message{
         .num_bytes = static_cast<uint32_t>(sizeof message + priorities.size_bytes()),
         .table = run.table,
-        .version = run.version,
         .sequence = run.sequence + done,
         .first = run.first + uint64_t{done} * run.stride,
         .count = count,

@@ -21,7 +21,6 @@ namespace tengen::store {
 // sequence + i, and priorities[i], or priorities[0] where there is only one.
 struct InsertRun {
   uint32_t table = 0;
-  uint32_t version = 0;  // of the model that made the steps
   uint64_t sequence = 0;
   uint64_t first = 0;
   uint32_t count = 1;
@@ -53,31 +52,21 @@ class Writer {
   // The sequence number of the next item; items with smaller numbers were inserted.
   uint64_t next_sequence() const { return next_sequence_; }
 
-  // Copies steps, column c from columns[c] in C order. Where columns are stacked, is_first[i] tells
-  // whether step i is the first of its episode. Blocks while there is no memory. Returns how many
-  // steps were taken: fewer than `count` where the deadline passes. Throws Error where the writer's
-  // very first step is not the first of an episode, as frames before it would be missing.
-  uint32_t append(std::span<const std::byte* const> columns, const bool* is_first, uint32_t count,
-                  Deadline deadline);
-  // The same for a caller that writes the bytes itself: the chunk of the next step, or null where
-  // the deadline passes; and how many steps were written there, at least one.
-  std::byte* chunk_of_next(Deadline deadline);
-  void add(uint32_t num_steps) { num_steps_ += num_steps; }
+  // Copies steps, column c from columns[c] in C order. Blocks while there is no memory. Returns how
+  // many steps were taken: fewer than `count` where the deadline passes.
+  uint32_t append(std::span<const std::byte* const> columns, uint32_t count, Deadline deadline);
   // Inserts a run. Items whose sequence numbers were inserted before are left out. Blocks while the
   // store is behind. False where the deadline passes; then insert the same run again, which goes on
   // with the items that are not in yet.
   bool insert(const InsertRun& run, Deadline deadline);
   // Blocks until every command has taken effect; false where the deadline passes.
   bool flush(Deadline deadline) { return channel_->wait_for_all(deadline); }
-  // For inserts and releases that come as messages.
-  Channel& channel() { return *channel_; }
   // What the store's side waits for, for people; empty where it does not wait.
   std::string waits() { return channel_->waits(); }
 
  private:
-  // Fills ages_ with the ages of the next steps.
-  void count_ages(const bool* is_first, uint32_t count);
-
+  // The chunk of the next step, or null where the deadline passes.
+  std::byte* chunk_of_next(Deadline deadline);
   std::optional<uint32_t> begin_chunk(Deadline deadline);
   void take_slots();
   uint64_t add_steps(uint64_t named);
@@ -99,8 +88,6 @@ class Writer {
   std::deque<uint32_t> slots_;  // granted, and not begun
   bool has_asked_ = false;      // has asked for slots, and has no answer yet
   uint32_t slot_ = 0;           // of the chunk that is being filled
-  uint32_t age_ = 0;            // of the last step
-  std::vector<uint8_t> ages_;
   std::vector<const std::byte*> from_;
   std::vector<iovec> parts_;  // of the message that is being sent
 };

@@ -55,10 +55,9 @@ std::unique_ptr<Store> make_store(const Folder& folder, bool goes_on) {
   const double one = 1.0;
   for (int64_t number = static_cast<int64_t>(writer.next_sequence());; ++number) {
     const std::byte* bytes = reinterpret_cast<const std::byte*>(&number);
-    TENGEN_CHECK(writer.append({&bytes, 1}, nullptr, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.append({&bytes, 1}, 1, in_time()) == 1);
     TENGEN_CHECK(writer.insert(
-        {0, 0, static_cast<uint64_t>(number), writer.num_steps() - 1, 1, 1, 1, {&one, 1}},
-        in_time()));
+        {0, static_cast<uint64_t>(number), writer.num_steps() - 1, 1, 1, 1, {&one, 1}}, in_time()));
     tell(number);
     if (number % 4 != 0) continue;
     Delivery delivery;

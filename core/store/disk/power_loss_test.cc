@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "store/disk/disk_testing.h"
 #include "store/disk/durable_log.h"
-#include "store/disk/lost_disk_testing.h"
 #include "store/service/numbers_testing.h"
 
 using namespace tengen;

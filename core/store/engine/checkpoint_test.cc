@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/testing.h"
 #include "store/engine/engine_testing.h"
-#include "store/steps/packed_steps.h"
+#include "store/steps/gather.h"
 
 using namespace tengen;
 using namespace tengen::store::engine;
@@ -90,7 +90,7 @@ void check_restored(World& world, const Made& made, bool rewritten, Counts* coun
   World next(true, true);
   next.log.clear();
   std::vector<uint32_t> promised;
-  for (const TableConfig& config : configs(true)) promised.push_back(config.num_promised());
+  for (const TableConfig& config : configs()) promised.push_back(config.num_promised());
   const uint64_t num_lost =
       state.lose_memory({&next.engine.pool(0).schema(), &next.engine.pool(1).schema()}, promised);
   counts->num_open += state.open_steps.size();
@@ -191,7 +191,7 @@ void check_full_chunks() {
   const uint32_t writer = world.engine.open_writer(session, "a", 1).writer;
   world.engine.append(writer, *world.engine.grant(writer));
   const auto insert = [&](uint64_t sequence, uint64_t first) {
-    world.engine.insert(writer, {3, sequence, first, 1, 1.0, 0});
+    world.engine.insert(writer, {3, sequence, first, 1, 1.0});
   };
   // Steps that found no memory, for one, come again.
   const auto open = [&] {
@@ -213,16 +213,16 @@ void check_full_chunks() {
 
 // One writer's chunks of one step, and as many rows of a disk as there shall be.
 struct SmallDisk {
-  explicit SmallDisk(uint64_t num_rows) : disk(&tier, num_rows * Disk::kAlignment, false, true) {
+  explicit SmallDisk(uint64_t num_rows) : disk(&tier, num_rows * Disk::kAlignment, true) {
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-    engine.add_table(configs(true)[1], 0);
+    engine.add_table(configs()[1], 0);
     writer = engine.open_writer(engine.begin_session(), "a", 0).writer;
   }
   void insert(uint64_t count) {
     for (uint64_t i = 0; i < count; ++i, ++num_inserted) {
       engine.append(writer, *engine.grant(writer));
       const auto priority = static_cast<double>(num_inserted);
-      engine.insert(writer, {0, num_inserted, num_inserted, 1, priority, 0});
+      engine.insert(writer, {0, num_inserted, num_inserted, 1, priority});
     }
   }
 
@@ -298,7 +298,7 @@ void check_lost() {
   const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
   for (uint64_t i = 0; i < 2; ++i) {
     world.engine.append(writer, *world.engine.grant(writer));
-    world.engine.insert(writer, {1, i, i, 1, 1.0, 0});
+    world.engine.insert(writer, {1, i, i, 1, 1.0});
   }
   world.engine.release_before(writer, 2);
   Counts counts;
@@ -329,7 +329,7 @@ void check_limits() {
     const std::optional<uint32_t> slot = world.engine.grant(writer);
     TENGEN_CHECK(slot.has_value());
     world.engine.append(writer, *slot);
-    const auto result = world.engine.insert(writer, {0, i, i, 1, 1.0, 0});
+    const auto result = world.engine.insert(writer, {0, i, i, 1, 1.0});
     TENGEN_CHECK(result == InsertResult::kInserted);
   }
   world.take();

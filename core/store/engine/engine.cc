@@ -80,23 +80,16 @@ bool Engine::end_session(SessionId session) {
   }
   uint64_t num_given_back = 0;
   const uint64_t end = num_touched() + kMaxSamples;
-  // Loans of which only the steps are kept come last, as nobody waits for their items.
-  for (const bool are_over : {false, true}) {
-    for (auto next = loans_.lower_bound({session, 0});
-         next != loans_.end() && next->first.first == session;) {
-      const auto loan = next++;
-      const uint64_t lease = loan->first.second;
-      const Lent::Stage stage = loan->second.stage;
-      if ((stage == Lent::Stage::kOver) != are_over) continue;
-      if (num_given_back >= kMaxAtOnce || num_touched() >= end) return true;
-      num_given_back += loan->second.steps.size();
-      if (stage == Lent::Stage::kDrawn) {
-        tables_[loan->second.table].table->give_back(loan->second.keys);
-        drop_steps(loan);
-        continue;
-      }
-      if (loan->second.is_kept) let_go(session, lease);
-      if (stage == Lent::Stage::kOut) give_back(session, lease);
+  for (auto next = loans_.lower_bound({session, 0});
+       next != loans_.end() && next->first.first == session;) {
+    const auto loan = next++;
+    if (num_given_back >= kMaxAtOnce || num_touched() >= end) return true;
+    num_given_back += loan->second.steps.size();
+    if (loan->second.is_out) {
+      give_back(session, loan->first.second);
+    } else {
+      tables_[loan->second.table].table->give_back(loan->second.keys);
+      end_loan(loan);
     }
   }
   for (const auto& pool : pools_) {
@@ -205,7 +198,7 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   }
   Table& table = *tables_[insert.table].table;
   if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
-  if (!table.insert({steps, insert.priority, insert.version})) return InsertResult::kMakingRoom;
+  if (!table.insert({steps, insert.priority})) return InsertResult::kMakingRoom;
   ++num_touched_;
   next_sequence = insert.sequence + 1;
   w.named_end = std::max(w.named_end, insert.first + insert.num_steps);
@@ -260,7 +253,7 @@ bool Engine::sample(SessionId session, uint32_t table, uint32_t num_samples, Loa
   lent.table = table;
   lent.keys.reserve(num_samples);
   lent.steps.reserve(num_samples);
-  if (staging != nullptr) lent.stage = Lent::Stage::kDrawn;
+  lent.is_out = staging == nullptr;
   if (log_ != nullptr) log_->reserve(bytes_of_loan(num_samples));
   entry.table->sample(loan->samples);
   num_touched_ += num_samples;
@@ -329,9 +322,9 @@ bool Engine::may_lend(uint32_t table, uint32_t num_samples, uint64_t num_loans) 
 }
 
 uint64_t Engine::num_loans(SessionId session) const {
-  return static_cast<uint64_t>(
-      std::count_if(loans_.lower_bound({session, 0}), loans_.upper_bound({session, UINT64_MAX}),
-                    [](const auto& loan) { return loan.second.stage == Lent::Stage::kOut; }));
+  return static_cast<uint64_t>(std::count_if(loans_.lower_bound({session, 0}),
+                                             loans_.upper_bound({session, UINT64_MAX}),
+                                             [](const auto& loan) { return loan.second.is_out; }));
 }
 
 void Engine::restore(const State& state) {
@@ -350,8 +343,7 @@ void Engine::restore(const State& state) {
     if (saved.capacity) table.set_capacity(saved.capacity->first, saved.capacity->second);
     table.restore(saved, state.num_restarts);
   }
-  for (const auto& [lease, loan] : state.loans) restore_loan(loan, lease, Lent::Stage::kOut);
-  for (const auto& [lease, loan] : state.kept) restore_loan(loan, lease, Lent::Stage::kOver);
+  for (const auto& [lease, loan] : state.loans) restore_loan(loan, lease);
   std::vector<std::vector<uint32_t>> granted(num_pools());
   for (uint32_t i = 0; i < state.writers.size(); ++i) {
     const SavedWriter& from = state.writers[i];
@@ -377,31 +369,18 @@ void Engine::restore(const State& state) {
   next_lease_ = state.next_lease;
 }
 
-void Engine::restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage) {
+void Engine::restore_loan(const SavedLoan& saved, uint64_t lease) {
   const TableEntry& entry = tables_[saved.table];
   Pool& pool = *pools_[entry.pool];
   for (const StepRange& steps : saved.steps) pool.streams().hold(steps);
   entry.table->resume_uses(saved.keys);
   loan_bytes_ += bytes_of_loan(saved.keys.size());
-  loans_[{saved.session, lease}] = {saved, stage};
+  loans_[{saved.session, lease}] = {saved};
   if (pool.staging() == nullptr) return;
   // Brings the steps back into memory, until the loan ends.
   std::vector<Piece> pieces;
   for (const StepRange& steps : saved.steps) pool.streams().locate(steps, &pieces);
   pool.staging()->resume_fetch(lease, pieces);
-}
-
-void Engine::keep(SessionId session, uint64_t lease) {
-  find_loan(session, lease)->second.is_kept = true;
-  if (log_ != nullptr) log_->add(event::Kept{lease});
-}
-
-void Engine::let_go(SessionId session, uint64_t lease) {
-  const auto loan = loans_.find({session, lease});
-  if (loan == loans_.end() || loan->second.stage == Lent::Stage::kDrawn) return;
-  loan->second.is_kept = false;
-  if (loan->second.stage == Lent::Stage::kOver) drop_steps(loan);
-  if (log_ != nullptr) log_->add(event::LetGo{lease});
 }
 
 std::string Engine::insert_waits(uint32_t number) const {
@@ -431,7 +410,6 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
     return "sample waits: limits never allow more than " + text_of_count(std::floor(most)) +
            " samples at once; widen them, or take less";
   }
-  if (table.has_excess()) return "sample waits: items that are too old are being removed";
   const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
   if (behind > 0) {
     return "sample waits: " + text_of_count(behind / limits.samples_per_insert) +
@@ -448,20 +426,12 @@ Engine::Writer& Engine::open_writer_of(uint32_t writer) {
 
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find({session, lease});
-  check(it != loans_.end() && it->second.stage == Lent::Stage::kOut, "lease", lease,
+  check(it != loans_.end() && it->second.is_out, "lease", lease,
         "must be one that is not acknowledged; acknowledge batches once each");
   return it;
 }
 
 void Engine::end_loan(Loans::iterator loan) {
-  if (loan->second.is_kept) {
-    loan->second.stage = Lent::Stage::kOver;
-  } else {
-    drop_steps(loan);
-  }
-}
-
-void Engine::drop_steps(Loans::iterator loan) {
   Pool& pool = *pools_[tables_[loan->second.table].pool];
   if (pool.staging() != nullptr) pool.staging()->end_fetch(loan->first.second);
   for (const StepRange& steps : loan->second.steps) pool.streams().let_go(steps);

@@ -31,7 +31,6 @@ struct Insert {
   uint64_t first = 0;     // counted in the writer's stream
   uint32_t num_steps = 0;
   double priority = 1.0;
-  uint32_t version = 0;
 };
 
 enum class InsertResult {
@@ -57,7 +56,7 @@ struct Loan {
   uint64_t lease = 0;
   uint64_t table_size = 0;      // when they were drawn
   std::vector<Sample> samples;  // of the table's num_steps each
-  std::vector<Piece> pieces;    // of all samples and their context, one after another
+  std::vector<Piece> pieces;    // of all samples, one after another
   bool is_ready = false;        // where not, collect() fills in the pieces
 };
 
@@ -170,8 +169,7 @@ class Engine {
   // Draws a loan. Returns false, and leaves `loan` unchanged, where the rate limiter allows fewer
   // samples, or an earlier loan still waits for memory. Without a disk the loan is ready at once.
   bool sample(SessionId session, uint32_t table, uint32_t num_samples, Loan* loan);
-  // Fills in the pieces of a loan that is not ready. Throws Error where the loan is lost and the
-  // disk refuses damage; then the items stay.
+  // Fills in the pieces of a loan that is not ready.
   Collected collect(Loan* loan);
   // Says that a load, or a save, of the disk's tier has ended; advance() must follow. Returns
   // whether a waiting caller may now go on.
@@ -222,11 +220,6 @@ class Engine {
   uint64_t num_touched() const { return num_touched_; }
   // How many of the session's loans are neither acknowledged nor given back. Scans them.
   uint64_t num_loans(SessionId session) const;
-  // Says that the session reads the samples' steps where they lie: the steps stay after the lease
-  // has ended, until let_go(). Throws Error for a lease that the session does not have.
-  void keep(SessionId session, uint64_t lease);
-  // Ends keep(). Does nothing for a lease that is not kept.
-  void let_go(SessionId session, uint64_t lease);
 
   // What an insert, or a draw of `num_samples`, waits for, for people; empty where it need not
   // wait.
@@ -254,26 +247,20 @@ class Engine {
     uint64_t num_removed = 0;       // items removed for the chunk that it waits for
   };
   struct Lent : SavedLoan {
-    enum class Stage {
-      kDrawn,  // not ready: nobody knows of it
-      kOut,
-      kOver,  // acknowledged or given back, and its steps are kept
-    };
-    Stage stage = Stage::kOut;
+    bool is_out = true;  // false: it is drawn and not ready, and nobody knows of it
   };
   using Loans = std::map<std::pair<SessionId, uint64_t>, Lent>;  // by session and lease
 
   Writer& open_writer_of(uint32_t writer);
   // Throws Error for a lease that the session has not.
   Loans::iterator find_loan(SessionId session, uint64_t lease);
-  // Forgets a loan and lets go of its steps, unless they are kept.
+  // Forgets a loan and lets go of its steps.
   void end_loan(Loans::iterator loan);
-  void drop_steps(Loans::iterator loan);
   void note_lent(uint64_t lease, const Lent& lent);
-  void restore_loan(const SavedLoan& saved, uint64_t lease, Lent::Stage stage);
+  void restore_loan(const SavedLoan& saved, uint64_t lease);
   // Throws Error where a state is no state of a store with these tables.
   void check_restorable(const State& state) const;
-  void check_loans(const State& state, const std::map<uint64_t, SavedLoan>& loans) const;
+  void check_loans(const State& state) const;
   // Restores named_end of open writers.
   void restore_named_ends(const State& state);
   // Ends a drawn loan some of whose steps cannot be read.

@@ -55,16 +55,13 @@ uint64_t Engine::batch_bytes() const { return std::max(memory_->budget_bytes(), 
 
 // Of a sample in a batch, with its key, its probability and where it lies.
 uint64_t Engine::sample_bytes(uint32_t table) const {
-  const Schema& schema = pools_[tables_[table].pool]->schema();
-  uint64_t step_bytes = 0;
-  for (const Column& column : schema.columns()) step_bytes += column.num_bytes * column.stack;
+  const uint64_t step_bytes = pools_[tables_[table].pool]->schema().step_bytes();
   return step_bytes * tables_[table].table->config().num_steps + sizeof(Sample) + sizeof(Piece);
 }
 
 uint64_t Engine::max_chunks_of(uint32_t table, uint64_t num_samples) const {
   const Schema& schema = pools_[tables_[table].pool]->schema();
-  const uint64_t num_steps =
-      uint64_t{schema.num_context()} + tables_[table].table->config().num_steps;
+  const uint64_t num_steps = tables_[table].table->config().num_steps;
   return num_samples * ((num_steps + schema.steps_per_chunk() - 2) / schema.steps_per_chunk() + 1);
 }
 
@@ -108,7 +105,7 @@ Collected Engine::collect(Loan* loan) {
   loan->is_ready = true;
   tables_[lent.table].reads += pool.staging()->reads_of(loan->lease);
   note_lent(loan->lease, lent);
-  lent.stage = Lent::Stage::kOut;
+  lent.is_out = true;
   return Collected::kReady;
 }
 
@@ -117,21 +114,17 @@ void Engine::lose(Loans::iterator drawn) {
   TableEntry& entry = tables_[lent.table];
   Pool& pool = *pools_[entry.pool];
   const std::vector<uint32_t> damaged = pool.staging()->damaged_of(drawn->first.second);
-  const std::string error = pool.staging()->error_of(drawn->first.second);
   entry.table->give_back(lent.keys);
-  if (!disk_->refuses_damage()) {
-    std::vector<Piece> pieces;
-    for (size_t i = 0; i < lent.keys.size(); ++i) {
-      pieces.clear();
-      pool.streams().locate(lent.steps[i], &pieces);
-      const bool is_damaged = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-        return std::find(damaged.begin(), damaged.end(), piece.slot) != damaged.end();
-      });
-      if (is_damaged && entry.table->erase(lent.keys[i])) ++entry.num_damaged;
-    }
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < lent.keys.size(); ++i) {
+    pieces.clear();
+    pool.streams().locate(lent.steps[i], &pieces);
+    const bool is_damaged = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+      return std::find(damaged.begin(), damaged.end(), piece.slot) != damaged.end();
+    });
+    if (is_damaged && entry.table->erase(lent.keys[i])) ++entry.num_damaged;
   }
-  drop_steps(drawn);
-  if (disk_->refuses_damage()) throw Error(error);
+  end_loan(drawn);
 }
 
 bool Engine::loaded(uint32_t pool, uint32_t chunk, const TransferResult& result) {

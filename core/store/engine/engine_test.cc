@@ -40,7 +40,7 @@ InsertResult put(Engine& engine, uint32_t writer, uint32_t table, uint64_t seque
   const std::optional<uint32_t> slot = engine.grant(writer);
   TENGEN_CHECK(slot.has_value());
   engine.append(writer, *slot);
-  return engine.insert(writer, {table, sequence, sequence, 1, 1.0, 0});
+  return engine.insert(writer, {table, sequence, sequence, 1, 1.0});
 }
 
 void check_writers() {
@@ -55,17 +55,17 @@ void check_writers() {
   TENGEN_CHECK(a.next_sequence == 0);
   TENGEN_CHECK(throws([&] { engine.open_writer(engine.begin_session(), "a", 0); }));
   TENGEN_CHECK(throws([&] { engine.open_writer(first, "", 0); }));
-  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, UINT64_MAX, 0, 1, 1.0, 0}); }));
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, UINT64_MAX, 0, 1, 1.0}); }));
   for (uint64_t i = 0; i < 5; ++i) {
     TENGEN_CHECK(put(engine, a.writer, table, i) == InsertResult::kInserted);
   }
   // The same insert again does nothing.
-  TENGEN_CHECK(engine.insert(a.writer, {table, 3, 3, 1, 1.0, 0}) == InsertResult::kKnown);
-  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, 5, 5, 1, 1.0, 0}); }));  // no such step
-  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table + 1, 5, 4, 1, 1.0, 0}); }));
+  TENGEN_CHECK(engine.insert(a.writer, {table, 3, 3, 1, 1.0}) == InsertResult::kKnown);
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table, 5, 5, 1, 1.0}); }));  // no such step
+  TENGEN_CHECK(throws([&] { engine.insert(a.writer, {table + 1, 5, 4, 1, 1.0}); }));
   // A writer may leave numbers out.
-  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0, 0}) == InsertResult::kInserted);
-  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0, 0}) == InsertResult::kKnown);
+  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0}) == InsertResult::kInserted);
+  TENGEN_CHECK(engine.insert(a.writer, {table, 8, 4, 1, 1.0}) == InsertResult::kKnown);
   TENGEN_CHECK(throws([&] { engine.append(a.writer, 99); }));
   const std::optional<uint32_t> slot = engine.grant(a.writer);
   TENGEN_CHECK(slot.has_value());
@@ -125,13 +125,13 @@ void check_waits() {
   TENGEN_CHECK(engine.insert_waits(table) == "insert waits: 1 samples must be drawn first");
   TENGEN_CHECK(engine.sample(session, table, 1, &loan));
   TENGEN_CHECK(engine.insert_waits(table).empty());
-  const Insert blocked{table, 3, 3, 1, 1.0, 0};
+  const Insert blocked{table, 3, 3, 1, 1.0};
   TENGEN_CHECK(engine.insert(writer, blocked) == InsertResult::kInserted);
 
   config = queue_of("queue");
   config.limits = RateLimits();
   const uint32_t queue = engine.add_table(config, 0);
-  TENGEN_CHECK(engine.insert(writer, {queue, 4, 3, 1, 1.0, 0}) == InsertResult::kInserted);
+  TENGEN_CHECK(engine.insert(writer, {queue, 4, 3, 1, 1.0}) == InsertResult::kInserted);
   TENGEN_CHECK(engine.sample(session, queue, 1, &loan));
   TENGEN_CHECK(engine.sample_waits(queue, 1) ==
                "sample waits: every item has been used as often as it may be, or is on loan");
@@ -182,58 +182,10 @@ void check_room_for_the_same_steps() {
   put(engine, writer, table, 0);
   engine.append(writer, *engine.grant(writer));  // so that the stream goes on behind it
   engine.release_before(writer, 100);
-  TENGEN_CHECK(engine.insert(writer, {table, 1, 0, 1, 1.0, 0}) == InsertResult::kInserted);
+  TENGEN_CHECK(engine.insert(writer, {table, 1, 0, 1, 1.0}) == InsertResult::kInserted);
   Loan loan;
   TENGEN_CHECK(engine.table(table).size() == 1 && engine.sample(session, table, 1, &loan));
   TENGEN_CHECK(engine.pool(0).streams().num_chunks() == 1 && loan.pieces.size() == 1);
-}
-
-// Steps that a client looks at stay when their lease ends, and until it looks away.
-void check_views() {
-  Store store(100);
-  Engine& engine = store.engine;
-  const uint32_t table = engine.add_table(queue_of("queue"), 0);
-  const SessionId actor = engine.begin_session();
-  const uint32_t writer = engine.open_writer(actor, "a", 0).writer;
-  for (uint64_t i = 0; i < 6; ++i) put(engine, writer, table, i);
-  engine.close_writer(writer);
-  const auto num_chunks = [&] { return engine.pool(0).streams().num_chunks(); };
-  const uint64_t all = num_chunks();
-  const SessionId one = engine.begin_session();
-  const SessionId two = engine.begin_session();
-  Loan loans[3];
-  for (Loan& loan : loans) {
-    TENGEN_CHECK(engine.sample(one, table, 2, &loan));
-    engine.keep(one, loan.lease);
-    TENGEN_CHECK(throws([&] { engine.keep(two, loan.lease); }));
-    engine.let_go(two, loan.lease);  // another's
-    engine.ack(one, loan.lease, {});
-    TENGEN_CHECK(throws([&] { engine.ack(one, loan.lease, {}); }));
-  }
-  TENGEN_CHECK(engine.table(table).size() == 0 && num_chunks() == all);
-  engine.let_go(two, loans[0].lease);
-  TENGEN_CHECK(num_chunks() == all);
-  for (const Loan& loan : loans) {
-    engine.let_go(one, loan.lease);
-    engine.let_go(one, loan.lease);  // again, and nothing happens
-  }
-  TENGEN_CHECK(num_chunks() == 0);
-  // Who looks away first has a lease as any other; a session that ends looks away.
-  const uint32_t next = engine.open_writer(actor, "b", 0).writer;
-  for (uint64_t i = 0; i < 6; ++i) put(engine, next, table, i);
-  engine.close_writer(next);
-  for (Loan& loan : loans) {
-    TENGEN_CHECK(engine.sample(one, table, 2, &loan));
-    engine.keep(one, loan.lease);
-  }
-  engine.let_go(one, loans[0].lease);
-  TENGEN_CHECK(num_chunks() == all);
-  for (const Loan& loan : {loans[0], loans[1]}) engine.ack(one, loan.lease, {});
-  engine.end_session(one);
-  TENGEN_CHECK(engine.table(table).size() == 2);
-  TENGEN_CHECK(engine.sample(two, table, 2, &loans[0]));
-  engine.ack(two, loans[0].lease, {});
-  TENGEN_CHECK(num_chunks() == 0);
 }
 
 // What an item is inserted with, and what its consumer says of it, reaches its table.
@@ -244,13 +196,12 @@ void check_priorities() {
   config.name = "prioritized";
   config.sampler = selector_of("prioritized");
   config.sampler.exponent = 1.0;
-  config.max_staleness = 2;
   const uint32_t table = engine.add_table(config, 0);
   const SessionId session = engine.begin_session();
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;
   engine.append(writer, *engine.grant(writer));
-  engine.insert(writer, {table, 0, 0, 1, 1.0, 4});
-  engine.insert(writer, {table, 1, 0, 1, 3.0, 6});
+  engine.insert(writer, {table, 0, 0, 1, 1.0});
+  engine.insert(writer, {table, 1, 0, 1, 3.0});
   Loan loan;
   TENGEN_CHECK(engine.sample(session, table, 1, &loan));
   const Sample drawn = loan.samples[0];
@@ -260,9 +211,6 @@ void check_priorities() {
   for (const Sample& sample : loan.samples) {
     TENGEN_CHECK(sample.key != drawn.key && sample.probability == 1.0);
   }
-  engine.insert(writer, {table, 2, 0, 1, 1.0, 7});
-  engine.table(table).set_version(7);  // what version 4 made is stale
-  TENGEN_CHECK(engine.table(table).size() == 2);
 }
 
 // Tables of one store draw independently, and as the seed says.
@@ -279,7 +227,7 @@ void check_seeds() {
       config.name = std::to_string(sequence % 2);
       if (sequence < 2) engine.add_table(config, 0);
       const uint32_t number = static_cast<uint32_t>(sequence % 2);
-      engine.insert(writer, {number, sequence, sequence / 2, 1, 1.0, 0});
+      engine.insert(writer, {number, sequence, sequence / 2, 1, 1.0});
     }
     Loan loan;
     TENGEN_CHECK(engine.sample(session, table, 20, &loan));
@@ -302,10 +250,10 @@ void check_sharing() {
   for (int i = 0; i < 3; ++i) engine.append(writer, *engine.grant(writer));
   uint64_t sequence = 0;
   for (const uint64_t first : {0ull, 3ull, 6ull}) {
-    engine.insert(writer, {slices, sequence++, first, 6, 1.0, 0});
-    engine.insert(writer, {singles, sequence++, first, 1, 1.0, 0});
+    engine.insert(writer, {slices, sequence++, first, 6, 1.0});
+    engine.insert(writer, {singles, sequence++, first, 1, 1.0});
   }
-  TENGEN_CHECK(throws([&] { engine.insert(writer, {slices, sequence, 7, 6, 1.0, 0}); }));
+  TENGEN_CHECK(throws([&] { engine.insert(writer, {slices, sequence, 7, 6, 1.0}); }));
   engine.close_writer(writer);
   Loan loan;
   TENGEN_CHECK(engine.sample(session, slices, 2, &loan));
@@ -333,7 +281,7 @@ void check_long_chunks() {
       TENGEN_CHECK(slot.has_value());
       engine.append(writer, *slot);
     }
-    TENGEN_CHECK(engine.insert(writer, {table, i, i, 1, 1.0, 0}) == InsertResult::kInserted);
+    TENGEN_CHECK(engine.insert(writer, {table, i, i, 1, 1.0}) == InsertResult::kInserted);
     engine.release_before(writer, i + 1);
   }
   TENGEN_CHECK(engine.table(table).size() >= 8 * kLength);
@@ -345,7 +293,8 @@ void check_memory() {
   Engine& engine = store.engine;
   TableConfig config;
   config.name = "replay";
-  config.sampler = selector_of("without_replacement");
+  config.sampler = selector_of("fifo");
+  config.max_times_sampled = 1;
   const uint32_t table = engine.add_table(config, 0);
   const SessionId session = engine.begin_session();
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;
@@ -381,16 +330,16 @@ void check_room() {
   const SessionId session = engine.begin_session();
   const uint32_t other = engine.open_writer(session, "b", 1).writer;
   engine.append(other, *engine.grant(other));
-  TENGEN_CHECK(throws([&] { engine.insert(other, {singles, 0, 0, 1, 1.0, 0}); }));
-  engine.insert(other, {others, 0, 0, 1, 1.0, 0});
+  TENGEN_CHECK(throws([&] { engine.insert(other, {singles, 0, 0, 1, 1.0}); }));
+  engine.insert(other, {others, 0, 0, 1, 1.0});
   const uint32_t writer = engine.open_writer(session, "a", 0).writer;
   for (int i = 0; i < 20; ++i) engine.append(writer, *engine.grant(writer));
   uint64_t sequence = 0;
   for (uint64_t step = 0; step < 16; ++step) {
-    engine.insert(writer, {singles, sequence++, step, 1, 1.0, 0});
+    engine.insert(writer, {singles, sequence++, step, 1, 1.0});
   }
   for (uint64_t step = 16; step < 40; step += 8) {
-    engine.insert(writer, {slices, sequence++, step, 8, 1.0, 0});
+    engine.insert(writer, {slices, sequence++, step, 8, 1.0});
   }
   engine.release_before(writer, 40);
   while (engine.table(slices).size() == 3) TENGEN_CHECK(engine.grant(writer).has_value());
@@ -446,7 +395,7 @@ void check_random(uint64_t seed) {
       TENGEN_CHECK(slot.has_value());
       if (rng.below(20) == 0) continue;  // granted and never filled
       engine.append(client.writer, *slot);
-      const Insert insert{queue, client.sequence++, client.step++, 1, 1.0, 0};
+      const Insert insert{queue, client.sequence++, client.step++, 1, 1.0};
       TENGEN_CHECK(engine.insert(client.writer, insert) == InsertResult::kInserted);
       TENGEN_CHECK(engine.insert(client.writer, insert) == InsertResult::kKnown);
       engine.release_before(client.writer, client.step);
@@ -478,7 +427,6 @@ int main() {
   check_waits();
   check_loans();
   check_room_for_the_same_steps();
-  check_views();
   check_priorities();
   check_seeds();
   check_sharing();

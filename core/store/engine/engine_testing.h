@@ -18,24 +18,18 @@ namespace tengen::store::engine {
 constexpr uint64_t kStepBytes = 64;
 
 // Tables whose draws need no random numbers, so that two engines can be held to each other.
-// With a disk none by chance at all, as it shows in what memory is short of.
-inline std::vector<TableConfig> configs(bool has_disk) {
+inline std::vector<TableConfig> configs() {
   std::vector<TableConfig> configs(4);
+  for (TableConfig& config : configs) config.sampler = selector_of("fifo");
   configs[0].name = "queue";
-  configs[0].sampler = selector_of("fifo");
   configs[0].limits = {1.0, 1, 0.0, 60.0};
   configs[0].max_times_sampled = 1;
-  configs[1].name = "best";
-  configs[1].sampler = selector_of("max_heap");
-  configs[1].remover = selector_of("min_heap");
+  configs[1].name = "thrice";
   configs[1].max_items = 40;
   configs[1].max_times_sampled = 3;
-  configs[2].name = "newest";
-  configs[2].sampler = selector_of("lifo");
-  configs[2].max_staleness = 2;
+  configs[2].name = "pairs";
   configs[2].num_steps = 2;
-  configs[3].name = "window";
-  configs[3].sampler = selector_of(has_disk ? "fifo" : "window");
+  configs[3].name = "small";
   configs[3].max_items = 30;
   return configs;
 }
@@ -49,12 +43,12 @@ struct World {
   explicit World(bool with_disk = false, bool has_checkpoints = false)
       : has_disk(with_disk),
         memory("", with_disk ? 2 * kNumSlots * Disk::kAlignment : 400 * kStepBytes),
-        disk(&tier, kNumRows * Disk::kAlignment, false, has_checkpoints),
+        disk(&tier, kNumRows * Disk::kAlignment, has_checkpoints),
         engine(&memory, 7, &log, with_disk ? &disk : nullptr) {
     engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 1));
-    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0, 3}}, 3));
-    for (const TableConfig& config : configs(has_disk)) {
-      engine.add_table(config, config.name == "newest" || config.name == "window" ? 1 : 0);
+    engine.add_pool(Schema({{"x", "u1", {kStepBytes}, 0}}, 3));
+    for (const TableConfig& config : configs()) {
+      engine.add_table(config, config.name == "pairs" || config.name == "small" ? 1 : 0);
     }
   }
   // What was logged since the last call is in `records` too.
@@ -97,7 +91,6 @@ struct Client {
   uint64_t sequence;
   uint64_t num_steps = 0;
   std::vector<uint64_t> leases;
-  std::vector<uint64_t> views;  // leases whose steps are kept, also of loans that are over
 };
 
 // The steps of a loan come; where memory is held by others, those end.
@@ -105,17 +98,11 @@ inline void wait(World& world, std::vector<Client>& clients, Loan* loan) {
   while (!loan->is_ready) {
     world.end_transfers();
     if (world.engine.collect(loan) != Collected::kNotYet) continue;
-    const auto holder = std::find_if(clients.begin(), clients.end(), [](const Client& client) {
-      return !client.views.empty() || !client.leases.empty();
-    });
+    const auto holder = std::find_if(clients.begin(), clients.end(),
+                                     [](const Client& client) { return !client.leases.empty(); });
     TENGEN_CHECK(holder != clients.end());
-    if (!holder->views.empty()) {
-      world.engine.let_go(holder->session, holder->views.back());
-      holder->views.pop_back();
-    } else {
-      world.engine.ack(holder->session, holder->leases.back(), {});
-      holder->leases.pop_back();
-    }
+    world.engine.ack(holder->session, holder->leases.back(), {});
+    holder->leases.pop_back();
   }
 }
 
@@ -136,13 +123,13 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
     }
     const auto opened = engine.open_writer(session, name, pool);
     say(opened.next_sequence);
-    clients.push_back({session, name, pool, opened.writer, opened.next_sequence, 0, {}, {}});
+    clients.push_back({session, name, pool, opened.writer, opened.next_sequence, 0, {}});
     return said;
   }
   if (clients.empty()) return said;
   Client& client = clients[rng.below(static_cast<uint32_t>(clients.size()))];
   const uint32_t length = client.pool == 0 ? 1 : 3;
-  switch (rng.below(13)) {
+  switch (rng.below(12)) {
     case 0:
     case 1:
     case 2: {
@@ -165,12 +152,8 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       const uint32_t num_steps = table == 2 ? 2 : 1;
       const uint64_t back = num_steps + rng.below(4);
       if (client.num_steps < back) return said;
-      const Insert insert{table,
-                          client.sequence + rng.below(2),
-                          client.num_steps - back,
-                          num_steps,
-                          static_cast<double>(rng.below(20)),
-                          static_cast<uint32_t>(client.num_steps / 20)};
+      const Insert insert{table, client.sequence + rng.below(2), client.num_steps - back, num_steps,
+                          static_cast<double>(rng.below(20))};
       try {
         const InsertResult result = engine.insert(client.writer, insert);
         say(static_cast<int>(result));
@@ -195,10 +178,6 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       say(loan.lease);
       say(loan.table_size);
       client.leases.push_back(loan.lease);
-      if (rng.below(3) == 0) {
-        engine.keep(client.session, loan.lease);
-        client.views.push_back(loan.lease);
-      }
       if (table == 3) return said;  // by chance
       for (const Sample& sample : loan.samples) {
         say(serial_of(sample.key));
@@ -224,13 +203,6 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
       }
       return said;
     }
-    case 11: {
-      if (client.views.empty()) return said;
-      const size_t which = rng.below(static_cast<uint32_t>(client.views.size()));
-      engine.let_go(client.session, client.views[which]);
-      client.views.erase(client.views.begin() + static_cast<int64_t>(which));
-      return said;
-    }
     default: {
       if (rng.below(3) != 0) {
         const uint32_t table = rng.below(3);
@@ -244,10 +216,6 @@ inline std::string act(Rng& rng, World& world, std::vector<Client>& clients, uin
         if (rng.below(6) == 0) {
           engine.table(3).set_capacity(10 + rng.below(30), 1000);
           TENGEN_CHECK(!engine.table(3).remove_some());
-        }
-        if (rng.below(6) == 0) {
-          engine.table(2).set_version(static_cast<uint32_t>(client.num_steps / 20));
-          TENGEN_CHECK(!engine.table(2).remove_some());
         }
         if (rng.below(6) == 0) engine.table(0).set_limits({1.0, 1, 0.0, 40.0 + rng.below(40)});
         return said;
@@ -264,8 +232,8 @@ inline std::string describe(const World& world) {
   for (uint32_t i = 0; i < 4; ++i) {
     const Table& table = world.engine.table(i);
     said += std::to_string(table.size()) + " " + std::to_string(table.num_steps()) + " " +
-            std::to_string(table.num_eligible()) + " " + std::to_string(table.newest_version()) +
-            " " + std::to_string(table.limiter().num_inserts()) + " " +
+            std::to_string(table.num_eligible()) + " " +
+            std::to_string(table.limiter().num_inserts()) + " " +
             std::to_string(table.limiter().num_samples()) + " " +
             std::to_string(table.limiter().limits().max_cursor) + " " +
             world.engine.insert_waits(i) + world.engine.sample_waits(i, 3) + "; ";

@@ -18,7 +18,6 @@ namespace {
 // Of one pool: what numbers in the state may be.
 struct Bounds {
   uint64_t steps_per_chunk = 0;
-  uint64_t num_context = 0;
   uint64_t num_slots = 0;
   uint64_t num_chunks = 0;  // without a disk the slots
   bool has_disk = false;
@@ -28,14 +27,13 @@ void check_chunk(const Bounds& pool, uint64_t chunk) {
   if (chunk >= pool.num_chunks) refuse_state("chunk", chunk);
 }
 
-// The steps, with their context, lie in chunks that the stream has.
+// The steps lie in chunks that the stream has.
 void check_steps(const State& state, const Bounds& bounds, uint32_t pool, const StepRange& steps) {
   if (steps.stream >= state.streams[pool].size()) refuse_state("stream", steps.stream);
   const SavedStream& stream = state.streams[pool][steps.stream];
   const uint64_t begin = stream.first_chunk * bounds.steps_per_chunk;
   const uint64_t end = begin + stream.slots.size() * bounds.steps_per_chunk;
-  const uint64_t first = steps.first - std::min<uint64_t>(steps.first, bounds.num_context);
-  if (steps.num_steps == 0 || first < begin || steps.first >= end ||
+  if (steps.num_steps == 0 || steps.first < begin || steps.first >= end ||
       steps.num_steps > end - steps.first) {
     refuse_state("step", steps.first);
   }
@@ -79,7 +77,7 @@ void Engine::check_restorable(const State& state) const {
           "must be above 0, as it was; give the same");
     const uint64_t num_slots = uint64_t{state.num_slabs[i]} * pool.slots().slots_per_slab();
     const bool has_disk = pool.staging() != nullptr;
-    bounds.push_back({pool.schema().steps_per_chunk(), pool.schema().num_context(), num_slots,
+    bounds.push_back({pool.schema().steps_per_chunk(), num_slots,
                       has_disk ? state.chunks[i].size() : num_slots, has_disk});
     for (const SavedStream& stream : state.streams[i]) check_stream(bounds[i], stream);
     check_cells(bounds[i], state.chunks[i]);
@@ -105,8 +103,7 @@ void Engine::check_restorable(const State& state) const {
       check_steps(state, bounds[table.pool], table.pool, item.steps);
     }
   }
-  check_loans(state, state.loans);
-  check_loans(state, state.kept);
+  check_loans(state);
   std::set<std::string> names;
   std::set<std::pair<uint32_t, uint32_t>> streams;
   for (const SavedWriter& writer : state.writers) {
@@ -121,12 +118,11 @@ void Engine::check_restorable(const State& state) const {
   }
 }
 
-void Engine::check_loans(const State& state, const std::map<uint64_t, SavedLoan>& loans) const {
-  for (const auto& [lease, loan] : loans) {
+void Engine::check_loans(const State& state) const {
+  for (const auto& [lease, loan] : state.loans) {
     if (loan.table >= num_tables()) refuse_state("table", loan.table);
     const uint32_t pool = tables_[loan.table].pool;
-    const Schema& schema = pools_[pool]->schema();
-    const Bounds bounds{schema.steps_per_chunk(), schema.num_context(), 0, 0, false};
+    const Bounds bounds{pools_[pool]->schema().steps_per_chunk(), 0, 0, false};
     for (const StepRange& steps : loan.steps) check_steps(state, bounds, pool, steps);
   }
 }

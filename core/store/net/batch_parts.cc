@@ -12,11 +12,6 @@ constexpr uint64_t kMinPartBytes = 1024;
 
 void BatchParts::list(const engine::Slabs& slabs, std::span<const engine::Piece> pieces,
                       std::vector<iovec>* parts) {
-  if (schema_.num_context() > 0) {
-    gather_all(slabs, pieces);
-    parts->push_back({gathered_.data(), layout_.num_bytes});
-    return;
-  }
   uint64_t listed = 0;    // bytes of the batch that are in `parts` or gathered
   uint64_t gathered = 0;  // the last of these, gathered and not in `parts` yet
   const auto add_gathered = [&] {
@@ -45,12 +40,6 @@ void BatchParts::list(const engine::Slabs& slabs, std::span<const engine::Piece>
   gathered += layout_.num_bytes - listed;
   listed = layout_.num_bytes;
   add_gathered();
-}
-
-void BatchParts::gather_all(const engine::Slabs& slabs, std::span<const engine::Piece> pieces) {
-  std::vector<std::byte*> out;
-  for (const uint64_t offset : layout_.offsets) out.push_back(gathered_.data() + offset);
-  engine::gather(schema_, slabs, pieces, num_steps_, out);
 }
 
 }  // namespace tengen::store

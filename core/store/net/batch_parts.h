@@ -15,14 +15,13 @@
 namespace tengen::store {
 
 // A batch that is sent part by part needs no copy: large pieces are sent from the slabs where they
-// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes; so are
-// stacks, whose frames lie elsewhere. Not thread-safe.
+// lie. Small pieces are gathered first, as a part costs more than the copy of a few bytes. Not
+// thread-safe.
 class BatchParts {
  public:
   BatchParts(engine::Schema schema, uint32_t num_samples, uint32_t num_steps)
       : schema_(std::move(schema)),
         layout_(schema_, num_samples, num_steps),
-        num_steps_(num_steps),
         gathered_(transport::SharedMemory::anonymous(layout_.num_bytes)) {}
 
   // Appends the parts of a batch, layout.num_bytes together. They are valid while the pieces' slots
@@ -31,11 +30,8 @@ class BatchParts {
             std::vector<iovec>* parts);
 
  private:
-  void gather_all(const engine::Slabs& slabs, std::span<const engine::Piece> pieces);
-
   const engine::Schema schema_;
   const BatchLayout layout_;
-  const uint32_t num_steps_;                // of a sample
   const transport::SharedMemory gathered_;  // as large as a batch; used where pieces are small
 };
 

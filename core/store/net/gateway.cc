@@ -36,12 +36,23 @@ Gateway::~Gateway() {
   for (const auto& running : running_) running->thread.join();
 }
 
+template <class Serve>
+std::unique_ptr<OpenedSession> Gateway::of_client(engine::SessionId id, Serve&& serve) {
+  try {
+    return std::make_unique<OpenedSession>(store_, id, serve());
+  } catch (...) {
+    store_->end_session(id);
+    throw;
+  }
+}
+
 uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t pool,
                               Deadline deadline) {
-  WriterSession session = store_->open_writer(name, pool, deadline);
-  start(
-      net_writer_session(parts_of(descriptor, "writer " + name, pool, std::move(session.channel))));
-  return session.next_sequence;
+  const Engine::OpenedWriter opened = store_->begin_writer(name, pool, deadline);
+  auto session = of_client(opened.session, [&] { return serve_writer(opened.writer); });
+  start(step_receiver(parts_of(descriptor, "writer " + name, pool, std::move(session)),
+                      opened.writer));
+  return opened.next_sequence;
 }
 
 void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
@@ -51,14 +62,15 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
     (void)layout_of_sampler(engine, table, num_samples, num_ahead);
     return std::pair(engine.pool_of(table), engine.table(table).config());
   });
-  start(net_sampler_session(parts_of(descriptor, "sampler of " + config.name, pool,
-                                     store_->open_sampler_channel(table, num_samples)),
-                            num_samples, config.num_steps));
+  const engine::SessionId id = store_->begin_sampler(table, num_samples);
+  auto session = of_client(id, [&] { return serve_sampler(id, table, num_samples); });
+  start(batch_sender(parts_of(descriptor, "sampler of " + config.name, pool, std::move(session)),
+                     num_samples, config.num_steps));
 }
 
 NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
-                           std::unique_ptr<Channel> channel) {
-  return {copy_of(descriptor), std::move(name), std::move(channel),
+                           std::unique_ptr<OpenedSession> session) {
+  return {copy_of(descriptor), std::move(name), std::move(session),
           store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
           store_->slab_map(pool)};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Serves clients on other hosts, each by a thread that is a client of the store in this process.
+// Serves clients on other hosts, each with a thread that applies their messages to the store.
 
 #include <cstdint>
 #include <memory>
@@ -42,8 +42,11 @@ class Gateway {
     std::thread thread;
   };
 
+  // Takes over a session that the engine began, and ends it where there is no memory.
+  template <class Serve>
+  std::unique_ptr<OpenedSession> of_client(engine::SessionId id, Serve&& serve);
   NetParts parts_of(int descriptor, std::string name, uint32_t pool,
-                    std::unique_ptr<Channel> channel);
+                    std::unique_ptr<OpenedSession> session);
   void start(std::unique_ptr<NetSession> session);
   // Forgets sessions that are over. For callers that have the lock.
   void remove_ended();

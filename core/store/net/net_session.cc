@@ -27,13 +27,6 @@ std::string NetSession::describe() {
   return name_ + (waits_.empty() ? "" : ": " + waits_);
 }
 
-bool NetSession::pass_on(Channel& channel, std::span<const std::byte> message) {
-  return wait_for(channel, [&](Deadline deadline) {
-    iovec part = transport::part_of(message.data(), message.size());
-    return channel.send({&part, 1}, deadline, Urgency::kNow);
-  });
-}
-
 bool NetSession::tell_wait(const std::string& text) {
   {
     const std::scoped_lock lock(mutex_);

@@ -1,6 +1,6 @@
 #pragma once
-// The store's side of one client on another host: passes the client's messages from a stream to a
-// session with the store in this process, and the replies back.
+// The store's side of one client on another host: a thread reads the client's messages from a
+// stream and applies them to the store.
 
 #include <atomic>
 #include <memory>
@@ -12,7 +12,7 @@
 
 #include "store/clients/slab_map.h"
 #include "store/service/store.h"
-#include "store/session/channel.h"
+#include "store/session/served_session.h"
 #include "transport/stream_socket.h"
 
 namespace tengen::store {
@@ -32,7 +32,7 @@ class NetSession {
 
   // Does what may be refused before the client has an answer; throws Error. First, by any thread.
   virtual void prepare() {}
-  // Serves the client until it has gone, or was refused, and ends its writers and samplers. What
+  // Serves the client until it has gone, or was refused, and ends its session with the store. What
   // fails, for want of memory too, ends this session alone, and the client is told why. Blocks; for
   // one thread. The other members are for any thread.
   void run() noexcept;
@@ -45,23 +45,20 @@ class NetSession {
  protected:
   // Serves the client until it has gone; throws what the client is told.
   virtual void serve() = 0;
-  // Ends the session's writers and samplers.
+  // Ends the session with the store.
   virtual void end() noexcept {}
   // Sends the error that ends the session.
   void send_error(const std::string& error);
-  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what the
-  // session of `client`, a channel or writer, waits for. False where the other side has gone.
-  template <class Client, class Attempt>
-  bool wait_for(Client& client, Attempt&& attempt) {
+  // Calls `attempt` with deadlines until it returns true, and meanwhile tells the client what
+  // `waits` returns. False where the other side has gone.
+  template <class Waits, class Attempt>
+  bool wait_for(Waits&& waits, Attempt&& attempt) {
     if (attempt(kAtOnce)) return true;
-    while (!socket_.has_ended() && tell_wait(client.waits())) {
+    while (!socket_.has_ended() && tell_wait(waits())) {
       if (attempt(std::chrono::steady_clock::now() + kSlice)) return tell_wait("");
     }
     return false;
   }
-  // Passes a message on, which takes effect before the call returns. False where the client has
-  // gone.
-  bool pass_on(Channel& channel, std::span<const std::byte> message);
   // How soon a session that waits notices that its client has gone.
   static constexpr std::chrono::milliseconds kSlice{100};
 
@@ -78,18 +75,41 @@ class NetSession {
   std::string waits_;
 };
 
-// What the session of a writer or sampler is made of.
+// A writer's or a sampler's session with the store, which ends with this object. Thread-safe.
+class OpenedSession {
+ public:
+  OpenedSession(Store* store, engine::SessionId id, std::unique_ptr<ServedSession> served)
+      : store_(store), id_(id), served_(std::move(served)) {}
+  OpenedSession(const OpenedSession&) = delete;
+  OpenedSession& operator=(const OpenedSession&) = delete;
+  ~OpenedSession() { store_->end_session(id_); }
+
+  Store& store() const { return *store_; }
+  // For threads that hold the store's lock.
+  ServedSession& served() const { return *served_; }
+  // What the session waits for, for people.
+  std::string waits() const {
+    return store_->read([&](const engine::Engine& engine) { return served_->waits(engine); });
+  }
+
+ private:
+  Store* const store_;
+  const engine::SessionId id_;
+  const std::unique_ptr<ServedSession> served_;
+};
+
+// What the session of a client with steps is made of.
 struct NetParts {
   transport::Connection connection;
   std::string name;
-  std::unique_ptr<Channel> channel;
+  std::unique_ptr<OpenedSession> session;
   engine::Schema schema;
   SlabMap slabs;
 };
-std::unique_ptr<NetSession> net_writer_session(NetParts parts);
-// Two threads use the channel: one sends, and the other takes the replies.
-std::unique_ptr<NetSession> net_sampler_session(NetParts parts, uint32_t num_samples,
-                                                uint32_t num_steps);
+// Receives steps, and items of them, of the engine's writer of that number.
+std::unique_ptr<NetSession> step_receiver(NetParts parts, uint32_t writer);
+// Sends batches of so many samples, of so many steps each.
+std::unique_ptr<NetSession> batch_sender(NetParts parts, uint32_t num_samples, uint32_t num_steps);
 // `store` makes checkpoints, and outlives the session.
 std::unique_ptr<NetSession> replica_session(transport::Connection connection,
                                             const std::string& name, Store* store);

@@ -105,21 +105,15 @@ void append(Writer& writer, int64_t value) {
   const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                 reinterpret_cast<const std::byte*>(step.y.data()),
                                 reinterpret_cast<const std::byte*>(step.z.data())};
-  TENGEN_CHECK(writer.append(columns, nullptr, 1, in_time()) == 1);
+  TENGEN_CHECK(writer.append(columns, 1, in_time()) == 1);
 }
 
 const double kOne = 1.0;
 
 bool insert(Writer& writer, uint32_t table, uint32_t num_steps, Deadline deadline = kNever) {
-  return writer.insert({table,
-                        0,
-                        writer.next_sequence(),
-                        writer.num_steps() - num_steps,
-                        1,
-                        1,
-                        num_steps,
-                        {&kOne, 1}},
-                       deadline);
+  return writer.insert(
+      {table, writer.next_sequence(), writer.num_steps() - num_steps, 1, 1, num_steps, {&kOne, 1}},
+      deadline);
 }
 
 // The values of a batch, of which every column and byte must tell the same.
@@ -181,7 +175,7 @@ void check_runs() {
   TENGEN_CHECK(writer.flush(in_time()));
   const std::vector<double> priorities(6, 2.0);
   for (int64_t i = 30; i < 36; ++i) append(writer, i);
-  const InsertRun run{table, 0, writer.next_sequence(), 30, 6, 1, 1, priorities};
+  const InsertRun run{table, writer.next_sequence(), 30, 6, 1, 1, priorities};
   TENGEN_CHECK(writer.insert(run, in_time()) && writer.insert(run, in_time()));
   TENGEN_CHECK(writer.flush(in_time()));
   Sampler sampler = fixture.sampler(table, 7, 0);
@@ -201,7 +195,7 @@ void check_backpressure() {
     const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                   reinterpret_cast<const std::byte*>(step.y.data()),
                                   reinterpret_cast<const std::byte*>(step.z.data())};
-    if (writer.append(columns, nullptr, 1, soon()) == 0 || !insert(writer, table, 1, soon())) break;
+    if (writer.append(columns, 1, soon()) == 0 || !insert(writer, table, 1, soon())) break;
     ++num_inserted;
   }
   TENGEN_CHECK(num_inserted > 3 && num_inserted < 2000);
@@ -250,7 +244,7 @@ void check_refusals() {
     Writer bad = fixture.writer("bad");
     append(bad, 1);
     const double negative = -1.0;
-    bad.insert({table, 0, 0, 0, 1, 1, 1, {&negative, 1}}, in_time());
+    bad.insert({table, 0, 0, 1, 1, 1, {&negative, 1}}, in_time());
     for (int i = 0; i < 2; ++i) {
       const std::string told = error_of([&] { bad.flush(in_time()); });
       TENGEN_CHECK(told.find("priority") != std::string::npos);
@@ -260,7 +254,7 @@ void check_refusals() {
     // Steps that were never sent are another's bytes.
     Writer bad = fixture.writer("bad");
     append(bad, 1);
-    bad.insert({table, 0, 0, 0, 9, 1, 1, {&kOne, 1}}, in_time());
+    bad.insert({table, 0, 0, 9, 1, 1, {&kOne, 1}}, in_time());
     const std::string told = error_of([&] { bad.flush(in_time()); });
     TENGEN_CHECK(told.find("must be appended") != std::string::npos);
   }

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "store/service/store.h"
-#include "store/steps/packed_steps.h"
+#include "store/steps/gather.h"
 
 namespace tengen::store {
 

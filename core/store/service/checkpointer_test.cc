@@ -152,8 +152,8 @@ constexpr uint64_t kLongStep = 1 << 20;
 std::unique_ptr<Store> make_long_steps(const Folder& folder) {
   auto store =
       std::make_unique<Store>("", uint64_t{64} << 20, 3,
-                              DiskConfig{folder.path, uint64_t{256} << 20, false,
-                                         Durability::kCheckpoint, std::chrono::milliseconds(1)});
+                              DiskConfig{folder.path, uint64_t{256} << 20, Durability::kCheckpoint,
+                                         std::chrono::milliseconds(1)});
   TableConfig config;
   config.name = "t";
   store->change([&](Engine& engine) {
@@ -171,7 +171,7 @@ void check_no_room() {
     std::filesystem::create_directory(path + "/disk");
     const auto store =
         std::make_unique<Store>("", uint64_t{64} << 20, 3,
-                                DiskConfig{path + "/disk", uint64_t{256} << 20, false,
+                                DiskConfig{path + "/disk", uint64_t{256} << 20,
                                            Durability::kCheckpoint, std::chrono::milliseconds(1)});
     const Schema schema({{"x", "u1", {kLongStep}, 0}}, 1);
     store->change([&](Engine& engine) {
@@ -186,8 +186,8 @@ void check_no_room() {
     const std::byte* column = step.data();
     const double one = 1.0;
     for (uint64_t i = 0; i < 20; ++i) {
-      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-      TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+      TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
     }
     TENGEN_CHECK(writer.flush(in_time()));
     std::string reason;
@@ -215,8 +215,8 @@ void check_no_memory() {
       const std::vector<std::byte> step(kLongStep, static_cast<std::byte>(i + 1));
       const std::byte* column = step.data();
       const double one = 1.0;
-      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-      TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+      TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
       TENGEN_CHECK(writer.flush(in_time()));
     };
     for (uint64_t i = 0; i < 4; ++i) insert(i);

@@ -34,8 +34,7 @@ bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
     return true;
   }
   // What is given back is taken by a closed store too.
-  const bool also_closed =
-      kind == Request::kRelease || kind == Request::kGiveBack || kind == Request::kLetGo;
+  const bool also_closed = kind == Request::kRelease || kind == Request::kGiveBack;
   bool has_changed = false;
   const bool is_done = store_->change_when(
       deadline,

@@ -16,8 +16,7 @@
 
 namespace tengen::store {
 
-// An Error is thrown by the call whose message was refused, and the session goes on. The session
-// may be used by two threads: one sends, and the other takes the replies.
+// An Error is thrown by the call whose message was refused, and the session goes on.
 class LocalChannel final : public Channel, private Outbox {
  public:
   // Takes over the engine's session.

@@ -20,7 +20,7 @@ inline std::unique_ptr<Store> make_numbers(const Folder& folder, Durability dura
                                            Resumed* resumed = nullptr) {
   using engine::Disk;
   auto store = std::make_unique<Store>("", kNumberSlots * Disk::kAlignment, 3,
-                                       DiskConfig{folder.path, num_rows * Disk::kAlignment, false,
+                                       DiskConfig{folder.path, num_rows * Disk::kAlignment,
                                                   durability, std::chrono::milliseconds(1)});
   engine::TableConfig config;
   config.name = "queue";
@@ -51,10 +51,9 @@ struct NumberWriter {
       const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&next),
                                     reinterpret_cast<const std::byte*>(y.data())};
       const double priority = 1.0;
-      TENGEN_CHECK(writer.append(columns, nullptr, 1, in_time()) == 1);
+      TENGEN_CHECK(writer.append(columns, 1, in_time()) == 1);
       TENGEN_CHECK(writer.insert(
-          {0, 0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}},
-          in_time()));
+          {0, writer.next_sequence(), writer.num_steps() - 1, 1, 1, 1, {&priority, 1}}, in_time()));
     }
   }
   void checkpoint() const {

@@ -88,8 +88,8 @@ void check_naps(bool sampler_waits) {
     const double one = 1.0;
     for (uint64_t i = 0; i < kInserts; ++i) {
       const auto* column = reinterpret_cast<const std::byte*>(&i);
-      TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, kNever) == 1);
-      TENGEN_CHECK(writer.insert({table, 0, i, i, 1, 1, 1, {&one, 1}}, kNever));
+      TENGEN_CHECK(writer.append({&column, 1}, 1, kNever) == 1);
+      TENGEN_CHECK(writer.insert({table, i, i, 1, 1, 1, {&one, 1}}, kNever));
       // So that the server has done with one before the next comes, were it woken.
       if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -119,8 +119,8 @@ void check_stock() {
   const std::vector<std::byte> step(4096);
   const std::byte* column = step.data();
   for (uint64_t i = 0; i < 4 * kNumChunks; ++i) {
-    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
     TENGEN_CHECK(store.read([](const Engine& engine) { return engine.num_granted(0); }) <=
                  kNumChunks / 64 + 1);
   }
@@ -151,8 +151,8 @@ void check_stocks() {
   const std::byte* column = step.data();
   for (uint64_t round = 0; round < 20; ++round) {
     for (const auto& writer : writers) {
-      TENGEN_CHECK(writer->append({&column, 1}, nullptr, 1, in_time()) == 1);
-      TENGEN_CHECK(writer->insert({0, 0, round, round, 1, 1, 1, {&one, 1}}, in_time()));
+      TENGEN_CHECK(writer->append({&column, 1}, 1, in_time()) == 1);
+      TENGEN_CHECK(writer->insert({0, round, round, 1, 1, 1, {&one, 1}}, in_time()));
     }
   }
   const uint64_t num_granted = store.read([](const Engine& engine) {
@@ -180,8 +180,8 @@ void check_leaving_clients() {
   const auto insert = [&](uint64_t i) {
     const double one = 1.0;
     const auto* column = reinterpret_cast<const std::byte*>(&i);
-    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
   };
   insert(0);
   TENGEN_CHECK(writer.flush(in_time()));
@@ -257,8 +257,8 @@ void check_left_sessions() {
   const auto insert = [](Writer& writer, uint64_t i) {
     const double priority = 1.0;
     const auto* column = reinterpret_cast<const std::byte*>(&i);
-    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&priority, 1}}, in_time()));
+    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&priority, 1}}, in_time()));
     return writer.flush(in_time());
   };
   for (uint64_t i = 0; i < 10; ++i) TENGEN_CHECK(insert(one, i) && insert(two, i));

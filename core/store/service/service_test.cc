@@ -138,22 +138,16 @@ void append(Writer& writer, int64_t value) {
   const Step step(value);
   const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                 reinterpret_cast<const std::byte*>(step.y.data())};
-  TENGEN_CHECK(writer.append(columns, nullptr, 1, kNever) == 1);
+  TENGEN_CHECK(writer.append(columns, 1, kNever) == 1);
 }
 
 const double kOne = 1.0;
 
 // The last `num_steps` steps as one item.
 bool insert(Writer& writer, uint32_t table, uint32_t num_steps, Deadline deadline = kNever) {
-  return writer.insert({table,
-                        0,
-                        writer.next_sequence(),
-                        writer.num_steps() - num_steps,
-                        1,
-                        1,
-                        num_steps,
-                        {&kOne, 1}},
-                       deadline);
+  return writer.insert(
+      {table, writer.next_sequence(), writer.num_steps() - num_steps, 1, 1, num_steps, {&kOne, 1}},
+      deadline);
 }
 
 std::vector<int64_t> values_of(Fixture& fixture, const Delivery& delivery) {
@@ -169,7 +163,7 @@ std::vector<int64_t> values_of(Fixture& fixture, const Delivery& delivery) {
     std::byte* out[] = {reinterpret_cast<std::byte*>(x.data()),
                         reinterpret_cast<std::byte*>(y.data())};
     SlabMap slabs = fixture.slab_map();
-    gather(schema_of(4), slabs.of(delivery.pieces), delivery.pieces, 1, out);
+    gather(schema_of(4), slabs.of(delivery.pieces), delivery.pieces, out);
   }
   for (size_t i = 0; i < num_steps; ++i) {
     TENGEN_CHECK(std::memcmp(&y[i * 24], Step(x[i]).y.data(), 24) == 0);
@@ -206,7 +200,7 @@ void check_limits(Carrier carrier) {
   const uint32_t table = fixture.add_table(queue_of("t", 1, 5));
   Writer writer = fixture.writer("a");
   for (int64_t i = 0; i < 12; ++i) append(writer, i);
-  const InsertRun run{table, 0, 0, 0, 12, 1, 1, {&kOne, 1}};
+  const InsertRun run{table, 0, 0, 12, 1, 1, {&kOne, 1}};
   bool done = writer.insert(run, soon()) && writer.flush(soon());
   TENGEN_CHECK(!done);
   const std::string reason = "insert waits: 1 samples must be drawn first";
@@ -344,7 +338,7 @@ void check_refusals(Carrier carrier) {
     Writer bad = fixture.writer("bad");
     append(bad, 1);
     const double negative = -1.0;
-    bad.insert({table, 0, 0, 0, 1, 1, 1, {&negative, 1}}, kNever);
+    bad.insert({table, 0, 0, 1, 1, 1, {&negative, 1}}, kNever);
     std::string told;
     for (int i = 0; i < 2; ++i) {
       try {
@@ -392,7 +386,7 @@ void check_many(Carrier carrier) {
         const Step step(c * kItems + i);
         const std::byte* columns[] = {reinterpret_cast<const std::byte*>(&step.x),
                                       reinterpret_cast<const std::byte*>(step.y.data())};
-        writers[c]->append(columns, nullptr, 1, kNever);
+        writers[c]->append(columns, 1, kNever);
         insert(*writers[c], table, 1);
       }
     });

@@ -54,8 +54,8 @@ void check_long_end() {
   const double one = 1.0;
   for (uint64_t i = 0; i < kItems; ++i) {
     const auto* column = reinterpret_cast<const std::byte*>(&i);
-    TENGEN_CHECK(writer.append({&column, 1}, nullptr, 1, in_time()) == 1);
-    TENGEN_CHECK(writer.insert({0, 0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
+    TENGEN_CHECK(writer.append({&column, 1}, 1, in_time()) == 1);
+    TENGEN_CHECK(writer.insert({0, i, i, 1, 1, 1, {&one, 1}}, in_time()));
   }
   TENGEN_CHECK(writer.flush(in_time()));
   auto ending = connect_sampler(server, 0, kBatch, 2);

@@ -61,7 +61,7 @@ engine::Disk* Store::make_disk() {
   // Files that no later process can go on from need no names.
   tier_ = std::make_unique<DiskTier>(disk.directory, directory_.empty() && !has_checkpoints, tell,
                                      regain);
-  disk_.emplace(tier_.get(), disk.num_bytes, disk.refuses_damage, has_checkpoints);
+  disk_.emplace(tier_.get(), disk.num_bytes, has_checkpoints);
   return &*disk_;
 }
 
@@ -217,13 +217,10 @@ WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadlin
 
 std::unique_ptr<SamplerPort> Store::open_sampler(uint32_t table, uint32_t num_samples,
                                                  uint32_t num_ahead) {
-  return std::make_unique<SamplerPort>(open_sampler_channel(table, num_samples),
-                                       disk_ ? num_ahead : 0);
-}
-
-std::unique_ptr<Channel> Store::open_sampler_channel(uint32_t table, uint32_t num_samples) {
   const engine::SessionId id = begin_sampler(table, num_samples);
-  return open_channel(id, [&] { return serve_sampler(id, table, num_samples); });
+  return std::make_unique<SamplerPort>(
+      open_channel(id, [&] { return serve_sampler(id, table, num_samples); }),
+      disk_ ? num_ahead : 0);
 }
 
 std::unique_ptr<Channel> Store::open_channel(
@@ -234,6 +231,12 @@ std::unique_ptr<Channel> Store::open_channel(
     end_session(id);
     throw;
   }
+}
+
+Store::Room Store::room() {
+  const std::scoped_lock lock(mutex_);
+  return {memory_.budget_bytes(), memory_.used_bytes(), disk_config_.num_bytes,
+          disk_ ? disk_->used_bytes() : 0};
 }
 
 SlabMap Store::slab_map(uint32_t pool) {

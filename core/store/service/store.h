@@ -33,8 +33,7 @@ namespace tengen::store {
 // Where steps go that memory does not hold.
 struct DiskConfig {
   std::string directory;
-  uint64_t num_bytes = 0;       // 0: there is no disk
-  bool refuses_damage = false;  // where false, items that cannot be read are removed
+  uint64_t num_bytes = 0;  // 0: there is no disk
   Durability durability = Durability::kNone;
   std::chrono::microseconds interval{0};  // between checkpoints, with kAsync and kSync
 };
@@ -67,6 +66,12 @@ class Store {
   Resumed keep(bool goes_on);
   // Null where nothing outlives the host.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
+  // The budgets, and how much of them steps take. Blocks no longer than other threads' calls take.
+  struct Room {
+    uint64_t memory_bytes = 0, memory_used_bytes = 0;
+    uint64_t disk_bytes = 0, disk_used_bytes = 0;
+  };
+  Room room();
   // What went wrong, for people; empty: nothing. For example, that changes do not outlive this
   // process any more, or that the disk has bad rows or no room.
   std::string trouble();
@@ -180,7 +185,6 @@ class Store {
   WriterSession open_writer(const std::string& name, uint32_t pool, Deadline deadline = kAtOnce);
   std::unique_ptr<SamplerPort> open_sampler(uint32_t table, uint32_t num_samples,
                                             uint32_t num_ahead);
-  std::unique_ptr<Channel> open_sampler_channel(uint32_t table, uint32_t num_samples);
   SlabMap slab_map(uint32_t pool);
 
  private:

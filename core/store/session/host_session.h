@@ -2,20 +2,59 @@
 // The server's side of one session with a client of the same host: its requests come by a ring of
 // shared memory, and its replies go by another.
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "store/engine/engine.h"
+#include "store/session/encoding.h"
 #include "store/session/ring_memory.h"
 #include "store/session/served_session.h"
-#include "store/session/session_record.h"
 #include "transport/connection.h"
 #include "transport/shared_memory.h"
 
 namespace tengen::store {
+
+// What another server of the same store must know of a session to go on with it.
+struct SessionRecord {
+  enum class Kind : uint32_t { kWriter, kSampler };
+  Kind kind = Kind::kWriter;
+  uint32_t number = 0;       // of the writer, or of the sampler's table
+  uint32_t num_samples = 0;  // of a sampler's batch
+  SessionLayout layout;
+  int64_t process = 0;  // the client's process; 0: not known
+  std::string name;     // for people
+
+  std::vector<std::byte> encode() const {
+    const Fixed fixed{kind,   number, num_samples, static_cast<uint32_t>(name.size()),
+                      layout, process};
+    std::vector<std::byte> bytes(sizeof fixed + name.size());
+    std::memcpy(put(bytes.data(), fixed), name.data(), name.size());
+    return bytes;
+  }
+  // Throws Error for bytes that encode() did not make.
+  static SessionRecord decode(std::span<const std::byte> bytes) {
+    const auto fixed = read<Fixed>(bytes);
+    std::vector<char> name;
+    take(bytes.subspan(sizeof fixed), fixed.num_name_bytes, &name);
+    return {fixed.kind,   fixed.number,  fixed.num_samples,
+            fixed.layout, fixed.process, {name.begin(), name.end()}};
+  }
+
+ private:
+  struct Fixed {
+    Kind kind;
+    uint32_t number, num_samples, num_name_bytes;
+    SessionLayout layout;
+    int64_t process;
+  };
+};
 
 // For one thread, which holds the store's lock where an Engine is passed.
 class HostSession final : private Outbox {

@@ -57,7 +57,7 @@ void check_rounds_of_large_batches() {
   const engine::SessionId id = engine.begin_session();
   const uint32_t writer = engine.open_writer(id, "a", 0).writer;
   engine.append(writer, *engine.grant(writer));
-  engine.insert(writer, {table, 0, 0, 1, 1.0, 0});
+  engine.insert(writer, {table, 0, 0, 1, 1.0});
 
   constexpr uint64_t kNumBatches = 4;
   const SessionLayout layout = layout_of_sampler(engine, table, engine::kMaxSamples, 2);

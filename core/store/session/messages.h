@@ -22,9 +22,7 @@ enum class Request : uint32_t {
   kSample,
   kAck,
   kGiveBack,
-  kKeep,
-  kLetGo,
-  kSteps,  // this and the next: over streams alone
+  kSteps = 9,  // this and the next: over streams alone
   kFlush,
   kLacks,  // this and the next: of a replica; see replica_messages.h
   kShipped,
@@ -64,7 +62,7 @@ struct InsertMessage {
   Request kind = Request::kInsert;
   uint32_t num_bytes = sizeof(InsertMessage);
   uint32_t table = 0;
-  uint32_t version = 0;
+  uint32_t unused = 0;
   uint64_t sequence = 0;
   uint64_t first = 0;
   uint32_t count = 0;
@@ -81,7 +79,7 @@ struct SampleMessage {
   Request kind = Request::kSample;
   uint32_t num_bytes = sizeof(SampleMessage);
 };
-// Acknowledges, gives back, keeps or lets go; with kAck, a double for each priority.
+// Acknowledges or gives back; with kAck, a double for each priority.
 struct OfLease {
   Request kind = Request::kAck;
   uint32_t num_bytes = sizeof(OfLease);
@@ -112,8 +110,7 @@ struct Text {
 // Messages over streams alone; there shared memory tells the same.
 
 // Steps of the writer's chunk follow: column after column the bytes of `num_steps` steps, which lie
-// in one chunk, and their ages where columns are stacked. Where the last chunk is full they begin a
-// new one.
+// in one chunk. Where the last chunk is full they begin a new one.
 struct Steps {
   Request kind = Request::kSteps;
   uint32_t num_bytes = sizeof(Steps);

@@ -40,12 +40,6 @@ class ServedSampler final : public ServedSession {
         engine.give_back(id_, read<OfLease>(message).lease);
         --num_lent_;
         break;
-      case Request::kKeep:
-        engine.keep(id_, read<OfLease>(message).lease);
-        break;
-      case Request::kLetGo:
-        engine.let_go(id_, read<OfLease>(message).lease);
-        break;
       default:
         refuse(kind);
     }
@@ -143,10 +137,8 @@ std::unique_ptr<ServedSession> serve_sampler(engine::SessionId id, uint32_t tabl
 
 uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samples) {
   const engine::Schema& schema = engine.pool(engine.pool_of(table)).schema();
-  const uint64_t num_steps =
-      uint64_t{schema.num_context()} + engine.table(table).config().num_steps;
-  // Where a stream's first step stands in for earlier ones, it is one piece for each of them.
-  const uint64_t pieces = schema.num_context() + num_steps / schema.steps_per_chunk() + 2;
+  const uint64_t num_steps = engine.table(table).config().num_steps;
+  const uint64_t pieces = num_steps / schema.steps_per_chunk() + 2;
   const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
   if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
     throw Error("batch (" + std::to_string(num_samples) +

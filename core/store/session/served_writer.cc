@@ -97,7 +97,7 @@ class ServedWriter final : public ServedSession {
       const auto result =
           engine.insert(writer_, {message.table, message.sequence + i,
                                   message.first + uint64_t{i} * message.stride, message.num_steps,
-                                  priorities_[num_priorities == 1 ? 0 : i], message.version});
+                                  priorities_[num_priorities == 1 ? 0 : i]});
       if (result == engine::InsertResult::kBlocked) {
         blocked_by_ = message.table;
         return engine.num_touched() > before ? Progress::kSome : Progress::kNone;

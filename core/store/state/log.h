@@ -12,7 +12,6 @@
 
 #include "store/state/rate_limiter.h"
 #include "store/state/saved.h"
-#include "store/state/steps.h"
 
 namespace tengen::store::engine {
 
@@ -110,7 +109,7 @@ struct StepsSaved {
 struct Inserted {
   int64_t key;
   StepRange steps;
-  uint32_t table, version;
+  uint32_t table, padding;  // earlier versions: that of the model that made the item
   float priority;
   uint32_t times_sampled;
 };
@@ -130,14 +129,14 @@ struct Acknowledged {
 struct GivenBack {
   uint64_t lease;
 };
-// The steps of a loan stay when it ends, until they are let go of.
+// These three of earlier versions, in which clients read the steps of a loan where they lay.
 struct Kept {
   uint64_t lease;
 };
 struct LetGo {
   uint64_t lease;
 };
-// The kept steps of a loan that has ended: a StepRange each.
+// A StepRange each.
 struct KeptSaved {
   uint64_t lease;
   uint32_t session, table;
@@ -154,6 +153,7 @@ struct LimitsSet {
 struct CapacitySet {
   uint64_t table, max_items, max_steps;
 };
+// Of earlier versions, in which items grew stale.
 struct VersionSet {
   uint32_t table, version;
 };

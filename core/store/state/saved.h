@@ -1,21 +1,24 @@
 #pragma once
 // The parts of a store's state as plain values, from which a store in another process goes on.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "store/state/rate_limiter.h"
-#include "store/state/steps.h"
 
 namespace tengen::store::engine {
 
 // A key of an item: the last bits of its serial, its number among all that its table ever had, and
-// its slot in the table. 56 bits in all, as shards add a few of their own.
+// its slot in the table. 56 bits in all.
 constexpr int kSlotBits = 28;
 constexpr uint64_t kMaxItems = (uint64_t{1} << kSlotBits) - 1;
 constexpr int64_t kSerialMask = (int64_t{1} << 28) - 1;
@@ -32,12 +35,32 @@ constexpr uint32_t slot_of(int64_t key) {
   return static_cast<uint32_t>(key & static_cast<int64_t>(kMaxItems));
 }
 
+// Steps one after another of one stream, the steps of one writer.
+struct StepRange {
+  uint64_t first = 0;  // counted from the stream's beginning
+  uint32_t stream = 0;
+  uint32_t num_steps = 0;
+};
+
+// The float that is kept of a priority, in the table as in its log. Only 0 becomes 0: any other
+// priority below 1.18e-38, the smallest normal float, is kept as that. Throws Error for a priority
+// that is negative, no number, or too large for a float, which no log could hold either.
+inline float kept_priority(double priority) {
+  if (!(priority >= 0 && priority <= std::numeric_limits<float>::max())) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", priority);
+    check(false, "priority", text,
+          "must be 0 to 3.4e38, what a float holds; correct the loss that gave it");
+  }
+  if (priority == 0) return 0.0f;
+  return std::max(static_cast<float>(priority), std::numeric_limits<float>::min());
+}
+
 struct SavedItem {
   int64_t key = -1;  // -1: the slot is free
   StepRange steps;
   float priority = 0.0f;
   uint32_t times_sampled = 0;
-  uint32_t version = 0;
 };
 
 struct SavedTable {
@@ -46,7 +69,6 @@ struct SavedTable {
   uint64_t num_inserts = 0;
   uint64_t num_samples = 0;
   int64_t num_serials = 0;
-  uint32_t newest_version = 0;
   // Settings that were changed while the table was in use; none: as in its config.
   std::optional<RateLimits> limits;
   std::optional<std::pair<uint64_t, uint64_t>> capacity;  // items, steps
@@ -88,7 +110,6 @@ struct SavedLoan {
   uint32_t table = 0;
   std::vector<int64_t> keys;
   std::vector<StepRange> steps;
-  bool is_kept = false;
 };
 
 // Where a session stands between its client and the engine.

@@ -42,16 +42,10 @@ Schema::Schema(std::vector<Column> columns, uint32_t steps_per_chunk)
       throw Error("column " + column.name +
                   " (shape) must have 1 byte to 1 GiB a step; reshape it");
     }
-    if (column.stack < 1 || column.stack > kMaxStack) {
-      throw Error("column " + column.name + " (stack " + std::to_string(column.stack) +
-                  ") must have 1 to " + std::to_string(kMaxStack) + " frames; change it");
-    }
-    num_context_ = std::max(num_context_, column.stack - 1);
     column.num_bytes = num_bytes;
     step_bytes_ += num_bytes;
     offsets_.push_back(add(num_bytes));
   }
-  if (num_context_ > 0) ages_offset_ = add(1);
 }
 
 uint64_t Schema::add(uint64_t num_bytes) {

@@ -12,42 +12,29 @@ struct Column {
   std::string dtype;  // numpy's short form: "u1", "f4", "i8", "b1"
   std::vector<uint32_t> shape;
   uint64_t num_bytes = 0;  // of one step; filled in by Schema
-  // Frames of a step in a sample: its own and those of the steps before it in its episode. Where
-  // there are fewer, the episode's first stands in for the rest.
-  uint32_t stack = 1;
   bool operator==(const Column& other) const = default;
 };
 
 // A chunk holds column after column, each the elements of its steps one after another, aligned to
-// 64 bytes; so a run of steps is one copy a column. Where columns are stacked, the ages of its
-// steps lie behind them.
+// 64 bytes; so a run of steps is one copy a column.
 class Schema {
  public:
   // Throws Error for no columns, a name twice or empty, an unknown dtype, or a step that is empty
-  // or above 1 GiB, for a stack of 0 or above kMaxStack, and for steps_per_chunk of 0 or chunks
-  // above 2 GiB.
+  // or above 1 GiB, and for steps_per_chunk of 0 or chunks above 2 GiB.
   Schema(std::vector<Column> columns, uint32_t steps_per_chunk);
 
   const std::vector<Column>& columns() const { return columns_; }
   uint32_t steps_per_chunk() const { return steps_per_chunk_; }
   // Where column `index` begins in a chunk.
   uint64_t offset(size_t index) const { return offsets_[index]; }
-  // Steps before a sample's first that its stacks reach back to.
-  uint32_t num_context() const { return num_context_; }
-  // Where a chunk's ages begin, a byte a step: how many steps of its episode lie before it, kMaxAge
-  // standing for more. Precondition: num_context() > 0.
-  uint64_t ages_offset() const { return ages_offset_; }
-  static constexpr uint32_t kMaxAge = 255;
-  static constexpr uint32_t kMaxStack = kMaxAge + 1;
   // Calls `f` with where the bytes of `count` steps from `first` on lie in a chunk, and how many:
-  // column after column, and the ages last. So steps travel that belong to no batch.
+  // column after column. So steps travel that belong to no batch.
   template <class Byte, class F>
   void for_each_run(Byte* chunk, uint64_t first, uint64_t count, F&& f) const {
     for (size_t c = 0; c < columns_.size(); ++c) {
       const uint64_t bytes = columns_[c].num_bytes;
       f(chunk + offsets_[c] + first * bytes, count * bytes);
     }
-    if (num_context_ > 0) f(chunk + ages_offset_ + first, count);
   }
   uint64_t step_bytes() const { return step_bytes_; }    // of data, without padding
   uint64_t chunk_bytes() const { return chunk_bytes_; }  // a multiple of 64
@@ -60,8 +47,6 @@ class Schema {
   std::vector<Column> columns_;
   std::vector<uint64_t> offsets_;
   uint32_t steps_per_chunk_;
-  uint32_t num_context_ = 0;
-  uint64_t ages_offset_ = 0;
   uint64_t step_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
 };

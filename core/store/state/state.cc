@@ -168,16 +168,13 @@ class Step {
     give_back(found(s_.loans, e.lease, "lease"));
     end_loan(e.lease);
   }
-  void apply(const event::LetGo& e) {
-    if (s_.kept.erase(e.lease) == 0) found(s_.loans, e.lease, "lease").is_kept = false;
-  }
-  void apply(const event::KeptSaved& e) {
-    (void)table(e.table);
-    s_.kept[e.lease] = {e.session, e.table, {}, in_.values<StepRange>(e.count), true};
-  }
+  // Steps that a client of an earlier version read where they lay: it has gone with its server.
+  void apply(const event::Kept&) {}
+  void apply(const event::LetGo&) {}
+  void apply(const event::KeptSaved& e) { (void)in_.values<StepRange>(e.count); }
   void apply(const event::LimitsSet& e) { table(e.table).limits = e.limits; }
   void apply(const event::CapacitySet& e) { table(e.table).capacity = {e.max_items, e.max_steps}; }
-  void apply(const event::VersionSet& e) { table(e.table).newest_version = e.version; }
+  void apply(const event::VersionSet& e) { (void)table(e.table); }
   void apply(const event::TableCounted& e) {
     SavedTable& counted = table(e.table);
     if (e.num_serials < 0 || e.num_serials > kMaxSerials) {
@@ -194,7 +191,6 @@ class Step {
   }
   void apply(const event::SessionEnded& e) { end_session(e.session); }
   void apply(const event::WriterClosed& e) { close_writer(e.writer); }
-  void apply(const event::Kept& e) { found(s_.loans, e.lease, "lease").is_kept = true; }
 
   void apply(const event::TableAdded& e) {
     if (e.table != s_.tables.size()) refuse("table", e.table);
@@ -266,13 +262,13 @@ class Step {
   void apply(const event::Inserted& e) {
     SavedTable& to = table(e.table);
     SavedItem& item = grown_to(to.items, slot_of(e.key), "key");
-    item = {short_key(e.key), e.steps, repaired(e.priority), e.times_sampled, e.version};
+    item = {short_key(e.key), e.steps, repaired(e.priority), e.times_sampled};
     ++to.num_inserts;
     to.num_serials = serial_before(to.num_serials + kSerialMask + 1, e.key) + 1;
   }
 
   void apply(const event::Lent& e) {
-    SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}, false};
+    SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}};
     std::transform(loan.keys.begin(), loan.keys.end(), loan.keys.begin(), short_key);
     loan.steps = in_.values<StepRange>(e.count);
     SavedTable& of = table(e.table);
@@ -291,13 +287,7 @@ class Step {
     end_loan(e.lease);
   }
 
-  void end_loan(uint64_t lease) {
-    auto loan = s_.loans.extract(lease);
-    loan.mapped().keys.clear();
-    if (!loan.mapped().is_kept) return;
-    s_.kept.erase(lease);
-    s_.kept.insert(std::move(loan));
-  }
+  void end_loan(uint64_t lease) { s_.loans.erase(lease); }
 
   // As Table::give_back().
   void give_back(const SavedLoan& loan) {
@@ -317,7 +307,6 @@ class Step {
         ++it;
       }
     }
-    std::erase_if(s_.kept, [&](const auto& kept) { return kept.second.session == session; });
     if (s_.sessions.erase(session) == 0) refuse("session", session);
   }
 

@@ -51,7 +51,6 @@ class State {
   std::unordered_map<std::string, uint64_t> next_sequences;                     // by writer's name
   std::map<uint32_t, SavedSession> sessions;
   std::map<uint64_t, SavedLoan> loans;  // by lease
-  std::map<uint64_t, SavedLoan> kept;   // loans that are over, whose steps are kept
   uint64_t next_session = 0;
   uint64_t next_lease = 0;
   uint64_t num_restarts = 0;

@@ -22,13 +22,11 @@ class Survivors {
     if (item.steps.stream >= state_.streams[table.pool].size()) {
       refuse_state("stream", item.steps.stream);
     }
-    const Schema& schema = *schemas_[table.pool];
-    const uint64_t length = schema.steps_per_chunk();
+    const uint64_t length = schemas_[table.pool]->steps_per_chunk();
     const StepRange& steps = item.steps;
-    const uint64_t begin = steps.first - std::min<uint64_t>(steps.first, schema.num_context());
     const uint64_t end = steps.first + steps.num_steps;
     const SavedStream& stream = state_.streams[table.pool][steps.stream];
-    for (uint64_t number = begin / length; number * length < end; ++number) {
+    for (uint64_t number = steps.first / length; number * length < end; ++number) {
       if (number < stream.first_chunk || number - stream.first_chunk >= stream.slots.size()) {
         return false;
       }

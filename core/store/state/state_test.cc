@@ -122,8 +122,8 @@ void check_earlier_logs() {
   const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
   const uint32_t slot = *world.engine.grant(writer);
   world.engine.append(writer, slot);
-  world.engine.insert(writer, {1, 0, 0, 1, 1.0, 0});
-  world.engine.insert(writer, {1, 1, 0, 1, 2.0, 0});
+  world.engine.insert(writer, {1, 0, 0, 1, 1.0});
+  world.engine.insert(writer, {1, 1, 0, 1, 2.0});
   world.take();
   Log later;
   const float infinite = std::numeric_limits<float>::infinity();

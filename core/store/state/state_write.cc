@@ -76,11 +76,9 @@ void State::write(const std::function<void(std::span<const std::byte>)>& take) c
     if (table.capacity) {
       log.add(event::CapacitySet{i, table.capacity->first, table.capacity->second});
     }
-    log.add(event::VersionSet{i, table.newest_version});
     for (const SavedItem& item : table.items) {
       if (item.key < 0) continue;
-      log.add(event::Inserted{item.key, item.steps, i, item.version, item.priority,
-                              item.times_sampled});
+      log.add(event::Inserted{item.key, item.steps, i, 0, item.priority, item.times_sampled});
       flush(kPieceBytes);
     }
   }
@@ -88,12 +86,6 @@ void State::write(const std::function<void(std::span<const std::byte>)>& take) c
     log.add(
         event::Lent{lease, loan.session, loan.table, static_cast<uint32_t>(loan.keys.size()), 0},
         std::span(loan.keys), std::span(loan.steps));
-    if (loan.is_kept) log.add(event::Kept{lease});
-    flush(kPieceBytes);
-  }
-  for (const auto& [lease, loan] : kept) {
-    const uint32_t count = static_cast<uint32_t>(loan.steps.size());
-    log.add(event::KeptSaved{lease, loan.session, loan.table, count, 0}, std::span(loan.steps));
     flush(kPieceBytes);
   }
   // Last, as items and loans count.

@@ -31,19 +31,20 @@ void raise(SmallWorld& world, uint64_t first, uint64_t count) {
   for (uint64_t i = first; i < first + count; ++i) {
     // Keys are serial numbers and slots alike, as nothing was removed.
     const int64_t key = key_of(static_cast<int64_t>(i), static_cast<uint32_t>(i));
-    world.engine.table(1).set_priorities(std::vector{key}, std::vector{1000.0});
+    world.engine.table(1).set_priorities(std::vector{key}, std::vector{3e38});
   }
 }
 
 // Item i is step i, and a step a chunk.
 void check_where_chunks_were() {
   SmallWorld world(32, 1000);
-  TableConfig config = table_of("t", "max_heap", 1000);
+  TableConfig config = table_of("t", "prioritized", 1000);
   config.max_times_sampled = 1;
   world.engine.add_table(table_of("other", "fifo", 1000), 0);
   world.engine.add_table(config, 0);
   fill(world, 1, 400);
   world.tier.end_all(world.rng, world.engine);
+  raise(world, 392, 8);
   check_draw(world, 1, 8, 0, 0);  // the newest
   raise(world, 0, 8);
   check_draw(world, 1, 0, 8, 8);

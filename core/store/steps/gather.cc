@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
+#include <string>
 
-#include "store/steps/stream_copy.h"
+#include "base/error.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace tengen::store::engine {
 namespace {
@@ -19,9 +23,10 @@ void prefetch(const std::byte* from, uint64_t num_bytes) {
   }
 }
 
-// Where nothing is stacked a piece is one copy a column.
-void copy_runs(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
-               std::span<std::byte* const> out) {
+}  // namespace
+
+void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
+            std::span<std::byte* const> out) {
   const size_t num_columns = schema.columns().size();
   uint64_t done = 0;  // steps
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -41,57 +46,58 @@ void copy_runs(const Schema& schema, const Slabs& slabs, std::span<const Piece> 
   }
 }
 
-// A step that a sample reads.
-struct Place {
-  const std::byte* chunk;
-  uint32_t offset;
-};
-
-// `places` are the sample's context and its steps; step `first` of the result is its first.
-void copy_stacks(const Schema& schema, std::span<const Place> places, uint64_t first,
-                 std::span<std::byte* const> out) {
-  for (size_t c = 0; c < schema.columns().size(); ++c) {
-    const Column& column = schema.columns()[c];
-    const uint64_t bytes = column.num_bytes;
-    std::byte* to = out[c] + first * column.stack * bytes;
-    for (size_t i = schema.num_context(); i < places.size(); ++i) {
-      const uint32_t age =
-          static_cast<uint32_t>(places[i].chunk[schema.ages_offset() + places[i].offset]);
-      for (uint32_t back = column.stack; back-- > 0;) {
-        const Place& from = places[i - std::min(back, age)];
-        std::memcpy(to, from.chunk + schema.offset(c) + from.offset * bytes, bytes);
-        to += bytes;
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
-            uint32_t num_steps, std::span<std::byte* const> out) {
-  if (schema.num_context() == 0) return copy_runs(schema, slabs, pieces, out);
-  std::vector<Place> places;
-  places.reserve(schema.num_context() + num_steps);
-  uint64_t done = 0;  // steps
-  for (const Piece& piece : pieces) {
-    for (uint32_t i = 0; i < piece.num_steps; ++i) {
-      places.push_back({slabs.at(piece.slot), piece.offset + i});
-    }
-    if (places.size() < schema.num_context() + num_steps) continue;
-    copy_stacks(schema, places, done, out);
-    places.clear();
-    done += num_steps;
-  }
-}
-
-void scatter(const Schema& schema, std::span<const std::byte* const> in, const uint8_t* ages,
-             uint32_t num_steps, std::byte* chunk, uint32_t offset) {
+void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_t num_steps,
+             std::byte* chunk, uint32_t offset) {
   for (size_t c = 0; c < schema.columns().size(); ++c) {
     const uint64_t bytes = schema.columns()[c].num_bytes;
     stream_copy(chunk + schema.offset(c) + offset * bytes, in[c], num_steps * bytes);
   }
-  if (schema.num_context() > 0) std::memcpy(chunk + schema.ages_offset() + offset, ages, num_steps);
+}
+
+void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes) {
+#if defined(__SSE2__)
+  if (num_bytes >= kMinStreamBytes) {
+    const uint64_t to_line = -reinterpret_cast<uintptr_t>(to) % 64;
+    std::memcpy(to, from, to_line);
+    for (to += to_line, from += to_line, num_bytes -= to_line; num_bytes >= 64; num_bytes -= 64) {
+      const auto* in = reinterpret_cast<const __m128i*>(from);
+      auto* out = reinterpret_cast<__m128i*>(to);
+      const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
+      const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
+      _mm_stream_si128(out, a);
+      _mm_stream_si128(out + 1, b);
+      _mm_stream_si128(out + 2, c);
+      _mm_stream_si128(out + 3, d);
+      to += 64;
+      from += 64;
+    }
+    _mm_sfence();  // orders these stores before the one that tells another thread of them
+  }
+#endif
+  std::memcpy(to, from, num_bytes);
+}
+
+SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first,
+                      uint32_t count) {
+  SavedSteps steps{first, count, {}};
+  schema.for_each_run(chunk, first, count, [&](const std::byte* from, uint64_t num_bytes) {
+    steps.bytes.insert(steps.bytes.end(), from, from + num_bytes);
+  });
+  return steps;
+}
+
+void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk) {
+  if (uint64_t{steps.first} + steps.count > schema.steps_per_chunk() ||
+      steps.bytes.size() != steps.count * schema.step_bytes()) {
+    throw Error("steps (" + std::to_string(steps.first) + " to " +
+                std::to_string(uint64_t{steps.first} + steps.count) +
+                ") must be of a chunk of the table; the log is damaged, remove the store's folder");
+  }
+  const std::byte* from = steps.bytes.data();
+  schema.for_each_run(chunk, steps.first, steps.count, [&](std::byte* to, uint64_t num_bytes) {
+    std::memcpy(to, from, num_bytes);
+    from += num_bytes;
+  });
 }
 
 }  // namespace tengen::store::engine

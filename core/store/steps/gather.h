@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "store/state/saved.h"
 #include "store/state/schema.h"
 #include "store/tables/streams.h"
 
@@ -21,15 +22,27 @@ struct Slabs {
   }
 };
 
-// Copies samples of `num_steps` steps each into out[c] for each column c of the schema: their steps
-// one after another, in C order, each step as many frames as the column stacks, the oldest first.
-// The pieces are those of the samples, one after another, each with its context before it.
+// Copies the steps of the pieces into out[c] for each column c of the schema, one after another, in
+// C order.
 void gather(const Schema& schema, const Slabs& slabs, std::span<const Piece> pieces,
-            uint32_t num_steps, std::span<std::byte* const> out);
+            std::span<std::byte* const> out);
 
-// Copies `num_steps` steps from in[c], C order, into a chunk at `offset` steps; so too their ages,
-// where columns are stacked.
-void scatter(const Schema& schema, std::span<const std::byte* const> in, const uint8_t* ages,
-             uint32_t num_steps, std::byte* chunk, uint32_t offset);
+// Copies `num_steps` steps from in[c], C order, into a chunk at `offset` steps.
+void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_t num_steps,
+             std::byte* chunk, uint32_t offset);
+
+// The shortest copy that goes past the cache. Shorter copies into one chunk after another are as
+// fast by memcpy, and those of a small table stay in the cache.
+constexpr uint64_t kMinStreamBytes = uint64_t{32} << 10;
+
+// As memcpy, to memory that is not read soon. A long copy goes past the cache where the processor
+// can: the target is not first read from memory, and data that others need stays in the cache.
+void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes);
+
+// Steps `first` to `first + count - 1` of a chunk as bytes of their own, column after column.
+SavedSteps pack_steps(const Schema& schema, const std::byte* chunk, uint32_t first, uint32_t count);
+
+// Writes packed steps into a chunk. Throws Error where they are no steps of the schema.
+void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chunk);
 
 }  // namespace tengen::store::engine

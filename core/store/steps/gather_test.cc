@@ -31,16 +31,6 @@ void check_layout() {
   TENGEN_CHECK(make({column("a", "f8", {1u << 31, 1u << 31})}, 1));
   TENGEN_CHECK(make({column("a", "u1", {1u << 30})}, 5));
   TENGEN_CHECK(!(Schema({column("a", "u1", {})}, 1) == Schema({column("a", "i1", {})}, 1)));
-  Column stacked = column("b", "u2", {5});
-  stacked.stack = 4;
-  const Schema deep({column("a", "u1", {}), stacked}, 7);
-  TENGEN_CHECK(deep.num_context() == 3 && deep.step_bytes() == 11);
-  TENGEN_CHECK(deep.ages_offset() == 64 + 128 && deep.chunk_bytes() == 64 + 128 + 64);
-  TENGEN_CHECK(!(deep == Schema({column("a", "u1", {}), column("b", "u2", {5})}, 7)));
-  for (const uint32_t stack : {0u, Schema::kMaxStack + 1}) {
-    stacked.stack = stack;
-    TENGEN_CHECK(make({stacked}, 1));
-  }
 }
 
 // Steps written somewhere come back from there, in the order of the pieces.
@@ -63,7 +53,7 @@ void check_copies(uint64_t seed) {
       for (size_t i = 0; i < x.size(); ++i) x[i] = value(slot, step, i);
       for (size_t i = 0; i < y.size(); ++i) y[i] = value(slot, step, i + 9);
       const std::byte* in[] = {x.data(), y.data()};
-      scatter(schema, in, nullptr, 1, slabs.at(slot), step);
+      scatter(schema, in, 1, slabs.at(slot), step);
     }
   }
   std::vector<Piece> pieces(1 + rng.below(10));
@@ -77,7 +67,7 @@ void check_copies(uint64_t seed) {
   std::vector<std::byte> x(total * sizes[0]);
   std::vector<std::byte> y(total * sizes[1]);
   std::byte* out[] = {x.data(), y.data()};
-  gather(schema, slabs, pieces, 1, out);
+  gather(schema, slabs, pieces, out);
   size_t row = 0;
   for (const Piece& piece : pieces) {
     for (uint32_t k = 0; k < piece.num_steps; ++k, ++row) {
@@ -91,69 +81,17 @@ void check_copies(uint64_t seed) {
   }
 }
 
-// Frames of random episodes, against frames counted by hand. A step's frame is its number.
-void check_stacks(uint64_t seed) {
-  Rng rng(seed, 0, 0, 0, Purpose::kTest);
-  const uint32_t length = 1 + rng.below(7);
-  Column deep = column("x", "i4", {});
-  Column deeper = column("y", "i8", {2});
-  deep.stack = 1 + rng.below(6);
-  deeper.stack = 2 + rng.below(seed % 5 == 0 ? 255 : 4);
-  const Schema schema({deep, column("z", "i4", {}), deeper}, length);
-  const uint32_t num_chunks = 1 + rng.below(seed % 5 == 0 ? 400 : 12);
-  std::vector<std::byte> slab(num_chunks * schema.chunk_bytes());
-  std::byte* const base = slab.data();
-  const Slabs slabs{{&base, 1}, num_chunks, schema.chunk_bytes()};
-  Streams streams(length, schema.num_context());
-  const uint32_t stream = streams.open();
-  std::vector<uint32_t> begins;  // by step: the first of its episode
-  for (uint32_t chunk = 0; chunk < num_chunks; ++chunk) {
-    const uint32_t slot = num_chunks - 1 - chunk;
-    streams.append(stream, slot);
-    for (uint32_t offset = 0; offset < length; ++offset) {
-      const uint32_t step = static_cast<uint32_t>(begins.size());
-      const bool is_first = step == 0 || rng.below(seed % 5 == 0 ? 600 : 5) == 0;
-      begins.push_back(is_first ? step : begins.back());
-      const int32_t x = static_cast<int32_t>(step);
-      const int64_t y[] = {x, -x};
-      const std::byte* in[] = {reinterpret_cast<const std::byte*>(&x),
-                               reinterpret_cast<const std::byte*>(&x),
-                               reinterpret_cast<const std::byte*>(y)};
-      const uint8_t age = static_cast<uint8_t>(std::min(step - begins.back(), Schema::kMaxAge));
-      scatter(schema, in, &age, 1, slabs.at(slot), offset);
-    }
-  }
-  const uint32_t total = num_chunks * length;
-  const uint32_t num_steps = 1 + rng.below(std::min(total, 9u));
-  std::vector<uint32_t> firsts;
-  std::vector<Piece> pieces;
-  for (int i = 0; i < 20; ++i) {
-    firsts.push_back(rng.below(total - num_steps + 1));
-    streams.locate({firsts.back(), stream, num_steps}, &pieces);
-  }
-  std::vector<int32_t> x(20 * num_steps * deep.stack);
-  std::vector<int32_t> z(20 * num_steps);
-  std::vector<int64_t> y(20 * num_steps * deeper.stack * 2);
-  std::byte* out[] = {reinterpret_cast<std::byte*>(x.data()),
-                      reinterpret_cast<std::byte*>(z.data()),
-                      reinterpret_cast<std::byte*>(y.data())};
-  gather(schema, slabs, pieces, num_steps, out);
-  size_t row = 0;
-  for (const uint32_t first : firsts) {
-    for (uint32_t step = first; step < first + num_steps; ++step, ++row) {
-      const auto frame = [&](uint32_t back) {
-        const int64_t at = int64_t{step} - back;
-        return std::max<int64_t>(at, begins[step]);
-      };
-      TENGEN_CHECK(z[row] == static_cast<int32_t>(step));
-      for (uint32_t i = 0; i < deep.stack; ++i) {
-        TENGEN_CHECK(x[row * deep.stack + i] == frame(deep.stack - 1 - i));
-      }
-      for (uint32_t i = 0; i < deeper.stack; ++i) {
-        const int64_t* got = &y[(row * deeper.stack + i) * 2];
-        TENGEN_CHECK(got[0] == frame(deeper.stack - 1 - i) && got[1] == -got[0]);
-      }
-    }
+// Copies `num_bytes` from and to odd places, and looks at every byte, also around them.
+void check_stream_copy(uint64_t num_bytes, uint64_t from_offset, uint64_t to_offset) {
+  constexpr uint64_t kMargin = 64;
+  const auto value = [](uint64_t i) { return static_cast<std::byte>(i * 7 + i / 256 + 1); };
+  std::vector<std::byte> from(num_bytes + kMargin);
+  for (uint64_t i = 0; i < from.size(); ++i) from[i] = value(i);
+  std::vector<std::byte> to(to_offset + num_bytes + kMargin, std::byte{0});
+  stream_copy(to.data() + to_offset, from.data() + from_offset, num_bytes);
+  for (uint64_t i = 0; i < to.size(); ++i) {
+    const bool is_copied = i >= to_offset && i < to_offset + num_bytes;
+    TENGEN_CHECK(to[i] == (is_copied ? value(i - to_offset + from_offset) : std::byte{0}));
   }
 }
 
@@ -161,7 +99,11 @@ void check_stacks(uint64_t seed) {
 
 int main() {
   check_layout();
+  for (const uint64_t num_bytes : {uint64_t{0}, uint64_t{63}, kMinStreamBytes - 1, kMinStreamBytes,
+                                   kMinStreamBytes + 1, kMinStreamBytes + 63, uint64_t{112'640}}) {
+    for (uint64_t i = 0; i < 64; i += 7) check_stream_copy(num_bytes, i % 64, (3 * i + 1) % 64);
+    check_stream_copy(num_bytes, 0, 0);
+  }
   for (uint64_t seed = 0; seed < 50; ++seed) check_copies(seed);
-  for (uint64_t seed = 0; seed < 200; ++seed) check_stacks(seed);
   return 0;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/steps/packed_steps.h"
+#include "store/steps/gather.h"
 
 namespace tengen::store::engine {
 namespace {
@@ -19,7 +19,7 @@ uint64_t slot_bytes_of(const Schema& schema, const Disk* disk) {
 Pool::Pool(Schema schema, Memory* memory, uint32_t number, Log* log, Disk* disk,
            uint64_t* num_touched)
     : schema_(std::move(schema)),
-      streams_(schema_.steps_per_chunk(), schema_.num_context(), log, number, num_touched),
+      streams_(schema_.steps_per_chunk(), log, number, num_touched),
       slots_(memory, number, slot_bytes_of(schema_, disk), log) {
   if (disk == nullptr) return;
   if (!disk->has_room(slots_.slot_bytes())) {

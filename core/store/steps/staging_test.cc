@@ -25,7 +25,7 @@ void check_tiers() {
   fill(world, table, 16);
   TENGEN_CHECK(world.tier.num_saves == 0 && world.tier.waiting.empty());
   SmallWorld large(32, 1000);
-  large.engine.add_table(table_of("t", "without_replacement", 1000), 0);
+  large.engine.add_table(queue_of("t", 1000), 0);
   large.engine.expect(kSampler, 0, 8);
   fill(large, 0, 400);
   large.tier.end_all(large.rng, large.engine);
@@ -45,14 +45,14 @@ void check_tiers() {
 // A chunk whose last use is the longest ago goes first, and none that a loan has.
 void check_eviction() {
   SmallWorld world(8, 100);
-  world.engine.add_table(table_of("t", "max_heap", 1000), 0);
+  world.engine.add_table(table_of("t", "prioritized", 1000), 0);
   fill(world, 0, 60);
   world.tier.end_all(world.rng, world.engine);
   const SessionId session = world.engine.begin_session();
   const auto draw = [&](uint64_t number, Loan* loan) {
     // Keys are serial numbers and slots alike, as nothing was removed.
     const int64_t key = key_of(static_cast<int64_t>(number), static_cast<uint32_t>(number));
-    world.engine.table(0).set_priorities(std::vector{key}, std::vector{1000.0});
+    world.engine.table(0).set_priorities(std::vector{key}, std::vector{3e38});
     TENGEN_CHECK(world.engine.sample(session, 0, 1, loan));
     const uint64_t before = world.tier.num_loads;
     TENGEN_CHECK(world.wait(loan) == Collected::kReady);
@@ -73,11 +73,9 @@ void check_eviction() {
   TENGEN_CHECK(use(0) == 0 && use(1) == 0 && use(2) == 1);
   Loan held;
   draw(1, &held);
-  world.engine.keep(session, held.lease);
-  world.engine.ack(session, held.lease, {});
   for (uint64_t i = 30; i < 50; ++i) use(i);
   TENGEN_CHECK(world.values(held) == std::vector<uint64_t>{1} && use(1) == 0);
-  world.engine.let_go(session, held.lease);
+  world.engine.ack(session, held.lease, {});
   for (uint64_t i = 30; i < 50; ++i) use(i);
   TENGEN_CHECK(use(1) == 1);
 }
@@ -91,7 +89,7 @@ void check_shared_load() {
   for (uint64_t step = 0; step < 120; step += 4) {
     while (!world.append(writer, step)) world.tier.end_one(world.rng, world.engine);
     for (uint64_t i = step; i < step + 4; ++i) {
-      world.engine.insert(writer, {0, i, i, 1, 1.0, 0});
+      world.engine.insert(writer, {0, i, i, 1, 1.0});
     }
     world.engine.release_before(writer, step);
   }
@@ -153,7 +151,7 @@ void check_reserve_ends() {
 // Loans that fill the memory make the next one wait, and a writer goes on beside them.
 void check_full_memory() {
   SmallWorld world(8, 1000);
-  world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
+  world.engine.add_table(queue_of("t", 1000), 0);
   world.engine.expect(kSampler, 0, 3);
   const uint32_t writer = fill(world, 0, 300);
   world.tier.end_all(world.rng, world.engine);
@@ -200,7 +198,7 @@ void check_full_memory() {
 void check_full_disk(bool by_system) {
   SmallWorld world(16, by_system ? 1000 : 40);
   if (by_system) world.tier.max_rows = 40;
-  world.engine.add_table(table_of("t", "without_replacement", 1000), 0);
+  world.engine.add_table(table_of("t", "uniform", 1000), 0);
   world.engine.expect(kSampler, 0, 4);
   const SessionId session = world.engine.begin_session();
   const uint32_t writer = world.engine.open_writer(session, "a", 0).writer;
@@ -210,7 +208,7 @@ void check_full_disk(bool by_system) {
       TENGEN_CHECK(!world.tier.waiting.empty());
       world.tier.end_one(world.rng, world.engine);
     }
-    world.engine.insert(writer, {0, i, i, 1, 1.0, 0});
+    world.engine.insert(writer, {0, i, i, 1, 1.0});
     world.engine.release_before(writer, i + 1);
     if (i % 7 != 0 || !world.engine.sample(session, 0, std::min<uint32_t>(4, 1 + i), &loan))
       continue;
@@ -244,9 +242,9 @@ void check_room_for_loans() {
   TENGEN_CHECK(queue.values(loan) == expected && queue.engine.table(0).size() < 24);
 }
 
-// Items in rows that cannot be read are removed, and others drawn; or who draws them is told.
-void check_damage(bool refuses) {
-  SmallWorld world(8, 1000, 1, refuses);
+// Items in rows that cannot be read are removed, and others drawn.
+void check_damage() {
+  SmallWorld world(8, 1000);
   world.engine.add_table(table_of("t", "fifo", 1000), 0);
   fill(world, 0, 100);
   world.tier.end_all(world.rng, world.engine);
@@ -259,21 +257,12 @@ void check_damage(bool refuses) {
   Loan loan;
   for (uint64_t expected = 0; expected < 3; ++expected) {
     TENGEN_CHECK(world.engine.sample(session, 0, 2, &loan));
-    if (refuses) {
-      TENGEN_CHECK(throws([&] { world.wait(&loan); }));
-      TENGEN_CHECK(world.engine.table(0).size() == 100 && world.engine.num_damaged(0) == 0);
-    } else {
-      TENGEN_CHECK(world.wait(&loan) == Collected::kLost);
-      world.tier.end_all(world.rng, world.engine);
-      TENGEN_CHECK(world.engine.num_damaged(0) > 0 && world.engine.num_damaged(0) <= 3);
-      TENGEN_CHECK(world.engine.table(0).size() == 100 - world.engine.num_damaged(0));
-    }
+    TENGEN_CHECK(world.wait(&loan) == Collected::kLost);
+    world.tier.end_all(world.rng, world.engine);
+    TENGEN_CHECK(world.engine.num_damaged(0) > 0 && world.engine.num_damaged(0) <= 3);
+    TENGEN_CHECK(world.engine.table(0).size() == 100 - world.engine.num_damaged(0));
     TENGEN_CHECK(world.engine.table(0).limiter().num_samples() == 0);
     if (world.engine.num_damaged(0) == 3) break;
-  }
-  if (refuses) {
-    for (uint64_t i = 0; i < 3; ++i)
-      world.engine.table(0).erase(key_of(static_cast<int64_t>(i), i));
   }
   TENGEN_CHECK(world.engine.sample(session, 0, 2, &loan));
   TENGEN_CHECK(world.wait(&loan) == Collected::kReady);
@@ -308,13 +297,12 @@ void check_random(uint64_t seed) {
   const uint32_t length = 1 + rng.below(3);
   SmallWorld small(24, 5000, length);
   SmallWorld large(0, 0, length);
-  const char* const samplers[] = {"fifo", "lifo", "max_heap"};
+  const char* const samplers[] = {"fifo", "uniform", "prioritized"};
   for (SmallWorld* world : {&small, &large}) {
     for (const char* sampler : samplers) {
       TableConfig config = table_of(sampler, sampler, 150);
-      config.remover = selector_of(sampler[0] == 'm' ? "min_heap" : "fifo");
-      config.max_times_sampled = sampler[0] == 'l' ? 0 : 2;
-      config.num_steps = sampler[0] == 'l' ? 2 : 1;
+      config.max_times_sampled = sampler[0] == 'u' ? 0 : 2;
+      config.num_steps = sampler[0] == 'u' ? 2 : 1;
       world->engine.add_table(config, 0);
     }
   }
@@ -327,27 +315,18 @@ void check_random(uint64_t seed) {
     uint64_t num_steps = 0;
     std::deque<std::pair<Loan, Loan>> drawn;  // of both worlds
     std::deque<std::pair<uint64_t, uint64_t>> lent;
-    std::vector<std::pair<uint64_t, uint64_t>> kept;
   };
   std::vector<Client> clients;
   uint64_t num_clients = 0;
   const auto ack = [&](Client& client) {
     const auto [a, b] = client.lent.front();
     client.lent.pop_front();
-    if (rng.below(4) == 0) {
-      small.engine.keep(client.session, a);
-      client.kept.push_back({a, b});
-    }
     if (rng.below(3) == 0) {
       small.engine.give_back(client.session, a);
       large.engine.give_back(client.session, b);
     } else {
       small.engine.ack(client.session, a, {});
       large.engine.ack(client.session, b, {});
-    }
-    while (client.kept.size() > 1) {
-      small.engine.let_go(client.session, client.kept.back().first);
-      client.kept.pop_back();
     }
   };
   for (int round = 0; round < 4000; ++round) {
@@ -358,7 +337,7 @@ void check_random(uint64_t seed) {
       TENGEN_CHECK(large.engine.begin_session() == session);
       const uint32_t writer = small.engine.open_writer(session, name, 0).writer;
       TENGEN_CHECK(large.engine.open_writer(session, name, 0).writer == writer);
-      clients.push_back({session, writer, ++num_clients << 32, 0, 0, {}, {}, {}});
+      clients.push_back({session, writer, ++num_clients << 32, 0, 0, {}, {}});
       continue;
     }
     if (clients.empty()) continue;
@@ -372,9 +351,8 @@ void check_random(uint64_t seed) {
       const uint32_t table = rng.below(3);
       const uint64_t back = 2 + rng.below(3);
       if (client.num_steps < back) continue;
-      const Insert insert{
-          table, client.sequence++, client.num_steps - back, 2, static_cast<double>(rng.below(50)),
-          0};
+      const Insert insert{table, client.sequence++, client.num_steps - back, 2,
+                          static_cast<double>(rng.below(50))};
       InsertResult result{};
       const bool refused = throws([&] { result = small.engine.insert(client.writer, insert); });
       InsertResult other{};
@@ -436,10 +414,8 @@ int main() {
   check_reserve_ends();
   check_full_memory();
   check_room_for_loans();
-  for (const bool flag : {false, true}) {
-    check_full_disk(flag);
-    check_damage(flag);
-  }
+  for (const bool by_system : {false, true}) check_full_disk(by_system);
+  check_damage();
   check_refusals();
   for (uint64_t seed = 0; seed < 40; ++seed) check_random(seed);
   return 0;

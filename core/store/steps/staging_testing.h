@@ -23,12 +23,18 @@ inline TableConfig table_of(const std::string& name, const char* sampler, uint64
   return config;
 }
 
+// Each item is drawn once.
+inline TableConfig queue_of(const std::string& name, uint64_t max_items) {
+  TableConfig config = table_of(name, "fifo", max_items);
+  config.max_times_sampled = 1;
+  return config;
+}
+
 // A store of one pool, of `num_slots` chunks in memory, without limit where there is no disk.
 struct SmallWorld {
-  SmallWorld(uint64_t num_slots, uint64_t num_rows, uint32_t length = 1,
-             bool refuses_damage = false)
+  SmallWorld(uint64_t num_slots, uint64_t num_rows, uint32_t length = 1)
       : memory("", (num_rows == 0 ? 100'000 : num_slots) * kSlot),
-        disk(&tier, num_rows * kSlot, refuses_damage),
+        disk(&tier, num_rows * kSlot),
         engine(&memory, 3, nullptr, num_rows == 0 ? nullptr : &disk) {
     engine.add_pool(Schema({{"x", "u8", {}, 0}}, length));
   }
@@ -85,7 +91,7 @@ inline uint32_t fill(SmallWorld& world, uint32_t table, uint64_t count) {
       TENGEN_CHECK(!world.tier.waiting.empty());
       world.tier.end_one(world.rng, world.engine);
     }
-    world.engine.insert(writer, {table, i, i, 1, static_cast<double>(i), 0});
+    world.engine.insert(writer, {table, i, i, 1, static_cast<double>(i)});
     world.engine.release_before(writer, i + 1);
   }
   return writer;

@@ -44,22 +44,19 @@ class Disk {
   // Sizes of slots and rows are multiples of this, so that a disk reads and writes them in place.
   static constexpr uint64_t kAlignment = 4096;
 
-  // `tier` outlives the disk. Where a row cannot be read, its items are removed, or, with
-  // `refuses_damage`, whoever draws them gets an Error. With `has_checkpoints` a row is not
-  // overwritten while a checkpoint names it, or, once no more checkpoints are made, while there is
-  // other room.
-  Disk(Tier* tier, uint64_t budget_bytes, bool refuses_damage = false, bool has_checkpoints = false)
+  // `tier` outlives the disk. Where a row cannot be read, its items are removed. With
+  // `has_checkpoints` a row is not overwritten while a checkpoint names it, or, once no more
+  // checkpoints are made, while there is other room.
+  Disk(Tier* tier, uint64_t budget_bytes, bool has_checkpoints = false)
       : tier_(tier),
         all_bytes_(budget_bytes),
         budget_bytes_(budget_bytes),
-        refuses_damage_(refuses_damage),
         has_checkpoints_(has_checkpoints),
         makes_checkpoints_(has_checkpoints) {}
 
   Tier& tier() const { return *tier_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
-  bool refuses_damage() const { return refuses_damage_; }
   bool has_checkpoints() const { return has_checkpoints_; }
   void give_up_checkpoints() { makes_checkpoints_ = false; }
   bool makes_checkpoints() const { return makes_checkpoints_; }
@@ -92,7 +89,6 @@ class Disk {
   Tier* const tier_;
   uint64_t all_bytes_;  // the budget where the file system has so much
   uint64_t budget_bytes_;
-  const bool refuses_damage_;
   const bool has_checkpoints_;
   bool makes_checkpoints_;
   bool is_short_ = false;  // the file system has less room than the budget

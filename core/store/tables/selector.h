@@ -16,9 +16,8 @@ struct Draw {
   double probability;  // of this slot in this draw
 };
 
-// A set of slots, numbers that a table reuses for its items. Not thread-safe; nothing blocks, and
-// nothing but without_replacement's new round, which swaps two counters, costs more than a
-// logarithm of the size.
+// A set of slots, numbers that a table reuses for its items. Not thread-safe; nothing blocks or
+// costs more than a logarithm of the size.
 class Selector {
  public:
   virtual ~Selector() = default;
@@ -36,8 +35,6 @@ class Selector {
   virtual void set_priorities(std::span<const uint32_t> /*slots*/,
                               std::span<const double> /*priorities*/) {}
   virtual uint32_t size() const = 0;
-  // Says that a draw of a slot of the set counts for nothing.
-  virtual void give_back(uint32_t /*slot*/) {}
   // Whether `slot` is in the set.
   virtual bool contains(uint32_t slot) const = 0;
 
@@ -50,26 +47,10 @@ class Selector {
   }
 };
 
-// How many of the newest items a window that grows holds; store.WindowConfig in Python has the
-// formula.
-struct PowerLaw {
-  uint64_t min_items = 1;
-  uint64_t max_items = 20'000'000;
-  double exponent = 0.65;
-  double scale = 1.0;  // items over which the taper sets in
-  double expand_per_item = 0.4;
-
-  uint64_t window(uint64_t num_items) const;
-};
-
 // What a selector is made from.
 struct SelectorConfig {
-  // uniform, prioritized, fifo, lifo, min_heap, max_heap, window, power_law_window or
-  // without_replacement.
-  std::string kind = "uniform";
-  double exponent = 0.6;  // of prioritized: weight = priority^exponent
-  uint32_t window = 1;    // of window: how many of the newest items
-  PowerLaw power_law;     // of power_law_window
+  std::string kind = "uniform";  // or prioritized, or fifo
+  double exponent = 0.6;         // of prioritized: weight = priority^exponent
 };
 
 // A selector with defaults for the rest.

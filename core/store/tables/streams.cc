@@ -73,11 +73,8 @@ void Streams::let_go(const StepRange& steps) {
 
 void Streams::locate(const StepRange& steps, std::vector<Piece>* pieces) const {
   const Stream& s = streams_[steps.stream];
-  uint64_t step = begin_of(steps);
-  uint32_t left = static_cast<uint32_t>(steps.first - step) + steps.num_steps;
-  for (uint64_t i = steps.first - step; i < num_context_; ++i) {
-    pieces->push_back({s.chunks[0].slot, 0, 1});
-  }
+  uint64_t step = steps.first;
+  uint32_t left = steps.num_steps;
   while (left > 0) {
     const uint32_t offset = static_cast<uint32_t>(step % steps_per_chunk_);
     const uint32_t count = std::min(left, steps_per_chunk_ - offset);

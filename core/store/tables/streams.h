@@ -24,18 +24,16 @@ struct Piece {
 };
 
 // A stream is what one writer appends; its steps are counted from 0 and lie in chunks of equal
-// length. A chunk lives while an item, a batch or its writer holds it; then its slot is free.
-// Whoever holds steps also holds their context: the `num_context` steps before the first. Not
+// length. A chunk lives while an item, a batch or its writer holds it; then its slot is free. Not
 // thread-safe; nothing blocks, and the cost of a call grows only with the chunks that it names.
 class Streams final : public StepHolder {
  public:
   // `log` outlives the streams and records changes to them, as streams of pool `pool`; null: none
   // is recorded. `num_touched` outlives them too and is what they add their cost to, beside others;
   // null: they count alone.
-  explicit Streams(uint32_t steps_per_chunk, uint32_t num_context = 0, Log* log = nullptr,
-                   uint32_t pool = 0, uint64_t* num_touched = nullptr)
+  explicit Streams(uint32_t steps_per_chunk, Log* log = nullptr, uint32_t pool = 0,
+                   uint64_t* num_touched = nullptr)
       : steps_per_chunk_(steps_per_chunk),
-        num_context_(num_context),
         log_(log),
         pool_(pool),
         num_touched_(num_touched != nullptr ? num_touched : &own_touched_) {}
@@ -54,7 +52,7 @@ class Streams final : public StepHolder {
   // Says that the writer is gone: it holds nothing, and the stream takes no more chunks.
   void close(uint32_t stream);
 
-  // Whether each of these steps, and of their context, lies in a chunk that lives.
+  // Whether each of these steps lies in a chunk that lives.
   bool contains(const StepRange& steps) const;
   uint64_t num_touched() const override { return *num_touched_; }
   // Keeps the steps until let_go(). Precondition: contains(steps).
@@ -88,8 +86,7 @@ class Streams final : public StepHolder {
     __builtin_prefetch(&stream.chunks[first_chunk_of(steps) - stream.first_chunk], 1);
   }
 
-  // Appends to `pieces` where held steps lie, with their context before them. The stream's first
-  // step stands in for the context that would lie before it.
+  // Appends to `pieces` where held steps lie.
   void locate(const StepRange& steps, std::vector<Piece>* pieces) const;
 
   // The slots of chunks that have died since the last call; valid until the next one.
@@ -114,10 +111,7 @@ class Streams final : public StepHolder {
   };
 
   uint64_t chunk_of(uint64_t step) const { return step / steps_per_chunk_; }
-  uint64_t begin_of(const StepRange& steps) const {
-    return steps.first - std::min<uint64_t>(steps.first, num_context_);
-  }
-  uint64_t first_chunk_of(const StepRange& steps) const { return chunk_of(begin_of(steps)); }
+  uint64_t first_chunk_of(const StepRange& steps) const { return chunk_of(steps.first); }
   uint64_t last_chunk_of(const StepRange& steps) const {
     return chunk_of(steps.first + steps.num_steps - 1);
   }
@@ -126,7 +120,6 @@ class Streams final : public StepHolder {
   void drop_tail(uint32_t number);
 
   const uint32_t steps_per_chunk_;
-  const uint32_t num_context_;
   Log* const log_;
   const uint32_t pool_;
   uint64_t num_chunks_ = 0;

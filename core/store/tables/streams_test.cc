@@ -26,28 +26,6 @@ void check_pieces() {
   TENGEN_CHECK(!streams.contains({0, stream, 0}) && !streams.contains({0, stream + 1, 1}));
 }
 
-// Who holds a step holds those before it that its stacks show, up to the stream's first.
-void check_context() {
-  Streams streams(2, 3);
-  const uint32_t stream = streams.open();
-  for (uint32_t slot = 0; slot < 4; ++slot) streams.append(stream, slot);
-  std::vector<Piece> pieces;
-  streams.locate({1, stream, 2}, &pieces);
-  TENGEN_CHECK(pieces.size() == 4);
-  for (int i = 0; i < 2; ++i) {
-    TENGEN_CHECK(pieces[i].slot == 0 && pieces[i].offset == 0 && pieces[i].num_steps == 1);
-  }
-  TENGEN_CHECK(pieces[2].slot == 0 && pieces[2].offset == 0 && pieces[2].num_steps == 2);
-  TENGEN_CHECK(pieces[3].slot == 1 && pieces[3].offset == 0 && pieces[3].num_steps == 1);
-  const StepRange item{6, stream, 1};  // and the steps 3, 4 and 5
-  streams.hold(item);
-  streams.close(stream);
-  TENGEN_CHECK(streams.take_free_slots() == std::vector<uint32_t>{0});
-  TENGEN_CHECK(streams.contains(item) && !streams.contains({4, stream, 1}));
-  streams.let_go(item);
-  TENGEN_CHECK(streams.take_free_slots() == (std::vector<uint32_t>{1, 2, 3}));
-}
-
 // A chunk lives while anybody holds it, whatever the order in which they let go.
 void check_lives() {
   Streams streams(2);
@@ -71,8 +49,7 @@ void check_lives() {
 void check_random(uint64_t seed) {
   Rng rng(seed, 0, 0, 0, Purpose::kTest);
   const uint32_t length = 1 + rng.below(5);
-  const uint32_t num_context = rng.below(6);
-  Streams streams(length, num_context);
+  Streams streams(length);
   struct Known {
     std::vector<uint32_t> slots;  // by chunk
     uint64_t released = 0;        // chunks
@@ -103,14 +80,13 @@ void check_random(uint64_t seed) {
                              rng.below(static_cast<uint32_t>((count - known.released) * length));
       const uint32_t most = static_cast<uint32_t>(count * length - first);
       const StepRange range{first, stream, 1 + rng.below(most)};
-      const uint64_t begin = first - std::min<uint64_t>(first, num_context);
       if (!streams.contains(range)) {
-        TENGEN_CHECK(begin / length < known.released);
+        TENGEN_CHECK(first / length < known.released);
         continue;
       }
       streams.hold(range);
       std::vector<uint32_t> slots;
-      for (uint64_t c = begin / length; c <= (first + range.num_steps - 1) / length; ++c) {
+      for (uint64_t c = first / length; c <= (first + range.num_steps - 1) / length; ++c) {
         slots.push_back(known.slots[c]);
         ++holders[known.slots[c]];
       }
@@ -128,14 +104,13 @@ void check_random(uint64_t seed) {
       const StepRange& range = held[which].first;
       std::vector<Piece> pieces;
       streams.locate(range, &pieces);
-      const size_t before = num_context - std::min<uint64_t>(range.first, num_context);
-      TENGEN_CHECK(pieces.size() == before + held[which].second.size());
+      TENGEN_CHECK(pieces.size() == held[which].second.size());
       uint64_t num_steps = 0;
       for (size_t i = 0; i < pieces.size(); ++i) {
-        TENGEN_CHECK(pieces[i].slot == held[which].second[i < before ? 0 : i - before]);
+        TENGEN_CHECK(pieces[i].slot == held[which].second[i]);
         num_steps += pieces[i].num_steps;
       }
-      TENGEN_CHECK(num_steps == uint64_t{num_context} + range.num_steps);
+      TENGEN_CHECK(num_steps == range.num_steps);
       streams.let_go(held[which].first);
       for (const uint32_t slot : held[which].second) drop(slot);
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
@@ -151,7 +126,6 @@ void check_random(uint64_t seed) {
 
 int main() {
   check_pieces();
-  check_context();
   check_lives();
   for (uint64_t seed = 0; seed < 40; ++seed) check_random(seed);
   return 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "store/state/priority.h"
 #include "store/tables/slot_set.h"
 
 namespace tengen::store::engine {
@@ -40,7 +39,6 @@ Table::~Table() {
 
 uint64_t Table::samples_allowed(uint64_t wanted) const {
   uint64_t allowed = limiter_.samples_allowed(wanted, size());
-  if (has_stale()) return 0;
   if (config_.max_times_sampled == 0) return sampler_->size() == 0 ? 0 : allowed;
   // Every item has at least one use left, and none is promised two: so no draw can fail.
   return std::min<uint64_t>(allowed, sampler_->size());
@@ -71,7 +69,7 @@ std::optional<int64_t> Table::insert(const NewItem& item) {
   }
   const uint32_t slot = take_slot(&items_, &free_slots_);
   const int64_t serial = num_inserted_++;
-  items_[slot] = {serial, item.steps, priority, 0, 0, item.version};
+  items_[slot] = {serial, item.steps, priority, 0, 0};
   num_steps_ += item.steps.num_steps;
   remover_->insert(slot, serial, priority);
   sampler_->insert(slot, serial, priority);
@@ -79,11 +77,7 @@ std::optional<int64_t> Table::insert(const NewItem& item) {
   limiter_.insert(1);
   const int64_t key = key_of(serial, slot);
   if (log_ != nullptr) {
-    log_->add(event::Inserted{key, item.steps, number_, item.version, priority, 0});
-  }
-  if (config_.max_staleness) {
-    by_version_.insert(slot, item.version, serial);
-    remove_stale();
+    log_->add(event::Inserted{key, item.steps, number_, 0, priority, 0});
   }
   return key;
 }
@@ -140,11 +134,7 @@ void Table::give_back(std::span<const int64_t> keys) {
     limiter_.give_back(1);
     Item& item = items_[*slot];
     --item.num_under_way;
-    if (sampler_->contains(*slot)) {
-      sampler_->give_back(*slot);
-    } else {
-      sampler_->insert(*slot, item.serial, item.priority);
-    }
+    if (!sampler_->contains(*slot)) sampler_->insert(*slot, item.serial, item.priority);
   }
 }
 
@@ -190,17 +180,6 @@ void Table::remove_one() {
   remove(remover_->draw(rng).slot);
 }
 
-void Table::set_version(uint32_t version) {
-  if (log_ != nullptr && version != newest_version_) log_->add(event::VersionSet{number_, version});
-  newest_version_ = version;
-  remove_stale();
-}
-
-void Table::remove_stale() {
-  const Turn turn(*holder_);
-  for (uint64_t i = 0; has_stale() && !turn.is_over(i); ++i) remove(by_version_.first());
-}
-
 void Table::set_limits(const RateLimits& limits) {
   limiter_.set_limits(limits);
   config_.limits = limits;
@@ -215,7 +194,6 @@ void Table::set_capacity(uint64_t max_items, uint64_t max_steps) {
 }
 
 bool Table::remove_some() {
-  remove_stale();
   make_room(0, 0);
   return has_excess();
 }
@@ -230,12 +208,9 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
       free_slots_.push_back(slot);
       continue;
     }
-    items_[slot] = {serial_before(saved.num_serials, item.key),
-                    item.steps,
-                    item.priority,
+    items_[slot] = {serial_before(saved.num_serials, item.key), item.steps, item.priority,
                     item.times_sampled,
-                    /*num_under_way=*/0,
-                    item.version};
+                    /*num_under_way=*/0};
     by_age.push_back(slot);
   }
   std::sort(by_age.begin(), by_age.end(),
@@ -247,17 +222,14 @@ void Table::restore(const SavedTable& saved, uint64_t num_restarts) {
     remover_->insert(slot, item.serial, item.priority);
     greatest_.insert(item.priority);
     if (is_eligible(item)) sampler_->insert(slot, item.serial, item.priority);
-    if (config_.max_staleness) by_version_.insert(slot, item.version, item.serial);
   }
   limiter_.restore(saved.num_inserts, saved.num_samples);
   num_inserted_ = saved.num_serials;
-  newest_version_ = saved.newest_version;
   // Other random numbers than those that were drawn before.
   num_calls_ = num_restarts << 40;
   // What the caller wishes by now.
   while (!make_room(0, 0)) {
   }
-  while (has_stale()) remove_stale();
 }
 
 void Table::resume_uses(std::span<const int64_t> keys) {
@@ -278,7 +250,6 @@ std::optional<uint32_t> Table::find(int64_t key) const {
 void Table::reserve(size_t num_slots) {
   remover_->reserve(static_cast<uint32_t>(num_slots));
   sampler_->reserve(static_cast<uint32_t>(num_slots));
-  if (config_.max_staleness) by_version_.reserve(num_slots);
   free_slots_.reserve(num_slots);
   items_.reserve(num_slots);  // last, as its capacity tells that of the others
 }
@@ -303,7 +274,6 @@ void Table::remove(uint32_t slot) {
   limiter_.sample(num_lost);
   remover_->remove(slot);
   if (sampler_->contains(slot)) sampler_->remove(slot);
-  if (config_.max_staleness) by_version_.remove(slot);
   num_steps_ -= item.steps.num_steps;
   holder_->let_go(item.steps);
   item.serial = -1;

@@ -4,8 +4,7 @@
 //
 // Source: Cassirer et al. 2021, "Reverb: a framework for experience replay" (arXiv:2102.04736),
 // section 3. Differs: a use counts when its consumer says so, not when it was drawn, so that a
-// consumer that dies costs no use; items may be longer than what is drawn of them; items grow
-// stale by model version.
+// consumer that dies costs no use; items may be longer than what is drawn of them.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,9 +17,6 @@
 #include "store/state/log.h"
 #include "store/state/rate_limiter.h"
 #include "store/state/saved.h"
-#include "store/state/steps.h"
-#include "store/tables/greatest_priority.h"
-#include "store/tables/heap.h"
 #include "store/tables/selector.h"
 
 namespace tengen::store::engine {
@@ -28,7 +24,6 @@ namespace tengen::store::engine {
 struct NewItem {
   StepRange steps;
   double priority = 1.0;  // see kept_priority()
-  uint32_t version = 0;   // of the model that made it
 };
 
 struct Sample {
@@ -43,11 +38,10 @@ struct TableConfig {
   SelectorConfig remover = selector_of("fifo");
   RateLimits limits;
   uint64_t max_items = 1'000'000;
-  uint64_t max_steps = UINT64_MAX;        // of all items together: a capacity in bytes
-  uint32_t max_times_sampled = 0;         // 0: no bound
-  std::optional<uint32_t> max_staleness;  // versions behind set_version()'s that an item may be
-  uint32_t num_steps = 1;                 // a sample has so many, an item at least so many
-  uint32_t max_loans = 1024;              // batches that a sampler may have at once
+  uint64_t max_steps = UINT64_MAX;  // of all items together: a capacity in bytes
+  uint32_t max_times_sampled = 0;   // 0: no bound
+  uint32_t num_steps = 1;           // a sample has so many, an item at least so many
+  uint32_t max_loans = 1024;        // batches that a sampler may have at once
 
   // Samples of each item that inserts wait for, which will never come where the item leaves before;
   // 0 without a bound of uses, as other items are drawn in its place.
@@ -64,6 +58,38 @@ constexpr uint32_t kMaxSamples = 1 << 16;
 
 // The most items that one call removes or gives back, for the same reason.
 constexpr uint64_t kMaxAtOnce = 1000;
+
+// For new items whose priority nobody knows yet: the greatest of the last N to 2 N priorities that
+// were set, where N is the number of items, at least 1,000: so one outlier does not rank all later
+// items. Until the first N were set, priorities of inserts count too. Later they do not: a new item
+// that is given the greatest would keep it the greatest for ever.
+//
+// Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1. Differs: there it never
+// falls.
+class GreatestPriority {
+ public:
+  void insert(double priority) {
+    if (!is_begun_) before_ = std::max(before_, priority);
+  }
+  void set(double priority, uint64_t table_size) {
+    now_ = std::max(now_, priority);
+    if (++num_set_ < std::max(kLeast, table_size)) return;
+    before_ = now_;
+    now_ = 0.0;
+    num_set_ = 0;
+    is_begun_ = true;
+  }
+  // 0 where there was no priority.
+  double value() const { return std::max(now_, before_); }
+
+ private:
+  static constexpr uint64_t kLeast = 1000;
+
+  double now_ = 0.0;     // of the last num_set_
+  double before_ = 0.0;  // of those before them, at first of inserts
+  uint64_t num_set_ = 0;
+  bool is_begun_ = false;  // whether N were set
+};
 
 // Told of the steps that items hold on to.
 class StepHolder {
@@ -109,7 +135,6 @@ class Table {
   // For new items; see GreatestPriority.
   double max_priority() const { return greatest_.value(); }
   const RateLimiter& limiter() const { return limiter_; }
-  uint32_t newest_version() const { return newest_version_; }
 
   // How many of `wanted` inserts, or samples, are allowed now.
   uint64_t inserts_allowed(uint64_t wanted) const {
@@ -137,21 +162,18 @@ class Table {
   bool erase(int64_t key);
   // Removes the item that the remover chooses. Precondition: size() >= 1.
   void remove_one();
-  // Sets the newest version, which no insert does: a wrong one would remove everybody's items.
-  // Items that are too old for it are removed by remove_some(); until then nothing is drawn.
-  void set_version(uint32_t version);
 
   // Changes the limits of a table in use.
   void set_limits(const RateLimits& limits);
   // Changes the capacity. Items beyond it are removed by remove_some(), and by inserts.
   void set_capacity(uint64_t max_items, uint64_t max_steps);
-  // Whether there are items that a smaller capacity or a newer version has no place for.
-  bool has_excess() const { return has_stale() || is_full(0, 0); }
+  // Whether there are items that a smaller capacity has no place for.
+  bool has_excess() const { return is_full(0, 0); }
   // Removes such items, a bounded number a call. Returns whether there are more.
   bool remove_some();
 
-  // Goes on as a saved table. Begins anew: the random numbers, the round of without_replacement,
-  // and max_priority(), which follows from the items alone. Precondition: the table is new.
+  // Goes on as a saved table. Begins anew: the random numbers, and max_priority(), which follows
+  // from the items alone. Precondition: the table is new.
   void restore(const SavedTable& saved, uint64_t num_restarts);
   // Counts uses that were under way when the table was saved.
   void resume_uses(std::span<const int64_t> keys);
@@ -163,7 +185,6 @@ class Table {
     float priority = 0.0f;
     uint32_t times_sampled = 0;
     uint32_t num_under_way = 0;
-    uint32_t version = 0;
   };
 
   // The slot of a key, or none where the item is gone.
@@ -175,15 +196,10 @@ class Table {
   bool is_full(uint64_t more_items, uint64_t more_steps) const {
     return size() + more_items > config_.max_items || num_steps_ + more_steps > config_.max_steps;
   }
-  bool has_stale() const {
-    return config_.max_staleness && by_version_.size() > 0 &&
-           by_version_.first_order() + *config_.max_staleness < newest_version_;
-  }
   // Sees to it that items of so many slots come and go without more memory.
   void reserve(size_t num_slots);
-  // These remove a bounded number of items. make_room() returns whether there is room.
+  // Removes a bounded number of items. Returns whether there is room.
   bool make_room(uint64_t more_items, uint64_t more_steps);
-  void remove_stale();
   void remove(uint32_t slot);
   Sample to_sample(const Draw& draw, Rng& rng);
   Rng next_rng() { return Rng(seed_, num_calls_++, 0, 0, Purpose::kReplay); }
@@ -196,14 +212,12 @@ class Table {
   std::unique_ptr<Selector> sampler_;  // items that may be drawn
   std::unique_ptr<Selector> remover_;  // all items
   RateLimiter limiter_;
-  Heap by_version_;          // all items, where they grow stale
   std::vector<Item> items_;  // by slot
   std::vector<uint32_t> free_slots_;
   int64_t num_inserted_ = 0;
   uint64_t num_steps_ = 0;
   GreatestPriority greatest_;
-  uint64_t num_calls_ = 0;  // calls that drew random numbers
-  uint32_t newest_version_ = 0;
+  uint64_t num_calls_ = 0;   // calls that drew random numbers
   std::vector<Draw> draws_;  // of a batch, kept for their memory
   std::vector<uint32_t> slots_;
   std::vector<double> priorities_;

@@ -33,9 +33,7 @@ class Counter final : public StepHolder {
   uint64_t num_touched_ = 0;
 };
 
-NewItem item_of(uint32_t steps, double priority = 1.0, uint32_t version = 0) {
-  return {{0, 0, steps}, priority, version};
-}
+NewItem item_of(uint32_t steps, double priority = 1.0) { return {{0, 0, steps}, priority}; }
 
 std::vector<Sample> draw(Table& table, size_t count) {
   TENGEN_CHECK(table.samples_allowed(count) == count);
@@ -84,7 +82,7 @@ void check_slices() {
   config.num_steps = 3;
   Table table(config, 0, &counter);
   TENGEN_CHECK(throws([&] { table.insert(item_of(2)); }));
-  table.insert({{10, 7, 6}, 1.0, 0});
+  table.insert({{10, 7, 6}, 1.0});
   std::map<uint64_t, int> starts;
   for (const Sample& sample : draw(table, 400)) {
     TENGEN_CHECK(sample.steps.stream == 7 && sample.steps.num_steps == 3);
@@ -95,34 +93,12 @@ void check_slices() {
   for (const auto& [start, count] : starts) TENGEN_CHECK(count > 50);
 }
 
-void check_staleness() {
-  Counter counter;
-  TableConfig config;
-  config.max_staleness = 2;
-  Table table(config, 0, &counter);
-  for (const uint32_t version : {5u, 3u, 4u}) table.insert(item_of(1, 1.0, version));
-  TENGEN_CHECK(table.size() == 3);
-  table.set_version(6);  // 3 is three behind
-  TENGEN_CHECK(table.size() == 2);
-  table.set_version(7);  // 4 is three behind
-  TENGEN_CHECK(table.size() == 1 && counter.held() == 1);
-  table.insert(item_of(1, 1.0, 1));  // stale on arrival
-  TENGEN_CHECK(table.size() == 1);
-  // One wrong version removes nobody's items, and a wrong call is made good by the next.
-  table.insert(item_of(1, 1.0, UINT32_MAX));
-  TENGEN_CHECK(table.size() == 2 && table.newest_version() == 7);
-  table.set_version(UINT32_MAX);
-  table.set_version(8);
-  table.insert(item_of(1, 1.0, 8));
-  TENGEN_CHECK(table.size() == 2);
-}
-
 void check_capacity() {
   Counter counter;
   TableConfig config;
   config.max_items = 1000;
   config.max_steps = 20;
-  config.sampler.kind = "lifo";
+  config.sampler.kind = "fifo";
   Table table(config, 0, &counter);
   for (int i = 0; i < 10; ++i) table.insert(item_of(4));
   TENGEN_CHECK(table.size() == 5 && counter.held() == 20);
@@ -140,24 +116,6 @@ void check_capacity() {
   TENGEN_CHECK((left == std::set<int64_t>{8, 9}));
   TENGEN_CHECK(table.samples_allowed(1) == 0 && counter.held() == 0);
   TENGEN_CHECK(throws([&] { table.set_capacity(0, 20); }));
-}
-
-// Many items that grow stale at once go in steps, and none is drawn meanwhile.
-void check_many_stale() {
-  Counter counter;
-  TableConfig config;
-  config.max_staleness = 0;
-  Table table(config, 0, &counter);
-  for (int i = 0; i < 10000; ++i) table.insert(item_of(1));
-  TENGEN_CHECK(table.samples_allowed(4) == 4 && !table.has_excess());
-  table.set_version(1);
-  TENGEN_CHECK(table.size() == 9000 && table.has_excess() && table.samples_allowed(4) == 0);
-  table.insert(item_of(1, 1.0, 1));
-  TENGEN_CHECK(table.size() == 8001 && table.samples_allowed(4) == 0);
-  for (int i = 0; i < 7; ++i) TENGEN_CHECK(table.remove_some());
-  TENGEN_CHECK(table.size() == 1001);
-  TENGEN_CHECK(!table.remove_some() && table.size() == 1 && counter.held() == 1);
-  TENGEN_CHECK(table.samples_allowed(4) == 4);
 }
 
 // Many items go in steps, whoever calls meanwhile.
@@ -205,7 +163,6 @@ void check_queue_loses_items() {
   config.max_times_sampled = 1;
   config.limits = {1.0, 1, 0.0, 4.0};
   config.max_items = 4;
-  config.max_staleness = 3;
   Table table(config, 0, &counter);
   const auto fill = [&] {
     uint64_t num_new = 0;
@@ -223,9 +180,8 @@ void check_queue_loses_items() {
   table.set_capacity(2, UINT64_MAX);
   table.remove_some();
   TENGEN_CHECK(table.size() == 2 && table.inserts_allowed(9) == 2);
-  table.set_version(9);
-  table.remove_some();
-  TENGEN_CHECK(table.size() == 0 && table.inserts_allowed(9) == 4);
+  while (table.size() > 0) table.remove_one();
+  TENGEN_CHECK(table.inserts_allowed(9) == 4);
 }
 
 void check_limits() {
@@ -252,7 +208,6 @@ void check_priorities() {
   TableConfig config;
   config.sampler.kind = "prioritized";
   config.sampler.exponent = 1.0;
-  config.remover.kind = "min_heap";
   config.max_items = 3;
   config.max_times_sampled = 2;
   Table table(config, 0, &counter);
@@ -265,7 +220,7 @@ void check_priorities() {
     TENGEN_CHECK(sample.probability == (sample.key == a ? 2.0 : 4.0) / 6.0);
   }
   table.insert(item_of(1, 0.5));
-  table.insert(item_of(1, 0.7));  // 0.5 goes
+  table.insert(item_of(1, 0.7));  // the oldest goes
   TENGEN_CHECK(table.size() == 3 && table.num_eligible() >= 2);
   TENGEN_CHECK(table.max_priority() == 4.0);
   TENGEN_CHECK(throws([&] { table.insert(item_of(1, -0.5)); }));
@@ -275,20 +230,20 @@ void check_priorities() {
 void check_kept_priorities() {
   Counter counter;
   TableConfig config;
-  config.sampler.kind = "max_heap";
+  config.sampler.kind = "prioritized";
+  config.sampler.exponent = 1.0;
   Table table(config, 0, &counter);
   const int64_t first = *table.insert(item_of(1, 16777216.0));
   for (const double wrong : {1e39, 3.5e38, -1e-50, std::nan(""), HUGE_VAL}) {
     TENGEN_CHECK(throws([&] { table.insert(item_of(1, wrong)); }));
     TENGEN_CHECK(throws([&] { table.set_priorities(std::vector{first}, std::vector{wrong}); }));
   }
-  // As equal as floats, so that the older one comes first.
+  // As equal as floats.
   table.insert(item_of(1, 16777217.0));
-  TENGEN_CHECK(draw(table, 1)[0].key == first);
+  TENGEN_CHECK(draw(table, 1)[0].probability == 0.5);
   table.set_priorities(std::vector{first}, std::vector{3.4e38});
   TENGEN_CHECK(table.max_priority() == double{3.4e38f});
 
-  config.sampler.kind = "prioritized";
   Table small(config, 0, &counter);
   small.insert(item_of(1, 0.0));
   const int64_t tiny = *small.insert(item_of(1, 1e-50));
@@ -303,8 +258,8 @@ void check_greatest_priority() {
   Counter counter;
   TableConfig config;
   config.sampler.kind = "prioritized";
-  config.remover.kind = "lifo";
   config.max_items = 100;
+  config.remover.kind = "prioritized";  // the greatest leave, which are not the first
   Table table(config, 0, &counter);
   TENGEN_CHECK(table.max_priority() == 0.0);
   const int64_t key = *table.insert(item_of(1, 5.0));
@@ -336,7 +291,7 @@ void check_many_inserts() {
     Table table(config, 0, &counter);
     SavedTable saved;
     saved.num_serials = before;
-    saved.items.push_back({key_of(before - 1, 0), {0, 0, 1}, 1.0f, 0, 0});
+    saved.items.push_back({key_of(before - 1, 0), {0, 0, 1}, 1.0f, 0});
     table.restore(saved, 1);
     std::set<int64_t> keys = {saved.items[0].key};
     for (int i = 0; i < 5; ++i) {
@@ -359,14 +314,11 @@ void check_random(uint64_t seed) {
   Counter counter;
   {
     TableConfig config;
-    const char* kinds[] = {"uniform",  "fifo",  "lifo", "prioritized", "without_replacement",
-                           "max_heap", "window"};
-    config.sampler.kind = kinds[rng.below(7)];
-    config.sampler.window = 5;
+    const char* kinds[] = {"uniform", "fifo", "prioritized"};
+    config.sampler.kind = kinds[rng.below(3)];
     config.max_times_sampled = rng.below(4);
     config.max_items = 1 + rng.below(30);
     config.remover.kind = rng.below(2) == 0 ? "fifo" : "uniform";
-    if (rng.below(2) == 0) config.max_staleness = 10;
     Table table(config, seed, &counter);
     std::map<int64_t, uint32_t> uses;           // committed or under way, of keys seen
     std::vector<std::vector<int64_t>> batches;  // under way
@@ -374,8 +326,7 @@ void check_random(uint64_t seed) {
     for (int step = 0; step < 2000; ++step) {
       const uint32_t action = rng.below(5);
       if (action <= 1 && table.inserts_allowed(1) == 1) {
-        const int64_t key = *table.insert(
-            item_of(1 + rng.below(3), rng.uniform(), static_cast<uint32_t>(step / 20)));
+        const int64_t key = *table.insert(item_of(1 + rng.below(3), rng.uniform()));
         TENGEN_CHECK(key > last);
         last = key;
       } else if (action == 2) {
@@ -413,9 +364,7 @@ int main() {
   check_queue();
   check_queue_loses_items();
   check_slices();
-  check_staleness();
   check_capacity();
-  check_many_stale();
   check_shrinking();
   check_long_items_go_in_steps();
   check_limits();

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.bench.store_workloads import Workload
-from tengen.store import StepWriter, Store
+from tengen.store import StepWriter, Store, StoreConfig
 
 __all__ = [
     "Client",
@@ -74,7 +74,7 @@ def run_server(
         workload.table(capacity)
         for workload, capacity in zip(workloads, capacities, strict=True)
     ]
-    with Store(tables, **where) as store:
+    with Store(StoreConfig.of(tables, **where)) as store:
         for workload, capacity in zip(workloads, capacities, strict=True):
             _fill(store, workload, capacity)
         pipe.send(store.address)
@@ -172,25 +172,24 @@ class _Reading:
 
 def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
     return store.writer(
-        f"{role}-{workload.name}", workload.name, max_item_steps=workload.item_steps
+        f"{role}-{workload.name}", workload.name, max_item_steps=workload.num_steps
     )
 
 
 def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
     """Returns a function that inserts ``size`` items, ``period`` steps apart."""
-    name, num_steps, period = workload.name, workload.item_steps, workload.period
+    name, num_steps, period = workload.name, workload.num_steps, workload.period
 
     columns: dict[str, Any] = {
         "data": np.zeros((size * period, workload.step_bytes - 8), np.uint8),
         "number": np.arange(size * period),
     }
-    is_first = np.zeros(size, bool) if workload.depth > 1 else None
     step = {name: column[0] for name, column in columns.items()}
-    for number in range(num_steps - period):
-        writer.append(step, is_first=None if is_first is None else number == 0)
+    for _ in range(num_steps - period):
+        writer.append(step)
 
     def insert() -> None:
-        writer.append(columns, is_first=is_first)
+        writer.append(columns)
         if size == 1:
             writer.insert(name, num_steps)
         else:

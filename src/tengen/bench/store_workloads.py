@@ -3,9 +3,7 @@
 Source: the reference table of the research note on distributed storage for decision
 agents: entries, bytes and rates of eight agents in their environments. Its SAC row
 samples 138 items/s and 16 MB/s, which contradict each other at 3 KB an item; the 138
-items/s are used. ``dqn_stacked`` is DQN as tengen can store it: overlapping items of
-four steps, where a step is stored as one frame of 84 x 84 and sampled as a stack of
-four.
+items/s are used.
 
 ``NAME_run`` is what a run of ``tengen train`` sends by default: DQN and R2D2 in
 ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
@@ -42,8 +40,7 @@ class Workload:
         adds_per_s: Inserts of all actors together.
         samples_per_s: Samples of the learner.
         batch_size: Items a batch.
-        depth: If above 1, a sample has so many steps, each of so many stacked frames.
-        num_steps: If above 1, a sample has so many steps without stacked frames.
+        num_steps: Steps of a sample.
         period: Steps from an item's first to the next one's, of ``num_steps``.
     """
 
@@ -55,19 +52,13 @@ class Workload:
     adds_per_s: float
     samples_per_s: float
     batch_size: int
-    depth: int = 1
     num_steps: int = 1
     period: int = 1
 
     @property
-    def item_steps(self) -> int:
-        """Steps of a sample."""
-        return self.depth * self.num_steps
-
-    @property
     def step_bytes(self) -> int:
         """Bytes of one step as it is stored."""
-        return self.item_bytes // (self.depth * self.item_steps)
+        return self.item_bytes // self.num_steps
 
     @property
     def stored_bytes(self) -> int:
@@ -85,16 +76,14 @@ class Workload:
         return TableConfig(
             name=self.name,
             columns={
-                "data": Column(
-                    dtype="uint8", shape=(self.step_bytes - 8,), stack=self.depth
-                ),
+                "data": Column(dtype="uint8", shape=(self.step_bytes - 8,)),
                 # Its size differs in every table, so that no two tables share steps.
                 "number": Column(dtype="int64"),
             },
             sampler=Selector(kind="prioritized" if self.is_prioritized else "uniform"),
             max_items=max_items,
             max_times_sampled=self.max_times_sampled,
-            num_steps=self.item_steps,
+            num_steps=self.num_steps,
         )
 
 
@@ -124,7 +113,7 @@ def _run(
     batch_size: int,
     max_times_sampled: int = 0,
 ) -> Workload:
-    """Returns the workload of a run's default: items of steps without stacks."""
+    """Returns the workload of a run's default."""
     return Workload(
         name,
         entries,
@@ -141,7 +130,6 @@ def _run(
 VARIANTS = {
     workload.name: workload
     for workload in (
-        Workload("dqn_stacked", 400_000, 110 * _KB, True, 0, 400, 1650, 32, 4),
         _run("dqn_run", 1_000_000, 7_079, 7, 1, True, (400, 3200), 32),
         _run("ppo_run", 32, 7_083, 68, 68, False, (50, 50), 16, 1),
         _run("r2d2_run", 40_000, 7_315, 34, 10, True, (3, 6), 16),

@@ -8,7 +8,7 @@ from tengen.store.batch import Batch
 from tengen.store.configs.rate_limits import RateLimits
 from tengen.store.configs.store_config import StoreConfig
 from tengen.store.configs.table_config import Column, Selector, TableConfig
-from tengen.store.folders.saved_config import left_columns
+from tengen.store.folders import left_columns
 from tengen.store.replica import Replica
 from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter

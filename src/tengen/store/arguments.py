@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_range
 from tengen.errors import UsageError
-from tengen.run import memory_limit_bytes
 from tengen.store.configs.table_config import TableConfig
 
 __all__ = ["check_batch", "keys_of", "vector_of", "whole"]
@@ -19,29 +19,26 @@ _MAX_SAMPLES = 1 << 16
 _MAX_AHEAD = 1024
 
 
-def check_batch(
-    config: TableConfig, num_samples: int, num_ahead: int, copy: bool
-) -> None:
+def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
     """Refuses batches that can never be drawn.
 
     Args:
         config: The table's.
         num_samples: Samples of a batch.
         num_ahead: Batches drawn ahead.
-        copy: Whether a batch is an array, which must fit in memory.
 
     Raises:
         UsageError: The samples are too few, too many or too large.
     """
     check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
-    memory_bytes = memory_limit_bytes()
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     check(
-        not copy or num_samples * config.sample_bytes <= memory_bytes,
+        num_samples * config.item_bytes <= memory_bytes,
         "num_samples",
         num_samples,
         f"must make a batch of less than this host's memory ({memory_bytes} bytes), "
-        f"with {config.sample_bytes} bytes a sample; take less at a time",
+        f"with {config.item_bytes} bytes a sample; take less at a time",
     )
 
 

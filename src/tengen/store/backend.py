@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError, did_you_mean
 from tengen.store.configs.table_config import TableConfig
 
 __all__ = [
-    "BatchCore",
-    "SamplerCore",
     "StoreBackend",
     "TableEntry",
     "find_table",
@@ -54,55 +49,6 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     return tables[name]
 
 
-class BatchCore(Protocol):
-    """A batch as it comes from a store; see `tengen.store.Batch`."""
-
-    @property
-    def lease(self) -> int:
-        """The number of the loan."""
-        ...
-
-    @property
-    def table_size(self) -> int:
-        """The number of items that the samples were drawn from."""
-        ...
-
-    @property
-    def keys(self) -> NDArray[np.int64]:
-        """``[B] int64``."""
-        ...
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """``[B] float64``."""
-        ...
-
-    @property
-    def columns(self) -> Mapping[str, Any]:
-        """Arrays ``[B, ...]``, in dicts nested as in the columns' names."""
-        ...
-
-
-class SamplerCore(Protocol):
-    """The core's sampler, or a sampler over several servers. Raises CoreError."""
-
-    def next(self, timeout_s: float) -> BatchCore | None:
-        """Returns the next batch; None if there was none within the time."""
-        ...
-
-    def ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:
-        """Says that a batch was used."""
-        ...
-
-    def give_back(self, lease: int) -> None:
-        """Says that a batch was not used."""
-        ...
-
-    def waits(self) -> str:
-        """Returns what the next batch waits for; empty if it does not wait."""
-        ...
-
-
 class StoreBackend(Protocol):
     """A store's operations. Thread-safe.
 
@@ -131,9 +77,8 @@ class StoreBackend(Protocol):
         entry: TableEntry,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         timeout_s: float | None = None,
-    ) -> SamplerCore:
+    ) -> _core.ReplaySampler:
         """Returns a sampler of the table, for one thread."""
         ...
 

@@ -20,8 +20,7 @@ class Batch:
         lease: The number of this loan; loans count up from 0.
         keys: ``[B] int64``, the keys of the rows or items.
         probabilities: ``[B] float64``, the chance of each in one draw.
-        columns: The arrays, ``[B, ...]`` each; lists of B arrays where they were not
-            copied.
+        columns: The arrays, ``[B, ...]`` each.
         table_size: How many items, or rows, the batch was drawn from.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen import _core
 from tengen.errors import TengenError, UsageError
-from tengen.store.backend import SamplerCore, TableEntry
+from tengen.store.backend import TableEntry
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Client, NoAnswer, is_net
@@ -93,21 +93,15 @@ class RemoteBackend:
         entry: TableEntry,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         timeout_s: float | None = None,
-    ) -> SamplerCore:
+    ) -> _core.ReplaySampler:
         """Returns a sampler of the table, for one thread."""
-        if self._is_net and not copy:
-            raise UsageError(
-                "copy (False) must be True, because the store is on another "
-                "host; use copy=True"
-            )
         numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
         request = {"ask": "sampler", "table": entry.number, **numbers}
         _, session = self._open(entry, request, timeout_s)
-        connect: Callable[..., SamplerCore] = _core.connect_view_sampler
-        if copy:
-            connect = _core.net_sampler if self._is_net else _core.connect_sampler
+        connect: Callable[..., _core.ReplaySampler] = (
+            _core.net_sampler if self._is_net else _core.connect_sampler
+        )
         return connect(num_steps=entry.config.num_steps, **numbers, **session)
 
     def command(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tengen import _core
-from tengen.config import check, check_whole
+from tengen.config import check
 from tengen.errors import RunError, UsageError, did_you_mean
-from tengen.store.backend import SamplerCore, TableEntry
-from tengen.store.configs.disk_config import DiskConfig
+from tengen.store.backend import TableEntry
 from tengen.store.configs.rate_limits import RateLimits
-from tengen.store.configs.table_config import TableConfig
+from tengen.store.configs.store_config import StoreConfig
 
 __all__ = ["LocalBackend"]
 
@@ -28,62 +26,47 @@ class LocalBackend:
     """The store in this process.
 
     Args:
-        configs: The configs of its tables.
-        memory_bytes: Memory for all steps.
-        seed: Seed of the draws.
-        directory: Folder for the steps, in files that other processes map; empty: in
-            memory of this process alone.
-        disk: The disk for steps that memory does not hold; None: no disk.
+        config: The store's; its folders are made.
 
     Raises:
         UsageError: A config is refused, or a budget is too small for a sample.
 
     Attributes:
         differences: Settings that differ from the store that this one continues.
-        disk: As given.
+        config: As given.
         is_closed: Whether `close` was called.
     """
 
-    def __init__(
-        self,
-        configs: list[TableConfig],
-        memory_bytes: int,
-        seed: int,
-        directory: str = "",
-        disk: DiskConfig | None = None,
-    ) -> None:
+    def __init__(self, config: StoreConfig) -> None:
         try:
             self.core = _core.ReplayStore(
-                directory,
-                memory_bytes,
-                seed,
-                "" if disk is None else str(disk.directory),
-                0 if disk is None else disk.num_bytes,
-                disk is not None and disk.on_damage == "refuse",
-                "none" if disk is None else disk.durability,
-                0.0 if disk is None else disk.durability_ms / 1e3,
+                config.directory or "",
+                config.memory_bytes,
+                config.seed,
+                config.disk_directory or "",
+                config.disk_bytes,
+                config.durability,
+                config.durability_ms / 1e3,
             )
         except _core.CoreError as error:
             raise UsageError(str(error)) from error
         self.differences: list[str] = []
-        self.disk = disk
+        self.config = config
         self.is_closed = False
         self._process = os.getpid()
         # It names this store, and no store that takes its place.
-        self._incarnation = secrets.token_hex(16)
-        self._durability = "none" if disk is None else disk.durability
         self._entries: list[TableEntry] = []
         self._describe_sessions: list[Callable[[], list[str]]] = []
         self._list_replicas: list[Callable[[], list[tuple[str, float | None]]]] = []
         pools: dict[tuple[Any, int], int] = {}
         try:
-            for config in configs:
-                columns = config.native_columns()
-                key = (repr(columns), config.chunk_length)
+            for table in config.tables.values():
+                columns = table.native_columns()
+                key = (repr(columns), table.chunk_length)
                 if key not in pools:
-                    pools[key] = self.core.add_pool(columns, config.chunk_length)
-                number = self.core.add_table(config.native(), pools[key])
-                self._entries.append(TableEntry(number, pools[key], config))
+                    pools[key] = self.core.add_pool(columns, table.chunk_length)
+                number = self.core.add_table(table.native(), pools[key])
+                self._entries.append(TableEntry(number, pools[key], table))
         except _core.CoreError as error:
             raise UsageError(str(error)) from error
 
@@ -155,13 +138,11 @@ class LocalBackend:
         entry: TableEntry,
         num_samples: int,
         num_ahead: int,
-        copy: bool,
         timeout_s: float | None = None,
-    ) -> SamplerCore:
+    ) -> _core.ReplaySampler:
         """Returns a sampler; without a disk it draws a batch when it is asked for."""
         self._check_process()
-        make = _core.open_sampler if copy else _core.open_view_sampler
-        return make(self.core, entry.number, num_samples, num_ahead)
+        return _core.open_sampler(self.core, entry.number, num_samples, num_ahead)
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
@@ -175,10 +156,9 @@ class LocalBackend:
         of_store: dict[str, Callable[..., Any]] = {
             "begin_checkpoint": self._begin_checkpoint,
             "checkpoints": self._checkpoints,
-            "incarnation": lambda: self._incarnation,
             "replicas": self._replicas,
+            "room": lambda: self.core.room(),
             "sessions": self._sessions,
-            "sizes": self._sizes,
             "wait_checkpoint": self._wait_checkpoint,
         }
         if name in of_store:
@@ -187,9 +167,7 @@ class LocalBackend:
             "describe": self._describe,
             "erase": self._erase,
             "set_capacity": self._set_capacity,
-            "set_limits": self._set_limits,
             "set_priorities": self._set_priorities,
-            "set_version": self._set_version,
         }
         if name not in commands:
             raise UsageError(
@@ -252,7 +230,7 @@ class LocalBackend:
 
     def _check_durable(self) -> None:
         check(
-            self._durability != "none",
+            self.config.is_durable,
             "durability",
             "none",
             "must be checkpoint, async or sync; make the store with it, and with a "
@@ -266,12 +244,9 @@ class LocalBackend:
     def _sessions(self) -> list[str]:
         return [line for describe in self._describe_sessions for line in describe()]
 
-    def _sizes(self) -> list[int]:
-        return [self._describe(one.number)["num_items"] for one in self._entries]
-
     def _checkpoints(self) -> dict[str, Any]:
         age_s = self.core.checkpoint_age_s()
-        return {"durability": self._durability, "age_s": age_s}
+        return {"durability": self.config.durability, "age_s": age_s}
 
     def _configure(self, number: int) -> None:
         config = self._entries[number].config
@@ -308,16 +283,9 @@ class LocalBackend:
         max_steps = None if max_bytes is None else config.steps_of(max_bytes)
         self.core.set_capacity(table, max_items, max_steps)
 
-    def _set_limits(self, table: int, limits: dict[str, Any]) -> None:
-        self.core.set_limits(table, RateLimits(**limits).native())
-
     def _set_priorities(
         self, table: int, keys: list[int], priorities: list[float]
     ) -> None:
         self.core.set_priorities(
             table, np.asarray(keys, np.int64), np.asarray(priorities, np.float64)
         )
-
-    def _set_version(self, table: int, version: int) -> None:
-        check_whole("version", version, 0, 2**32 - 1)
-        self.core.set_version(table, version)

@@ -13,8 +13,7 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.store.closable import Closable
-from tengen.store.folders.disk_folder import OWN_NAMES
-from tengen.store.folders.saved_config import read_config, save_config
+from tengen.store.folders import OWN_NAMES, read_config, save_config
 from tengen.store.messages import STORE
 from tengen.transport import Client, FolderLock, NetAddress
 
@@ -36,7 +35,7 @@ class Replica(Closable):
             replica.wait()
 
     If the store's host is lost, close the replica and make the store with the replica's
-    folder: ``Store([...], disk_directory="/data/replica", durability="async", ...)``.
+    folder as the ``disk_directory`` of its config.
     Once the folder has a whole checkpoint, it always has one, whenever this process is
     killed; the next replica of the folder continues from it. While the store does not
     answer, or the disk has no room, the replica tries again each second.

@@ -11,7 +11,6 @@ from tengen import _core
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.store.arguments import vector_of
-from tengen.store.backend import SamplerCore
 from tengen.store.batch import Batch
 from tengen.store.closable import Closable
 from tengen.store.configs.table_config import TableConfig
@@ -34,9 +33,12 @@ class Sampler(Closable):
     """
 
     def __init__(
-        self, core: SamplerCore, config: TableConfig, check_open: Callable[[], None]
+        self,
+        core: _core.ReplaySampler,
+        config: TableConfig,
+        check_open: Callable[[], None],
     ) -> None:
-        self._core: SamplerCore | None = core
+        self._core: _core.ReplaySampler | None = core
         self._config = config
         self._check_open = check_open
         self._lent: set[int] = set()
@@ -83,8 +85,7 @@ class Sampler(Closable):
     def close(self) -> None:
         """Gives back what was drawn and not acknowledged. Idempotent.
 
-        Arrays of batches stay valid. Arrays of ``copy=False`` keep the sampler alive
-        until the last of them is freed.
+        Arrays of batches stay valid.
         """
         self._core = None
 
@@ -93,7 +94,7 @@ class Sampler(Closable):
         while True:
             yield self.sample()
 
-    def _open(self) -> SamplerCore:
+    def _open(self) -> _core.ReplaySampler:
         if self._core is None:
             raise UsageError(
                 f"sampler ({self._config.name}, closed) must be open, because its "

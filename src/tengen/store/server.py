@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tengen import _core
 from tengen.errors import UsageError, os_reason
-from tengen.store.configs.disk_config import DiskConfig
-from tengen.store.configs.table_config import TableConfig
-from tengen.store.folders.disk_folder import DiskFolder
-from tengen.store.folders.host_folder import StoreFolder
-from tengen.store.folders.saved_config import read_config
+from tengen.store.configs.store_config import StoreConfig
+from tengen.store.folders import DiskFolder, StoreFolder, read_config
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Listener, Message, Server, Service
@@ -87,47 +85,34 @@ class HostServer(_StoreServer):
     """Serves a store to processes of this host; its slabs and socket lie in a folder.
 
     Args:
-        configs: Its tables.
-        memory_bytes: For all steps.
-        seed: Of the draws.
-        directory: The folder; made anew, and removed by ``close``. If a killed store of
-            the same tables left the folder, this store continues from it.
-        disk: The disk for steps that memory does not hold; None: no disk. ``close``
-            removes its folder too.
+        config: The store's, with a directory, which is made anew, and removed by
+            ``close``. If a killed store of the same tables left the directory, this
+            store continues from it.
 
     Raises:
         UsageError: A config is refused; or the folder is in use by a store, was left by
             a killed store of other tables, or holds other files.
     """
 
-    def __init__(
-        self,
-        configs: list[TableConfig],
-        memory_bytes: int,
-        seed: int,
-        directory: Path,
-        disk: DiskConfig | None = None,
-    ) -> None:
+    def __init__(self, config: StoreConfig) -> None:
+        assert config.directory is not None
         self._core = None
         self._disk: DiskFolder | None = None
         listener: Listener | None = None
-        self._folder = StoreFolder(directory, configs, memory_bytes, disk)
+        self._folder = StoreFolder(Path(config.directory), config)
+        config = replace(config, directory=str(self._folder.path))
         self.differences = self._folder.differences
         changed = self._folder.changed
         try:
-            if disk is not None:
-                self._disk = DiskFolder(
-                    disk, configs, memory_bytes, self._folder.goes_on
-                )
+            if config.disk_bytes:
+                self._disk = DiskFolder(config, self._folder.goes_on)
                 self.differences += self._disk.differences.lines
                 changed += self._disk.differences.changed
-            self.backend = LocalBackend(
-                configs, memory_bytes, seed, str(self._folder.path), disk
-            )
+            self.backend = LocalBackend(config)
             resumed = self.backend.keep(self._folder.goes_on, changed)
             self.differences += self.backend.differences
             # What may find no room comes before the clients of a killed store go on.
-            self._folder.begin(configs, memory_bytes, disk)
+            self._folder.begin(config)
             if self._disk is not None:
                 self._disk.begin()
             listener = self._folder.listen()
@@ -145,8 +130,8 @@ class HostServer(_StoreServer):
                 raise UsageError(str(error)) from error
             if isinstance(error, OSError):
                 raise UsageError(
-                    f"directory ({directory}) cannot have a store: {os_reason(error)}; "
-                    f"free room there, or choose another"
+                    f"directory ({config.directory}) cannot have a store: "
+                    f"{os_reason(error)}; free room there, or choose another"
                 ) from error
             raise
 
@@ -210,14 +195,14 @@ class NetServer(_StoreServer):
     def _open_replica(
         self, connection: socket.socket, message: Message
     ) -> dict[str, Any]:
-        disk = self._backend.disk
-        if disk is None or not disk.is_durable:
+        config = self._backend.config
+        if config.disk_directory is None or not config.is_durable:
             raise UsageError(
                 "durability (none) must be checkpoint, async or sync for a "
                 "replica; make the store with it, and with a disk"
             )
         self._core.open_replica(connection.fileno(), str(message["name"]))
-        return read_config(disk.directory)
+        return read_config(Path(config.disk_directory))
 
 
 def _tables(backend: LocalBackend) -> list[dict[str, Any]]:

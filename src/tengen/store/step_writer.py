@@ -90,8 +90,6 @@ class StepWriter:
         self,
         columns: Mapping[str, Any],
         timeout_s: float | None = None,
-        *,
-        is_first: NDArray[np.bool_] | bool | None = None,
     ) -> int:
         """Copies one step, or N along a leading axis; blocks for memory.
 
@@ -100,24 +98,19 @@ class StepWriter:
                 numpy or of any library with DLPack on the CPU; numbers for columns
                 without axes; nested dicts for names with ``/``.
             timeout_s: The longest wait; None: for ever.
-            is_first: Whether an episode begins with the step, ``[N]`` for N steps.
-                Needed at every step if a column is stacked, so that no stack has frames
-                of two episodes; without effect otherwise.
 
         Returns:
             How many steps were appended: N.
 
         Raises:
-            UsageError: A column is missing, unknown, or of another dtype or shape;
-                ``is_first`` is missing, or false at this writer's first step.
+            UsageError: A column is missing, unknown, or of another dtype or shape.
             StoreTimeout: No memory became free; some of the steps may be appended,
                 which ``num_steps`` counts.
         """
         core = self._open()
-        flags = None if is_first is None else _flags_of(is_first)
         slice_s = slice_of(timeout_s)
         try:
-            count = core.append(columns, flags, slice_s)
+            count = core.append(columns, slice_s)
         except _core.CoreError as error:
             raise refused(error) from error
         except TypeError as error:
@@ -135,7 +128,6 @@ class StepWriter:
         priority: float = 1.0,
         *,
         sequence: int | None = None,
-        version: int = 0,
         timeout_s: float | None = None,
     ) -> None:
         """Makes an item of the last steps. Blocks while the limiter holds inserts.
@@ -146,7 +138,6 @@ class StepWriter:
             priority: 0 to 3.4e38, kept as a float32.
             sequence: The writer's own number of the item; None: the next number. An
                 item that was inserted before is ignored.
-            version: Version of the model that made the steps.
             timeout_s: The longest wait; None: for ever.
 
         Raises:
@@ -157,16 +148,14 @@ class StepWriter:
         number = self._number_of(table, num_steps)
         slice_s = slice_of(timeout_s)
         try:
-            if core.insert(number, num_steps, priority, sequence, version, slice_s):
+            if core.insert(number, num_steps, priority, sequence, slice_s):
                 return
         except _core.CoreError as error:
             raise refused(error) from error
         except TypeError as error:
-            raise _no_numbers(num_steps, priority, sequence, version) from error
+            raise _no_numbers(num_steps, priority, sequence) from error
         self._wait_for(
-            lambda s: (
-                core.insert(number, num_steps, priority, sequence, version, s) or None
-            ),
+            lambda s: core.insert(number, num_steps, priority, sequence, s) or None,
             timeout_s,
             f"insert into {table}",
         )
@@ -180,7 +169,6 @@ class StepWriter:
         count: int | None = None,
         stride: int = 1,
         sequence: int | None = None,
-        version: int = 0,
         timeout_s: float | None = None,
     ) -> int:
         """Makes one item for each of the steps appended last, in one command.
@@ -200,7 +188,6 @@ class StepWriter:
                 items share no steps.
             sequence: The number of the first item; the others follow. None: the next
                 number.
-            version: Version of the model that made the steps.
             timeout_s: The longest wait; None: for ever.
 
         Returns:
@@ -217,13 +204,13 @@ class StepWriter:
         try:
             return self._wait_for(
                 lambda s: core.insert_each(
-                    number, num_steps, priorities, count, stride, sequence, version, s
+                    number, num_steps, priorities, count, stride, sequence, s
                 ),
                 timeout_s,
                 f"insert into {table}",
             )
         except TypeError as error:
-            raise _no_numbers(num_steps, count, stride, sequence, version) from error
+            raise _no_numbers(num_steps, count, stride, sequence) from error
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Blocks until every insert has taken effect.
@@ -281,20 +268,6 @@ class StepWriter:
                 f"{entry.config.num_steps}; insert longer items"
             )
         return entry.number
-
-
-def _flags_of(is_first: NDArray[np.bool_] | bool) -> NDArray[np.bool_]:
-    try:
-        flags = np.atleast_1d(np.asarray(is_first, bool))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"is_first ({error}) must be booleans; pass them") from error
-    check(
-        flags.ndim == 1,
-        "is_first",
-        f"shape {list(flags.shape)}",
-        "must have one axis, of steps; flatten them",
-    )
-    return flags
 
 
 def _no_numbers(*given: object) -> UsageError:

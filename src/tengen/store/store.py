@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, check_whole
 from tengen.errors import RunError
 from tengen.store.backend import StoreBackend, TableEntry, find_table
-from tengen.store.checkpoint import make_checkpoint
 from tengen.store.client import RemoteBackend
 from tengen.store.closable import Closable
-from tengen.store.configs.disk_config import DiskConfig
-from tengen.store.configs.table_config import TableConfig, check_kind
-from tengen.store.folders.disk_folder import DiskFolder
+from tengen.store.configs.store_config import StoreConfig
+from tengen.store.configs.table_config import check_kind
+from tengen.store.folders import DiskFolder
 from tengen.store.lending import Lending
 from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE
 from tengen.store.server import HostServer, NetServer
-from tengen.store.shards import Shards
 from tengen.store.step_writer import StepWriter, open_writer
 from tengen.store.table import Table
-from tengen.store.waiting import timeout_of
+from tengen.store.waiting import StoreTimeout, timeout_of
 from tengen.transport import listen_on
 
 __all__ = ["Store"]
+
+# A server answers within this time, so that signals are handled between two answers.
+_SLICE_S = 0.2
 
 
 class Store(Closable):
@@ -35,44 +38,24 @@ class Store(Closable):
 
     ::
 
-        store = Store([TableConfig(name="replay", columns={...})], memory_bytes=1 << 30)
+        table = TableConfig(name="replay", columns={...})
+        store = Store(StoreConfig.of([table], memory_bytes=1 << 30))
         replay = store.table("replay")
         replay.insert("actor-0", 0, {"observation": observation, "reward": 1.0})
         batch = replay.sample(32)
         batch.ack()
 
-    With a ``directory`` other processes of the host can join by ``Store.connect``, with
-    ``listen`` also processes of other hosts. The store ends with ``close``. If its
-    process is killed, the next process that makes a store with the same directory and
-    columns continues with everything that it held, even batches on loan, and the
-    clients on this host connect to it by themselves.
+    If the config has a ``directory``, other processes of the host join the store with
+    `Store.connect`; if it has ``listen``, processes of other hosts do too. The store
+    ends with `close`. If its process is killed, the next process that makes a store
+    with the same directory and columns continues with everything that the store held,
+    even batches on loan, and the clients on this host connect to it by themselves.
 
     Args:
-        tables: The configs of its tables.
-        memory_bytes: Memory for all steps of all tables.
-        seed: Seed of the draws.
-        directory: A new folder in a memory file system, such as
-            ``/dev/shm/experience``, through which other processes map the steps; None:
-            no other process does.
-        listen: ``HOST:PORT`` to listen on, port 0 for a free one; None: no address.
-        token: The token that clients of ``listen`` must send; None: the value of
+        config: The store's config.
+        token: The token that clients of ``config.listen`` must send; None: the value of
             ``TENGEN_STORE_TOKEN`` in the environment, if it is set. Needed, with a
             certificate, if other hosts can reach the address.
-        certificate_file: PEM file of the TLS certificate for these clients.
-        key_file: PEM file of the certificate's private key.
-        disk_bytes: Disk space for steps that memory does not hold; 0: memory holds all.
-        disk_directory: A folder on a disk for these steps; removed by ``close``, unless
-            there is ``durability``.
-        on_damage: What happens if a row on the disk cannot be read: ``skip`` removes
-            the items that need it and draws others, ``refuse`` raises in the caller
-            that draws them.
-        durability: What the next store with that folder has after the host was lost or
-            the store was closed. ``none``: nothing. ``checkpoint``: what was there when
-            `checkpoint` was last called. ``async``: what was there about
-            ``durability_ms`` before. ``sync``: as ``async``, and everything that a
-            writer's ``flush`` has returned for.
-        durability_ms: Milliseconds between two checkpoints of ``async`` and ``sync``,
-            above 0.
 
     Raises:
         UsageError: A table is refused, a budget is too small, a folder is another
@@ -86,48 +69,22 @@ class Store(Closable):
 
     _address: str | None
 
-    def __init__(
-        self,
-        tables: Sequence[TableConfig],
-        *,
-        memory_bytes: int = 1 << 30,
-        seed: int = 0,
-        directory: str | os.PathLike[str] | None = None,
-        listen: str | None = None,
-        token: str | None = None,
-        certificate_file: str | os.PathLike[str] | None = None,
-        key_file: str | os.PathLike[str] | None = None,
-        disk_bytes: int = 0,
-        disk_directory: str | os.PathLike[str] | None = None,
-        on_damage: str = "skip",
-        durability: str = "none",
-        durability_ms: float = 100.0,
-    ) -> None:
-        check(
-            not isinstance(tables, TableConfig) and len(tables) > 0,
-            "tables",
-            tables,
-            "must be a list of at least one; list what the store holds",
-        )
-        for table in tables:
-            check_kind("tables", table, TableConfig)
-        check_whole("memory_bytes", memory_bytes, 1, 2**62)
-        check_whole("disk_bytes", disk_bytes, 0, 2**62)
-        check_whole("seed", seed, 0, 2**64 - 1)
+    def __init__(self, config: StoreConfig, *, token: str | None = None) -> None:
+        check_kind("config", config, StoreConfig)
+        config.check_ready()
+        if config.disk_directory is not None:
+            disk = os.path.abspath(config.disk_directory)
+            config = replace(config, disk_directory=disk)
         self._servers: list[HostServer | NetServer] = []
         self._disk: DiskFolder | None = None
         self.differences: list[str] = []
-        disk = DiskConfig.of(
-            disk_bytes, disk_directory, on_damage, durability, durability_ms
-        )
         # Check everything before a folder is taken and what it holds is continued.
         listener = None
-        if listen is not None:
-            listener = listen_on(
-                STORE, listen, token, _path(certificate_file), _path(key_file)
-            )
+        if config.listen is not None:
+            certificate, key = _path(config.certificate_file), _path(config.key_file)
+            listener = listen_on(STORE, config.listen, token, certificate, key)
         try:
-            backend = self._make(tables, memory_bytes, seed, directory, disk)
+            backend = self._make(config)
             self._start(backend)
             if listener is not None:
                 self._servers.append(NetServer(backend, listener))
@@ -141,7 +98,7 @@ class Store(Closable):
     @classmethod
     def connect(
         cls,
-        address: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        address: str | os.PathLike[str],
         *,
         token: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
@@ -151,9 +108,8 @@ class Store(Closable):
         """Joins the store of another process.
 
         Args:
-            address: The folder of a store on this host, ``tcp://HOST:PORT`` of a store
-                on any host, or a list of these: the shards of one store, in the same
-                order for every client. See `docs/reference/store_net.md`.
+            address: The folder of a store on this host, or ``tcp://HOST:PORT`` of a
+                store on any host. See `docs/reference/store_net.md`.
             token: For ``tcp``, the store's token; None: the value of
                 ``TENGEN_STORE_TOKEN`` in the environment, if it is set.
             ca_file: For ``tcp``, PEM file of the authority that signed the store's
@@ -170,41 +126,27 @@ class Store(Closable):
                 trusted one.
             UsageError: The store has another version, or refuses the token.
         """
-
-        def backend_of(one: str | os.PathLike[str]) -> StoreBackend:
-            return RemoteBackend(one, patience_s, token, _path(ca_file), fingerprint)
-
         store = cls.__new__(cls)
         store._servers = []
         store._disk = None
         store.differences = []
-        if isinstance(address, str | os.PathLike):
-            store._start(backend_of(address))
-        else:
-            store._start(
-                Shards([(os.fspath(one), partial(backend_of, one)) for one in address])
-            )
+        store._start(
+            RemoteBackend(address, patience_s, token, _path(ca_file), fingerprint)
+        )
         return store
 
-    def _make(
-        self,
-        tables: Sequence[TableConfig],
-        memory_bytes: int,
-        seed: int,
-        directory: str | os.PathLike[str] | None,
-        disk: DiskConfig | None,
-    ) -> LocalBackend:
+    def _make(self, config: StoreConfig) -> LocalBackend:
         """Makes the store of this process, and its server for this host."""
-        if directory is not None:
-            server = HostServer(list(tables), memory_bytes, seed, Path(directory), disk)
+        if config.directory is not None:
+            server = HostServer(config)
             self._servers.append(server)
             self.differences = server.differences
             return server.backend
         changed: list[int] = []
-        if disk is not None:
-            self._disk = DiskFolder(disk, tables, memory_bytes, goes_on=False)
+        if config.disk_bytes:
+            self._disk = DiskFolder(config, goes_on=False)
             self.differences, changed = self._disk.differences
-        backend = LocalBackend(list(tables), memory_bytes, seed, disk=disk)
+        backend = LocalBackend(config)
         backend.keep(False, changed)
         if self._disk is not None:
             self._disk.begin()
@@ -226,11 +168,6 @@ class Store(Closable):
     def address(self) -> str | None:
         """Where a store that was made with ``listen`` is: ``tcp://HOST:PORT``."""
         return self._address
-
-    @property
-    def missing(self) -> dict[str, float]:
-        """The shards that do not answer, each with its share of the items, 0 to 1."""
-        return self._backend.missing() if isinstance(self._backend, Shards) else {}
 
     def table(self, name: str) -> Table:
         """Returns a table.
@@ -266,10 +203,12 @@ class Store(Closable):
         Keys: ``tables``, by name what `Table.describe` returns; ``sessions``, one line
             for each writer and sampler of another process, which says what it is and
             what it waits for; ``checkpoints``, with the ``durability``, and ``age_s``,
-            how long ago the last checkpoint began, None where there was none, as a list
-            for shards; ``replicas``, for each its ``name`` and ``behind_s``, how many
-            seconds of changes would be lost if this host were lost now, None for a
-            replica that has nothing yet.
+            how long ago the last checkpoint began, None where there was none;
+            ``room``, with the budgets ``memory_bytes`` and ``disk_bytes``, and how much
+            of them steps take, ``memory_used_bytes`` and ``disk_used_bytes``;
+            ``replicas``, for each its ``name`` and ``behind_s``, how many seconds of
+            changes would be lost if this host were lost now, None for a replica that
+            has nothing yet.
         """
         checkpoints = self._backend.command("checkpoints", {})
         tables = {name: table.describe() for name, table in self._tables.items()}
@@ -278,6 +217,7 @@ class Store(Closable):
             "tables": tables,
             "sessions": sessions,
             "checkpoints": checkpoints,
+            "room": self._backend.command("room", {}),
             "replicas": self._backend.command("replicas", {}),
         }
 
@@ -309,7 +249,21 @@ class Store(Closable):
             StoreTimeout: The checkpoint is not done yet; it goes on.
             RunError: The disk has failed, or the store is gone.
         """
-        make_checkpoint(self._backend, timeout_of(timeout_s))
+        timeout_s = timeout_of(timeout_s)
+        end = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        number = self._backend.command("begin_checkpoint", {}, timeout_s)
+        while True:
+            left_s = max(0.0, end - time.monotonic())
+            arguments = {"number": number, "timeout_s": min(left_s, _SLICE_S)}
+            answer_s = None if timeout_s is None else left_s
+            is_made = self._backend.command("wait_checkpoint", arguments, answer_s)
+            if is_made:
+                return
+            if left_s == 0.0:
+                raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
+            if is_made is None:
+                # The server was killed; the next one numbers checkpoints anew.
+                number = self._backend.command("begin_checkpoint", {}, answer_s)
 
     def close(self) -> None:
         """Ends this client, and a store that this process made. Idempotent.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -17,8 +16,7 @@ from tengen.errors import UsageError
 from tengen.store.arguments import check_batch, keys_of, vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry
 from tengen.store.batch import Batch
-from tengen.store.configs.rate_limits import RateLimits
-from tengen.store.configs.table_config import TableConfig, check_kind
+from tengen.store.configs.table_config import TableConfig
 from tengen.store.lending import Lending
 from tengen.store.messages import MAX_KEYS
 from tengen.store.sampler import Sampler
@@ -60,7 +58,6 @@ class Table:
         columns: Mapping[str, Any],
         priority: NDArray[np.float64] | float = 1.0,
         *,
-        version: int = 0,
         timeout_s: float | None = None,
     ) -> None:
         """Adds one item, or N of them; `Store.writer` is for overlapping items.
@@ -72,19 +69,12 @@ class Table:
             columns: Arrays of one step, or ``[N, ...]``; for tables with T steps a
                 sample ``[T, ...]`` or ``[N * T, ...]``.
             priority: 0 to 3.4e38, kept as a float32; one for all or ``[N]``.
-            version: Version of the model that made the item.
             timeout_s: The longest wait for the limiter or for memory.
 
         Raises:
-            UsageError: The columns are not the table's, the table has stacked columns,
-                or the item is refused.
+            UsageError: The columns are not the table's, or the item is refused.
             StoreTimeout: The table still waits for samples.
         """
-        if self.config.is_stacked:
-            raise UsageError(
-                f"table ({self.config.name}) has stacked columns, whose items need the "
-                "steps before them; write to it by Store.writer"
-            )
         timeout_s = timeout_of(timeout_s)
         with self._senders.lend((writer, self.config.name), timeout_s) as sender:
             num_new = sender.append(columns, timeout_s)
@@ -101,7 +91,6 @@ class Table:
                 count=num_new // num_steps,
                 stride=num_steps,
                 sequence=sequence,
-                version=version,
                 timeout_s=timeout_s,
             )
 
@@ -124,9 +113,7 @@ class Table:
         with self._samplers.lend(key, timeout_s) as sampler:
             return sampler.sample(timeout_s)
 
-    def sampler(
-        self, num_samples: int, *, num_ahead: int = 2, copy: bool = True
-    ) -> Sampler:
+    def sampler(self, num_samples: int, *, num_ahead: int = 2) -> Sampler:
         """Returns a sampler of batches, for one thread.
 
         Args:
@@ -134,17 +121,11 @@ class Table:
             num_ahead: Batches drawn before they are asked for, 0 to 1024, where the
                 store is in another process or has a disk. They are drawn by the
                 priorities of that earlier time.
-            copy: False, for samples of a megabyte and more: a batch's columns are lists
-                of B read-only arrays that lie in the store's memory. Their contents
-                stay the same while one of the arrays lives, even after ``ack``, and the
-                store cannot reuse the memory until then. Every item must lie in one
-                chunk, see `TableConfig.steps_per_chunk`.
 
         Raises:
-            UsageError: So many samples can never make a batch, or with ``copy=False``
-                the table's samples cannot lie in one chunk.
+            UsageError: So many samples can never make a batch.
         """
-        return _open_sampler(self._backend, self._entry, num_samples, num_ahead, copy)
+        return _open_sampler(self._backend, self._entry, num_samples, num_ahead)
 
     def set_priorities(
         self, keys: NDArray[np.int64], priorities: NDArray[np.float64]
@@ -184,15 +165,6 @@ class Table:
             for some in _slices(len(given))
         )
 
-    def set_limits(self, limits: RateLimits) -> None:
-        """Changes the limiter; earlier inserts and samples still count.
-
-        Raises:
-            UsageError: The limits leave no room for one insert and one sample.
-        """
-        check_kind("limits", limits, RateLimits)
-        self._command("set_limits", limits=dataclasses.asdict(limits))
-
     def set_capacity(
         self, max_items: int | None = None, max_bytes: int | None = None
     ) -> None:
@@ -212,13 +184,6 @@ class Table:
         }
         self._command("set_capacity", **capacity)
 
-    def set_version(self, version: int) -> None:
-        """Sets the newest model's version; items too far behind it leave.
-
-        Inserts never change it, so that an item with a wrong version harms no other.
-        """
-        self._command("set_version", version=whole("version", version))
-
     def describe(self) -> dict[str, Any]:
         """Returns what the table holds, may hold and waits for, as JSON values by name.
 
@@ -229,14 +194,13 @@ class Table:
         where N is the number of items, at least 1,000; until the first N were set,
         priorities of inserts count too.
         ``insert_waits`` says what inserts wait for, empty if they do not wait.
-        ``max_items``, ``max_bytes`` (in whole steps; None: no bound), ``limits`` and
-        ``newest_version`` hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,
+        ``max_items``, ``max_bytes`` (in whole steps; None: no bound) and ``limits``
+        hold now. ``num_chunk_hits`` and ``num_chunk_misses`` count,
         since the store's process began, the chunks of drawn samples that lay in memory
         and that had to be read from the disk; a chunk counts once for each sample in
         it, and without a disk both are 0. ``num_damaged`` items were removed because
         they could not be read. ``trouble``, if present, says what went wrong with the
-        store. For shards counts are summed, and ``missing_shards`` lists shards that do
-        not answer.
+        store.
         """
         return dict(self._command("describe"))
 
@@ -259,14 +223,13 @@ def _open_sampler(
     entry: TableEntry,
     num_samples: int,
     num_ahead: int,
-    copy: bool = True,
     timeout_s: float | None = None,
 ) -> Sampler:
     num_samples = whole("num_samples", num_samples)
     num_ahead = whole("num_ahead", num_ahead)
-    check_batch(entry.config, num_samples, num_ahead, copy)
+    check_batch(entry.config, num_samples, num_ahead)
     try:
-        core = backend.open_sampler(entry, num_samples, num_ahead, copy, timeout_s)
+        core = backend.open_sampler(entry, num_samples, num_ahead, timeout_s)
     except _core.CoreError as error:
         raise refused(error) from error
     return Sampler(core, entry.config, backend.check_open)

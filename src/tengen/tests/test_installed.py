@@ -15,7 +15,7 @@ import pytest
 import tengen
 from tengen import _core
 from tengen.play import Player
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 TIMEOUT_S = 300
 # A few seconds of training, without what a run measures first.
@@ -105,7 +105,7 @@ def test_a_store_gives_back_what_it_took() -> None:
         max_times_sampled=1,
         num_steps=1,
     )
-    store = Store([table], memory_bytes=1 << 20)
+    store = Store(StoreConfig.of([table], memory_bytes=1 << 20))
     with store.writer("writer", "replay") as writer:
         for number in range(3):
             writer.append({"frame": np.full(3, number, np.uint8)})

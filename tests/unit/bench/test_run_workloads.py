@@ -31,7 +31,7 @@ def test_it_has_the_defaults_of_its_run(name: str, tmp_path: Path) -> None:
     table = config.family.plan_table(RunDirectory(tmp_path / "run")).table
     layout = agent.layout(config.signature.state)
     assert workload.step_bytes == table.step_bytes
-    assert workload.item_steps == table.num_steps
+    assert workload.num_steps == table.num_steps
     # Items that are closed share no step with the next ones.
     period = table.num_steps if layout.is_closed else layout.period
     assert workload.period == period

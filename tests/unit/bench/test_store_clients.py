@@ -18,7 +18,7 @@ from tengen.bench.store_clients import (
     run_writer,
 )
 from tengen.bench.store_workloads import Workload
-from tengen.store import Store
+from tengen.store import Store, StoreConfig
 
 SMALL = Workload("small", 1000, 1024, False, 0, 51, 51, 4)
 
@@ -223,7 +223,7 @@ def test_items_of_a_run_begin_a_period_apart(num_steps, period, size):
         period=period,
     )
     assert workload.stored_bytes == 64 * period
-    with Store([workload.table(1000)]) as store:
+    with Store(StoreConfig.of([workload.table(1000)])) as store:
         with store_clients._open_writer(store, "writer", workload) as writer:
             insert = store_clients._inserts(writer, workload, size)
             for _ in range(3):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tengen.store import Store, TableConfig
+from tengen.store import Store, StoreConfig, TableConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-@pytest.fixture(params=["here", "host", "net", "shard"])
+@pytest.fixture(params=["here", "host", "net"])
 def open_store(request) -> Iterator:
     """Makes stores of the tables given, and returns a client of each."""
     with contextlib.ExitStack() as stack:
@@ -22,24 +22,23 @@ def open_store(request) -> Iterator:
         def make(*tables: TableConfig, memory_bytes: int = 1 << 20) -> Store:
             if request.param == "here":
                 return stack.enter_context(
-                    Store(tables, memory_bytes=memory_bytes, seed=5)
+                    Store(StoreConfig.of(tables, memory_bytes=memory_bytes, seed=5))
                 )
-            if request.param in ("net", "shard"):
-                server = stack.enter_context(
-                    Store(
-                        tables, memory_bytes=memory_bytes, seed=5, listen="127.0.0.1:0"
-                    )
+            if request.param == "net":
+                config = StoreConfig.of(
+                    tables, memory_bytes=memory_bytes, seed=5, listen="127.0.0.1:0"
                 )
-                # A store of one shard is as one without.
-                address = (
-                    [server.address] if request.param == "shard" else server.address
-                )
-                return stack.enter_context(Store.connect(address))
+                server = stack.enter_context(Store(config))
+                return stack.enter_context(Store.connect(str(server.address)))
             folder = tempfile.mkdtemp(prefix="tengen-")
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             directory = folder + "/store"
             stack.enter_context(
-                Store(tables, memory_bytes=memory_bytes, seed=5, directory=directory)
+                Store(
+                    StoreConfig.of(
+                        tables, memory_bytes=memory_bytes, seed=5, directory=directory
+                    )
+                )
             )
             return stack.enter_context(Store.connect(directory))
 

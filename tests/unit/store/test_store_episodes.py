@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import Column, Selector, Store, TableConfig
+from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
 # Of steps; a chunk has four.
 LENGTHS = (3, 4, 17, 5, 40, 3, 9)
@@ -20,7 +20,7 @@ def config(**fields) -> TableConfig:
         name="episodes",
         columns={
             "episode": Column(dtype="int64"),
-            "step": Column(dtype="int32", stack=3),
+            "step": Column(dtype="int32"),
         },
         **{"num_steps": NUM_STEPS, "steps_per_chunk": 4, **fields},
     )
@@ -30,8 +30,7 @@ def write(store: Store, lengths=LENGTHS, writer: str = "a") -> None:
     with store.writer(writer, "episodes") as sender:
         for episode, length in enumerate(lengths):
             for step in range(length):
-                row = {"episode": episode, "step": np.int32(step)}
-                sender.append(row, is_first=step == 0)
+                sender.append({"episode": episode, "step": np.int32(step)})
             sender.insert("episodes", length)
 
 
@@ -42,16 +41,13 @@ def write_there(directory: str) -> None:
 def slices_of(batch) -> list[tuple[int, int]]:
     """Episode and first step of each sample, which must be one slice of its episode."""
     slices = []
-    for episodes, stacks in zip(
+    for episodes, steps in zip(
         batch.columns["episode"], batch.columns["step"], strict=True
     ):
-        first = int(stacks[0, -1])
+        first = int(steps[0])
         assert (episodes == episodes[0]).all()
         assert 0 <= first <= LENGTHS[episodes[0]] - NUM_STEPS
-        assert stacks.tolist() == [
-            [max(0, step - back) for back in (2, 1, 0)]
-            for step in range(first, first + NUM_STEPS)
-        ]
+        assert steps.tolist() == list(range(first, first + NUM_STEPS))
         slices.append((int(episodes[0]), first))
     return slices
 
@@ -84,7 +80,9 @@ def test_slices_cover_their_episodes_evenly(open_store):
 def test_episodes_come_from_other_processes():
     folder = tempfile.mkdtemp(prefix="tengen-")
     try:
-        with Store([config()], seed=3, directory=folder + "/store") as store:
+        with Store(
+            StoreConfig.of([config()], seed=3, directory=folder + "/store")
+        ) as store:
             process = multiprocessing.get_context("spawn").Process(
                 target=write_there, args=(folder + "/store",)
             )

@@ -13,7 +13,7 @@ import pytest
 from tengen import cli
 from tengen.errors import RunError, UsageError
 from tengen.roles.store import command as store_command
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 from tengen.transport import folder as own_folder
 
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 
 def make(directory: Path) -> Store:
-    return Store([TABLE], memory_bytes=1 << 20, directory=directory)
+    return Store(StoreConfig.of([TABLE], memory_bytes=1 << 20, directory=directory))
 
 
 def be_another_user(monkeypatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import Column, StepWriter, Store, TableConfig
+from tengen.store import Column, StepWriter, Store, StoreConfig, TableConfig
 
 TABLE = TableConfig(
     name="t", columns={"value": Column(dtype="int64")}, steps_per_chunk=4
@@ -24,7 +24,7 @@ PARENT = """
 import os, signal, sys
 import numpy as np
 from tengen.errors import UsageError
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 
 kind, folder = sys.argv[1:]
 table = TableConfig(
@@ -41,7 +41,7 @@ options = {
         "durability": "async",
     },
 }[kind]
-with Store([table], memory_bytes=1 << 20, **options) as store:
+with Store(StoreConfig.of([table], memory_bytes=1 << 20, **options)) as store:
     served = kind == "served"
     near = Store.connect(folder + "/store") if served else store
     far = Store.connect(store.address) if served else store
@@ -113,7 +113,9 @@ def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
 def test_a_forked_process_does_not_wait_for_its_parents_checkpoints(tmp_path) -> None:
     durable = {"durability": "sync", "durability_ms": 600_000.0}
     disk = {"disk_bytes": 1 << 20, "disk_directory": tmp_path / "disk"}
-    with Store([TABLE], memory_bytes=1 << 20, **disk, **durable) as store:
+    with Store(
+        StoreConfig.of([TABLE], memory_bytes=1 << 20, **disk, **durable)
+    ) as store:
         writer = store.writer("w", "t")
         writer.append({"value": np.int64(1)})
         writer.insert("t", 1, timeout_s=300.0)

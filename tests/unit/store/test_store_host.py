@@ -20,6 +20,7 @@ from tengen.store import (
     RateLimits,
     Selector,
     Store,
+    StoreConfig,
     StoreTimeout,
     TableConfig,
     messages,
@@ -38,7 +39,9 @@ TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 def directory() -> Iterator[Path]:
     # pytest's folders have names too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="tengen-"))
-    with Store([TABLE], memory_bytes=1 << 20, directory=folder / "store"):
+    with Store(
+        StoreConfig.of([TABLE], memory_bytes=1 << 20, directory=folder / "store")
+    ):
         yield folder / "store"
     assert not (folder / "store").exists()
     shutil.rmtree(folder)
@@ -87,17 +90,17 @@ def test_messages_that_are_wrong_are_refused_and_others_served(
 
 def test_folders_of_others_are_left_alone(directory: Path) -> None:
     with pytest.raises(UsageError, match="is a running store's"):
-        Store([TABLE], directory=directory)
+        Store(StoreConfig.of([TABLE], directory=directory))
     other = directory.parent / "other"
     other.mkdir()
     (other / "precious").touch()
     with pytest.raises(UsageError, match="must be new, or a store's"):
-        Store([TABLE], directory=other)
+        Store(StoreConfig.of([TABLE], directory=other))
     assert (other / "precious").exists()
     with pytest.raises(UsageError, match=r"directory .* must have at most \d+ bytes"):
-        Store([TABLE], directory=directory.parent / ("x" * 120))
+        Store(StoreConfig.of([TABLE], directory=directory.parent / ("x" * 120)))
     with pytest.raises(UsageError, match="cannot be made"):
-        Store([TABLE], directory=directory.parent / "no" / "folder")
+        Store(StoreConfig.of([TABLE], directory=directory.parent / "no" / "folder"))
 
 
 def leave(directory: Path, num_items: int) -> Path:
@@ -127,20 +130,30 @@ def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
             {"listen": "127.0.0.1:0", "certificate_file": key, "key_file": key},
         ):
             with pytest.raises(UsageError):
-                Store([TABLE], memory_bytes=1 << 20, directory=left, **options)
+                Store(
+                    StoreConfig.of(
+                        [TABLE], memory_bytes=1 << 20, directory=left, **options
+                    )
+                )
 
     def fail(*_: object) -> None:
         raise RunError("gateway (none) cannot be made")
 
     monkeypatch.setattr(store_module, "NetServer", fail)
     with pytest.raises(RunError, match="gateway"):
-        Store([TABLE], memory_bytes=1 << 20, directory=left, listen="127.0.0.1:0")
-    with Store([TABLE], memory_bytes=1 << 20, directory=left) as heir:
+        Store(
+            StoreConfig.of(
+                [TABLE], memory_bytes=1 << 20, directory=left, listen="127.0.0.1:0"
+            )
+        )
+    with Store(StoreConfig.of([TABLE], memory_bytes=1 << 20, directory=left)) as heir:
         assert heir.table("t").describe()["num_items"] == 5
 
 
 def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -> None:
-    with Store([TABLE], directory=directory.parent / "closing") as store:
+    with Store(
+        StoreConfig.of([TABLE], directory=directory.parent / "closing")
+    ) as store:
         client = Store.connect(directory.parent / "closing", patience_s=1e6)
         # The core alone, so that the door is still there.
         store._backend.close()
@@ -171,7 +184,11 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
     monkeypatch.setattr(transport_server, "_PAUSE_S", 0.001)
     monkeypatch.setattr(OwnedSocket, "accept", accept_later)
     monkeypatch.setattr(threading.Thread, "start", start_later)
-    with Store([TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"):
+    with Store(
+        StoreConfig.of(
+            [TABLE], memory_bytes=1 << 20, directory=directory.parent / "short"
+        )
+    ):
         store = Store.connect(directory.parent / "short", patience_s=30.0)
         assert store.table("t").describe()["num_items"] == 0
     assert (reasons, num_threads_refused) == ([], 0)
@@ -264,7 +281,9 @@ def test_of_writers_that_wait_for_room_none_starves() -> None:
                 writer.insert("t", 1, timeout_s=900)
 
     with (
-        Store([queue], memory_bytes=1 << 20, directory=directory) as store,
+        Store(
+            StoreConfig.of([queue], memory_bytes=1 << 20, directory=directory)
+        ) as store,
         ThreadPoolExecutor(num_writers) as pool,
     ):
         written = [pool.submit(write, number) for number in range(num_writers)]

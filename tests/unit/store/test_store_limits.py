@@ -21,6 +21,7 @@ from tengen.store import (
     Column,
     Selector,
     Store,
+    StoreConfig,
     TableConfig,
     local_backend,
     messages,
@@ -48,11 +49,13 @@ class Door:
         self.is_host = kind == "host"
         tls = {"certificate_file": CERTIFICATE, "key_file": KEY}
         self.store = Store(
-            [TABLE],
-            memory_bytes=1 << 20,
-            directory=folder / "store",
-            listen="127.0.0.1:0",
-            **(tls if kind == "tls" else {}),
+            StoreConfig.of(
+                [TABLE],
+                memory_bytes=1 << 20,
+                directory=folder / "store",
+                listen="127.0.0.1:0",
+                **tls if kind == "tls" else {},
+            )
         )
         self._trust = {"ca_file": CERTIFICATE} if kind == "tls" else {}
         self._folder = folder / "store"
@@ -314,7 +317,7 @@ def test_a_name_is_waited_for_no_longer_than_the_store_says(
 
 def test_a_checkpoint_is_waited_for_in_slices(tmp_path: Path) -> None:
     disk = {"disk_bytes": 1 << 24, "disk_directory": tmp_path / "disk"}
-    with Store([TABLE], durability="checkpoint", **disk) as store:
+    with Store(StoreConfig.of([TABLE], durability="checkpoint", **disk)) as store:
         waited: list[float] = []
         backend = store._backend
         core, backend.core = (

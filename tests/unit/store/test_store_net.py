@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.store import Column, Store, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 from tengen.store.messages import VERSION
 from tengen.transport import NetAddress, listener
 from tengen.transport import client as transport_client
@@ -37,8 +37,9 @@ FINGERPRINT = hashlib.sha256(
 TLS = {"certificate_file": CERTIFICATE, "key_file": KEY}
 
 
-def listening(**options: object) -> Store:
-    return Store([TABLE], memory_bytes=1 << 24, listen="127.0.0.1:0", **options)
+def listening(token: str | None = None, **options: object) -> Store:
+    config = {"memory_bytes": 1 << 24, "listen": "127.0.0.1:0", **options}
+    return Store(StoreConfig.of([TABLE], **config), token=token)
 
 
 @pytest.fixture
@@ -237,19 +238,18 @@ def test_a_long_batch_goes_through_tls_both_ways() -> None:
 )
 def test_addresses_that_are_not_safe_are_refused(options: dict, error: str) -> None:
     with pytest.raises(UsageError, match=error):
-        Store([TABLE], **options)
+        listening(**options)
 
 
 def test_a_store_with_token_and_tls_listens_wider() -> None:
-    wide = {"listen": "0.0.0.0:0", "token": TOKEN, **TLS}
-    with Store([TABLE], memory_bytes=1 << 24, **wide) as store:
+    with listening(TOKEN, listen="0.0.0.0:0", **TLS) as store:
         port = NetAddress.parse(store.address).port
         check_served(f"tcp://127.0.0.1:{port}", token=TOKEN, fingerprint=FINGERPRINT)
 
 
 def test_a_taken_port_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="cannot be used: address already in use"):
-        Store([TABLE], listen=store.address)
+        Store(StoreConfig.of([TABLE], listen=store.address))
 
 
 def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store: Store) -> None:
@@ -319,12 +319,6 @@ def test_calls_end_where_a_server_of_another_host_stands_still(monkeypatch) -> N
                 call()
 
 
-def test_batches_of_another_host_are_copies(store: Store) -> None:
-    client = Store.connect(store.address, token=TOKEN)
-    with pytest.raises(UsageError, match=r"copy \(False\) must be True"):
-        client.table("t").sampler(1, copy=False)
-
-
 def test_the_short_forms_find_a_server_that_is_back() -> None:
     step = {"value": np.int64(1), "pixels": np.zeros(70_000, np.uint8)}
     first = listening()
@@ -341,6 +335,6 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
         insert_until_it_is_heard_of()
     with pytest.raises(TengenError, match=r"has ended|does not answer"):
         table.sample(1, timeout_s=300.0)
-    with Store([TABLE], memory_bytes=1 << 24, listen=first.address):
+    with Store(StoreConfig.of([TABLE], memory_bytes=1 << 24, listen=first.address)):
         table.insert("a", 0, step)
         assert table.sample(1, timeout_s=300.0).table_size == 1

@@ -13,7 +13,7 @@ import pytest
 from tengen import _core
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.store import Column, Replica, Store, TableConfig
+from tengen.store import Column, Replica, Store, StoreConfig, TableConfig
 from tengen.store import replica as replica_module
 from tengen.store.server import NetServer
 from tests.unit.store.test_store_net import CERTIFICATE, FINGERPRINT, KEY, TOKEN
@@ -28,15 +28,23 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def made(folder: Path, durability: str = "async", **options: object) -> Store:
+def made(
+    folder: Path,
+    durability: str = "async",
+    token: str | None = None,
+    **options: object,
+) -> Store:
     return Store(
-        [TABLE],
-        memory_bytes=1 << 20,
-        disk_bytes=1 << 22,
-        disk_directory=folder,
-        durability=durability,
-        durability_ms=5.0,
-        **options,
+        StoreConfig.of(
+            [TABLE],
+            memory_bytes=1 << 20,
+            disk_bytes=1 << 22,
+            disk_directory=folder,
+            durability=durability,
+            durability_ms=5.0,
+            **options,
+        ),
+        token=token,
     )
 
 
@@ -131,7 +139,7 @@ def refused(capsys: pytest.CaptureFixture, address: str, folder: Path) -> str:
 
 
 def test_what_has_no_checkpoints_has_no_replica(tmp_path, capsys):
-    with Store([TABLE], listen="127.0.0.1:0") as store:
+    with Store(StoreConfig.of([TABLE], listen="127.0.0.1:0")) as store:
         error = refused(capsys, store.address, tmp_path / "copy")
     assert "durability (none) must be checkpoint, async or sync" in error
 

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import Column, RateLimits, Selector, Store, StoreTimeout, TableConfig
+from tengen.store import (
+    Column,
+    RateLimits,
+    Selector,
+    Store,
+    StoreConfig,
+    StoreTimeout,
+    TableConfig,
+)
 
 STEP = {
     "pixels": Column(dtype="uint8", shape=(3, 4)),
@@ -216,56 +224,23 @@ def test_waits_say_what_they_wait_for(open_store):
 
         with pytest.raises(StoreTimeout, match="1 samples must be drawn first"):
             insert()
-        table.set_limits(RateLimits.queue(5))
+        batch = table.sample(1, timeout_s=300.0)
         writer.insert("queue", 1, sequence=0)
         writer.flush()
-    assert values_of(table.sample(3, timeout_s=5.0)) == [1, 2, 3]
+    assert values_of(batch) == [1]
+    assert values_of(table.sample(2, timeout_s=300.0)) == [2, 3]
 
 
-def test_capacity_versions_and_keys_change_at_run_time(open_store):
-    store = open_store(config(max_items=6, max_staleness=1))
+def test_capacity_and_keys_change_at_run_time(open_store):
+    store = open_store(config(max_items=6))
     table = store.table("replay")
-    fill(store, "replay", range(9), version=3)
+    fill(store, "replay", range(9))
     assert table.describe()["num_items"] == 6
     table.set_capacity(4)
     assert set(values_of(table.sample(50))) == {5, 6, 7, 8}
     batch = table.sample(1)
     assert [table.erase(batch.keys) for _ in range(2)] == [1, 0]
     assert table.describe()["num_items"] == 3
-    table.set_version(4)
-    assert table.describe()["num_items"] == 3
-    table.set_version(5)
-    assert table.describe()["num_items"] == 0
-
-
-def test_one_wrong_version_removes_nobodys_items(open_store):
-    store = open_store(config(max_staleness=1))
-    table = store.table("replay")
-    table.set_version(3)
-    fill(store, "replay", range(4), version=3)
-    for value, version in ((4, 2**32 - 1), (5, 3)):
-        table.insert(f"writer-{value}", 0, step(value), version=version)
-        store.flush()
-    assert table.describe()["num_items"] == 6
-    # A wrong call is made good by the next one.
-    table.set_version(2**32 - 1)
-    assert table.describe()["num_items"] == 1
-    table.set_version(4)
-    fill(store, "replay", range(4), version=4)
-    assert table.describe()["num_items"] == 5
-
-
-def test_what_is_given_back_still_has_its_turn(open_store):
-    store = open_store(config(sampler=Selector(kind="without_replacement")))
-    fill(store, "replay", range(10))
-    with store.table("replay").sampler(2, num_ahead=0) as sampler:
-        for _ in range(3):
-            sampler.give_back(sampler.sample())
-            batches = [sampler.sample() for _ in range(5)]
-            for batch in batches:
-                batch.ack()
-            drawn = [value for batch in batches for value in values_of(batch)]
-            assert sorted(drawn) == list(range(10))
 
 
 def test_a_capacity_keeps_what_is_not_given(open_store):
@@ -290,8 +265,6 @@ def test_a_capacity_keeps_what_is_not_given(open_store):
     table.set_capacity(max_bytes=1 << 40)
     fill(store, "replay", range(8))
     assert table.describe()["num_items"] == 5
-    table.set_limits(RateLimits.queue(9))
-    assert table.describe()["limits"]["max_cursor"] == 9.0
     for given, message in (
         ({}, r"capacity \(None\) must be max_items or max_bytes"),
         ({"max_items": 0}, r"max_items \(0\) must be 1 to"),
@@ -399,9 +372,9 @@ def test_unknown_names_and_small_budgets_are_refused(open_store):
     with pytest.raises(UsageError, match=r"num_samples \(0\) must be 1 to"):
         store.table("replay").sample(0)
     with pytest.raises(UsageError, match=r"memory_bytes .* must hold chunks of"):
-        Store([config()], memory_bytes=100)
+        Store(StoreConfig.of([config()], memory_bytes=100))
     with pytest.raises(UsageError, match=r"table \(replay\) must have a name"):
-        Store([config(), config()])
+        Store(StoreConfig.of([config(), config()]))
     with pytest.raises(UsageError, match=r"max_bytes \(3\) must hold an item"):
         config(max_bytes=3)
     with pytest.raises(UsageError, match=r"dtype \(text\) must be"):
@@ -409,7 +382,7 @@ def test_unknown_names_and_small_budgets_are_refused(open_store):
 
 
 def test_a_closed_store_tells_those_who_wait():
-    store = Store([queue()])
+    store = Store(StoreConfig.of([queue()]))
     errors: list[BaseException] = []
 
     def wait() -> None:

@@ -14,9 +14,7 @@ def queue(name: str, **fields) -> TableConfig:
         columns={"number": Column(dtype="int64")},
         sampler=Selector(kind="fifo"),
         max_times_sampled=1,
-        limits=RateLimits.queue(1000),
-        steps_per_chunk=4,
-        **fields,
+        **{"limits": RateLimits.queue(1000), "steps_per_chunk": 4, **fields},
     )
 
 
@@ -51,8 +49,7 @@ def test_priorities_are_those_of_the_steps_that_items_end_with(open_store):
     by_priority = TableConfig(
         name="t",
         columns={"number": Column(dtype="int64")},
-        sampler=Selector(kind="max_heap"),
-        max_times_sampled=1,
+        sampler=Selector(kind="prioritized", exponent=1.0),
         num_steps=3,
     )
     store = open_store(by_priority)
@@ -62,7 +59,12 @@ def test_priorities_are_those_of_the_steps_that_items_end_with(open_store):
         assert writer.insert_each("t", 3, priorities) == 4
         writer.append(numbers(6, 7))
         assert writer.insert_each("t", 3, 5) == 1
-    assert [last for *_, last in drawn(store, "t", 5)] == [6, 3, 5, 4, 2]
+    batch = store.table("t").sample(60, 20.0)
+    chances = dict(
+        zip(batch.columns["number"][:, -1], batch.probabilities, strict=True)
+    )
+    expected = {2: 1 / 15, 3: 4 / 15, 4: 2 / 15, 5: 3 / 15, 6: 5 / 15}
+    assert chances == pytest.approx(expected)
 
 
 def test_items_may_lie_apart_and_be_counted(open_store):
@@ -101,10 +103,7 @@ def test_items_that_cannot_be_are_refused(open_store, arguments, message):
 
 
 def test_many_items_wait_as_one_does(open_store):
-    small = queue("t")
-    store = open_store(small)
-    table = store.table("t")
-    table.set_limits(RateLimits.queue(3))
+    store = open_store(queue("t", limits=RateLimits.queue(3)))
     with store.writer("a", "t") as writer:
         writer.append(numbers(5))
 
@@ -114,9 +113,9 @@ def test_many_items_wait_as_one_does(open_store):
 
         with pytest.raises(StoreTimeout, match="samples must be drawn first"):
             insert()
-        table.set_limits(RateLimits.queue(5))
+        assert drawn(store, "t", 2) == [0, 1]
         assert writer.insert_each("t", sequence=0) == 5  # each once
-    assert drawn(store, "t", 5) == list(range(5))
+    assert drawn(store, "t", 3) == [2, 3, 4]
 
 
 def test_a_writer_keeps_the_steps_that_its_tables_need(open_store):

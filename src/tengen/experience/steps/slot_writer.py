@@ -82,7 +82,6 @@ class SlotWriter:
         reach = table.layout.num_stored - 1
         # The last steps before a block, as many as an item that ends in it may have.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
-        self._versions = np.zeros((len(writers), reach), np.int64)
 
     def append(
         self,
@@ -109,7 +108,6 @@ class SlotWriter:
         is_reset = np.concatenate(
             [self._is_reset, columns["is_reset"].astype(np.bool_)], axis=1
         )
-        versions = np.concatenate([self._versions, columns["model_version"]], axis=1)
         ends = np.stack([layout.ends(self._num_steps, slot) for slot in is_reset])
         if self._window is None:
             priorities = np.full(ends.shape, self._table.max_priority)
@@ -124,9 +122,7 @@ class SlotWriter:
         try:
             for slot, writer in enumerate(self._writers):
                 rows = {name: column[slot] for name, column in stored.items()}
-                num_items += self._write(
-                    writer, rows, ends[slot], versions[slot], priorities[slot]
-                )
+                num_items += self._write(writer, rows, ends[slot], priorities[slot])
             for writer in self._writers:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
@@ -136,7 +132,6 @@ class SlotWriter:
             ) from error
         self._num_steps += num_rows
         self._is_reset = is_reset[:, num_rows:]
-        self._versions = versions[:, num_rows:]
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
@@ -152,14 +147,9 @@ class SlotWriter:
         writer: StepWriter,
         rows: Mapping[str, NDArray[Any]],
         ends: NDArray[np.bool_],
-        versions: NDArray[np.int64],
         priorities: NDArray[np.float64],
     ) -> int:
-        """Appends one slot's rows, and makes an item for each row that ends one.
-
-        An item's version is the model version of its first step, which is its oldest.
-        All items inserted together get the version of the first of them.
-        """
+        """Appends one slot's rows, and makes an item for each row that ends one."""
         config, layout = self._table.config, self._table.layout
         done = num_items = 0
         for first, last in _runs(ends):
@@ -169,7 +159,6 @@ class SlotWriter:
                 layout.num_stored,
                 priorities[first:last],
                 count=last - first,
-                version=int(versions[first]),
                 timeout_s=config.timeout_s,
             )
             done = last

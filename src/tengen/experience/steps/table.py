@@ -31,7 +31,7 @@ from tengen.experience.steps.client import StepDraws
 from tengen.experience.steps.item_layout import ItemLayout
 from tengen.experience.steps.room import plan_steps
 from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
-from tengen.store import Column, Store
+from tengen.store import Column, Store, StoreConfig
 from tengen.transport import NetDoor
 
 __all__ = ["StepTable"]
@@ -106,15 +106,17 @@ class StepTable(StepDraws):
                 "disk_directory": folder,
                 "durability": "checkpoint",
             }
-        store = Store(
+        where = {} if net is None else dataclasses.asdict(net)
+        token = where.pop("token", None)
+        store = StoreConfig.of(
             [plan.table],
             memory_bytes=plan.room.memory_bytes,
             seed=seed,
             directory=directory,
-            **({} if net is None else dataclasses.asdict(net)),
+            **where,
             **durable,
         )
-        super().__init__(store, columns, layout, config)
+        super().__init__(Store(store, token=token), columns, layout, config)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:
             self._num_seen = described["num_inserts"]

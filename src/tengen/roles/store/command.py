@@ -8,10 +8,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tengen.config import to_dict
+from tengen.config import check, to_dict
 from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
 from tengen.overrides import override
@@ -101,6 +102,13 @@ def _resolve(
     config = override(given, settings)
     if not config.tables:
         raise UsageError("tables (none) must be at least one; give --config FILE")
+    for name in ("directory", "disk_directory"):
+        check(
+            getattr(config, name) is None,
+            name,
+            getattr(config, name),
+            "must be left out, as the run directory has the store; remove it",
+        )
     return config
 
 
@@ -127,20 +135,8 @@ def _folder_of(run: RunDirectory) -> Path:
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
     """Serves the store, published by the run's link, which is removed at the end."""
     folder = _folder_of(run)
-    served = Store(
-        list(config.tables.values()),
-        memory_bytes=config.memory_bytes,
-        seed=config.seed,
-        directory=folder,
-        disk_bytes=config.disk_bytes,
-        disk_directory=run.path / ROWS if config.disk_bytes else None,
-        durability=config.durability,
-        durability_ms=config.durability_ms,
-        on_damage=config.on_damage,
-        listen=config.listen,
-        certificate_file=config.certificate_file,
-        key_file=config.key_file,
-    )
+    rows = str(run.path / ROWS) if config.disk_bytes else None
+    served = Store(replace(config, directory=str(folder), disk_directory=rows))
     link = run.path / LINK
     try:
         _link(link, folder)

@@ -49,7 +49,7 @@ class StoreWatch:
     """Makes reports of a store. Not thread-safe.
 
     Args:
-        store: The store, or a client of it, but not a client of shards.
+        store: The store, or a client of it.
     """
 
     def __init__(self, store: Store) -> None:

@@ -87,8 +87,7 @@ class RateLimits:
         """Returns limits by which at most ``size`` items wait to be sampled.
 
         Inserts wait while ``size`` items are not sampled yet, and samples wait for
-        items. With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue,
-        with a ``lifo`` sampler a stack.
+        items. With ``max_times_sampled=1`` and a ``fifo`` sampler the table is a queue.
         """
         return cls(min_cursor=0.0, max_cursor=float(size))
 

@@ -1,10 +1,11 @@
-"""The config of a store that has a process of its own, from a file and ``--set``."""
+"""The config of a store: its tables, memory, disk and address."""
 
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +13,11 @@ from typing import Any, Literal
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, from_dict
 from tengen.errors import UsageError, os_reason
-from tengen.store.configs.disk_config import Durability
-from tengen.store.configs.table_config import TableConfig
+from tengen.store.configs.table_config import (
+    TableConfig,
+    check_kind,
+    without_dropped,
+)
 
 __all__ = ["StoreConfig"]
 
@@ -21,6 +25,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,
 }
+# What an earlier version wrote into run.json.
+_DROPPED = {"on_damage": "skip"}
+_PATHS = ("directory", "disk_directory", "certificate_file", "key_file")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +38,30 @@ class StoreConfig:
     """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """Memory for all steps of all tables; with ``disk_bytes`` for those that are used
+    """Memory for all steps of all tables; with `disk_bytes`, for those that are used
     most."""
 
+    seed: int = bounded(0, 0, 2**64 - 1)
+    """Seed of the draws."""
+
+    directory: str | None = None
+    """A folder in a memory file system, such as ``/dev/shm/experience``, made when
+    absent; other processes of this host map the steps there. None: no other process
+    does. `tengen store` chooses it."""
+
     disk_bytes: int = bounded(0, 0, 2**62)
-    """Disk space, in the run directory, for steps that memory does not hold; 0: memory
-    holds all steps."""
+    """Disk space for steps that memory does not hold; 0: memory holds all steps."""
 
-    on_damage: Literal["skip", "refuse"] = "skip"
-    """What happens if steps on the disk cannot be read: ``skip`` removes their items,
-    ``refuse`` raises an error in the caller that draws them."""
+    disk_directory: str | None = None
+    """A folder on a disk for these steps, made when absent; `Store.close` removes it,
+    unless there is `durability`. `tengen store` puts it into the run directory."""
 
-    durability: Durability = "none"
-    """What is kept if the host is lost; see `Store`."""
+    durability: Literal["none", "checkpoint", "async", "sync"] = "none"
+    """What the next store with the same `disk_directory` has after the host was lost or
+    the store was closed. ``none``: nothing. ``checkpoint``: what was there at the last
+    checkpoint. ``async``: as ``checkpoint``, with a checkpoint every `durability_ms`.
+    ``sync``: as ``async``, and everything that a writer's ``flush`` has returned
+    for."""
 
     durability_ms: float = bounded(100.0, 0.001, 1e9)
     """Milliseconds between two checkpoints of ``async`` and ``sync``, above 0."""
@@ -54,17 +72,19 @@ class StoreConfig:
     ``TENGEN_STORE_TOKEN``."""
 
     certificate_file: str | None = None
-    """TLS certificate for clients of ``listen``, a PEM file; the path is relative to
+    """TLS certificate for clients of `listen`, a PEM file; the path is relative to
     the working directory."""
 
     key_file: str | None = None
     """The certificate's private key, a PEM file."""
 
-    seed: int = 0
-    """Seed of the draws."""
-
     def __post_init__(self) -> None:
+        for name in _PATHS:
+            if isinstance(path := getattr(self, name), os.PathLike):
+                object.__setattr__(self, name, os.fspath(path))
+        check_kind("tables", self.tables, dict)
         for name, table in self.tables.items():
+            check_kind("tables", table, TableConfig)
             check(
                 table.name == name,
                 f"tables.{name}.name",
@@ -78,16 +98,75 @@ class StoreConfig:
             self.durability,
             "must be none without a disk; give disk_bytes",
         )
-        for name, file in (
-            ("certificate_file", self.certificate_file),
-            ("key_file", self.key_file),
-        ):
+        for name in ("certificate_file", "key_file"):
+            file = getattr(self, name)
             check(
                 self.listen is not None or file is None,
                 name,
                 file,
                 "must be left out without listen; give listen too",
             )
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether anything is kept if the host is lost."""
+        return self.durability != "none"
+
+    def check_ready(self) -> None:
+        """Refuses a config from which no store can be made.
+
+        Raises:
+            UsageError: There is no table, or a disk has no folder or no bytes.
+        """
+        check(
+            bool(self.tables),
+            "tables",
+            "none",
+            "must be at least one; list what the store holds",
+        )
+        check(
+            self.disk_bytes == 0 or self.disk_directory is not None,
+            "disk_directory",
+            self.disk_directory,
+            f"must be given with disk_bytes ({self.disk_bytes}); name a folder on a "
+            f"disk",
+        )
+        check(
+            self.disk_bytes > 0 or self.disk_directory is None,
+            "disk_bytes",
+            self.disk_bytes,
+            "must be above 0 with a disk_directory; give the bytes that the store may "
+            "use there",
+        )
+
+    @classmethod
+    def of(cls, tables: Iterable[TableConfig], **settings: Any) -> StoreConfig:
+        """Returns the config of a store of these tables.
+
+        Args:
+            tables: The tables, each with a name of its own.
+            settings: The other fields.
+
+        Raises:
+            UsageError: A value is refused, or two tables have one name.
+        """
+        check(
+            not isinstance(tables, TableConfig | str | Mapping),
+            "tables",
+            tables,
+            "must be a list; list what the store holds",
+        )
+        by_name: dict[str, TableConfig] = {}
+        for table in tables:
+            check_kind("tables", table, TableConfig)
+            check(
+                table.name not in by_name,
+                "table",
+                table.name,
+                "must have a name of its own; rename one",
+            )
+            by_name[table.name] = table
+        return cls(tables=by_name, **settings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], where: str = "") -> StoreConfig:
@@ -103,10 +182,17 @@ class StoreConfig:
         tables = data.get("tables", {}) if isinstance(data, Mapping) else None
         if isinstance(tables, Mapping):
             named = {
-                name: {"name": name, **table} if isinstance(table, Mapping) else table
+                name: without_dropped({"name": name, **table})
+                if isinstance(table, Mapping)
+                else table
                 for name, table in tables.items()
             }
-            data = {**data, "tables": named}
+            rest = {
+                name: value
+                for name, value in data.items()
+                if name not in _DROPPED or value != _DROPPED[name]
+            }
+            data = {**rest, "tables": named}
         return from_dict(cls, data, where)
 
     @classmethod

@@ -16,11 +16,21 @@ from tengen.config import check, check_whole, fill_native, from_dict
 from tengen.errors import UsageError
 from tengen.store.configs.rate_limits import RateLimits
 
-__all__ = ["Column", "Selector", "TableConfig", "check_kind"]
+__all__ = ["Column", "Selector", "TableConfig", "check_kind", "without_dropped"]
 
 _CHUNK_BYTES = 65536
-_BY_PRIORITY = ("prioritized", "min_heap", "max_heap")
 _NO_BOUND = 2**64 - 1
+# Settings that earlier versions had, and wrote with these values where nobody set them.
+_DROPPED_OF_COLUMN = {"stack": 1}
+_DROPPED_OF_SELECTOR = {
+    "window": 1,
+    "min_items": 1,
+    "max_items": 20_000_000,
+    "growth_exponent": 0.65,
+    "growth_scale": 1.0,
+    "expand_per_item": 0.4,
+}
+_DROPPED_OF_TABLE = {"max_staleness": None}
 
 
 def check_kind(name: str, value: object, kind: type) -> None:
@@ -44,11 +54,6 @@ class Column:
     shape: tuple[int, ...] = ()
     """Shape of the array in one step, such as ``(84, 84)``."""
 
-    stack: int = bounded(1, 1, 256)
-    """Frames that a step has in a sample, 1 to 256, the oldest first: its own frame,
-    which is the only one stored with it, and the frames of the steps before it in its
-    episode. At an episode's start the first frame is repeated."""
-
     def __post_init__(self) -> None:
         try:
             dtype = np.dtype(self.dtype)
@@ -70,28 +75,14 @@ class Column:
         object.__setattr__(self, "shape", tuple(self.shape))
         for length in self.shape:
             check_whole("shape", length, 1, 2**31)
-        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selector:
     """Which item comes next: the config of a table's sampler, and of its remover."""
 
-    kind: Literal[
-        "uniform",
-        "prioritized",
-        "fifo",
-        "lifo",
-        "min_heap",
-        "max_heap",
-        "window",
-        "power_law_window",
-        "without_replacement",
-    ] = "uniform"
-    """``prioritized`` draws by priority; ``min_heap`` and ``max_heap`` take the least
-    and the greatest priority. ``window`` draws evenly among the newest items, and
-    ``power_law_window`` among the newest items in a window that grows like KataGo's.
-    ``without_replacement`` draws each item once a round."""
+    kind: Literal["uniform", "prioritized", "fifo"] = "uniform"
+    """``prioritized`` draws by priority; ``fifo`` takes the oldest item."""
 
     exponent: float = bounded(
         0.6,
@@ -103,65 +94,12 @@ class Selector:
     """For ``prioritized``: items are drawn in proportion to ``priority ** exponent``; 0
     or more."""
 
-    window: int = bounded(1, 1, 2**32 - 1)
-    """For ``window``: how many of the newest items it has, at least 1."""
-
-    min_items: int = bounded(1, 1, 2**62)
-    """For ``power_law_window``: the smallest window, in items, at least 1."""
-
-    max_items: int = bounded(20_000_000, 1, 2**62)
-    """For ``power_law_window``: the largest window, in items, at least `min_items`."""
-
-    growth_exponent: float = bounded(
-        0.65,
-        0,
-        1,
-        above=True,
-        rule="must be above 0 and at most 1; KataGo uses 0.65",
-    )
-    """For ``power_law_window``: the window grows like the number of all inserted items
-    to this power; above 0, at most 1."""
-
-    growth_scale: float = bounded(
-        1.0,
-        0,
-        math.inf,
-        above=True,
-        below=True,
-        rule="must be finite and above 0; min_items is usual",
-    )
-    """For ``power_law_window``: number of items over which growth slows down, above
-    0."""
-
-    expand_per_item: float = bounded(
-        0.4,
-        0,
-        1,
-        above=True,
-        rule="must be above 0 and at most 1; KataGo uses 0.4",
-    )
-    """For ``power_law_window``: by how much each of the first items beyond
-    `min_items` widens the window; above 0, at most 1."""
-
     def __post_init__(self) -> None:
-        # All fields are checked, also those that the kind does not use.
         check_fields(self)
-        check(
-            self.max_items >= self.min_items,
-            "max_items",
-            self.max_items,
-            f"must be at least min_items ({self.min_items}); raise it",
-        )
 
     def native(self) -> _core.SelectorConfig:
         """Returns the core's form."""
-        power_law = _core.PowerLaw()
-        power_law.min_items = self.min_items
-        power_law.max_items = self.max_items
-        power_law.exponent = self.growth_exponent
-        power_law.scale = self.growth_scale
-        power_law.expand_per_item = self.expand_per_item
-        return fill_native(self, _core.SelectorConfig(), power_law=power_law)
+        return fill_native(self, _core.SelectorConfig())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,10 +132,6 @@ class TableConfig:
 
     max_times_sampled: int = bounded(0, 0, 2**31)
     """An item leaves after so many uses; 0: no bound."""
-
-    max_staleness: int | None = bounded(None, 0, 2**32 - 1)
-    """An item leaves when its model is more than so many versions behind the newest,
-    which `Table.set_version` says; None: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
     """Most batches that one sampler may have unacknowledged, 1 or more; it gets no
@@ -240,13 +174,8 @@ class TableConfig:
             )
 
     @property
-    def is_stacked(self) -> bool:
-        """Whether a column's samples reach back over the steps before them."""
-        return any(column.stack > 1 for column in self.columns.values())
-
-    @property
     def step_bytes(self) -> int:
-        """Bytes of one step, with each frame counted once."""
+        """Bytes of one step."""
         return sum(
             np.dtype(column.dtype).itemsize * math.prod(column.shape)
             for column in self.columns.values()
@@ -257,14 +186,6 @@ class TableConfig:
         """Bytes of the steps of one sample."""
         return self.step_bytes * self.num_steps
 
-    @property
-    def sample_bytes(self) -> int:
-        """Bytes of one sample, with each frame counted as often as it is in a stack."""
-        return self.num_steps * sum(
-            np.dtype(column.dtype).itemsize * math.prod(column.shape) * column.stack
-            for column in self.columns.values()
-        )
-
     def check_priorities(self) -> None:
         """Refuses priorities that would change nothing.
 
@@ -272,11 +193,11 @@ class TableConfig:
             UsageError: Neither the sampler nor the remover uses priorities.
         """
         kinds = (self.sampler.kind, self.remover.kind)
-        if not any(kind in _BY_PRIORITY for kind in kinds):
+        if "prioritized" not in kinds:
             raise UsageError(
                 f"priorities (of table {self.name}) must be None, because its sampler "
                 f"is {kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
-                f"{' or '.join(_BY_PRIORITY)}"
+                f"prioritized"
             )
 
     @property
@@ -309,10 +230,10 @@ class TableConfig:
         """Returns the bytes of so many steps, the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
-    def native_columns(self) -> list[tuple[str, str, list[int], int]]:
+    def native_columns(self) -> list[tuple[str, str, list[int]]]:
         """Returns the core's form of the columns."""
         return [
-            (name, np.dtype(column.dtype).str[1:], list(column.shape), column.stack)
+            (name, np.dtype(column.dtype).str[1:], list(column.shape))
             for name, column in self.columns.items()
         ]
 
@@ -331,7 +252,7 @@ class TableConfig:
         """Returns JSON values; `from_dict` reads them."""
         plain = dataclasses.asdict(self)
         plain["columns"] = {
-            name: [column.dtype, list(column.shape), column.stack]
+            name: [column.dtype, list(column.shape), 1]  # 1: frames, once a setting
             for name, column in self.columns.items()
         }
         return plain
@@ -343,4 +264,29 @@ class TableConfig:
             name: dict(zip(("dtype", "shape", "stack"), column, strict=True))
             for name, column in data["columns"].items()
         }
-        return from_dict(cls, {**data, "columns": columns})
+        return from_dict(cls, without_dropped({**data, "columns": columns}))
+
+
+def without_dropped(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a table's JSON values without settings that earlier versions had.
+
+    A setting that was changed from its default stays, so that it is refused.
+    """
+    plain = _without(table, _DROPPED_OF_TABLE)
+    for name in ("sampler", "remover"):
+        if isinstance(plain.get(name), Mapping):
+            plain[name] = _without(plain[name], _DROPPED_OF_SELECTOR)
+    if isinstance(plain.get("columns"), Mapping):
+        plain["columns"] = {
+            name: _without(one, _DROPPED_OF_COLUMN) if isinstance(one, Mapping) else one
+            for name, one in plain["columns"].items()
+        }
+    return plain
+
+
+def _without(data: Mapping[str, Any], dropped: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in data.items()
+        if name not in dropped or value != dropped[name]
+    }

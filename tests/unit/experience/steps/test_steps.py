@@ -77,37 +77,6 @@ def test_steps_of_overlapping_items_lie_in_the_store_once(tmp_path: Path) -> Non
         assert steps.table._table.describe()["num_steps"] == 2 * 5
 
 
-@pytest.mark.parametrize(
-    ("layout", "num_steps", "versions"),
-    [
-        (CLOSED, 3, [0, 1, 2, 3, 4, 5]),
-        # An item that ends in block i began two blocks before.
-        (OVERLAPPING, 2, [0, 1, 2, 3]),
-        # Both that end in a block began in the block before.
-        (SINGLE, 2, [0, 1, 2, 3, 4]),
-    ],
-)
-def test_an_item_has_the_version_of_its_first_step(
-    layout: ItemLayout,
-    num_steps: int,
-    versions: list[int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told = []
-    with Steps(tmp_path, layout) as steps:
-        (writer,) = steps.writer._writers
-        insert = writer.insert_each
-        monkeypatch.setattr(
-            writer,
-            "insert_each",
-            lambda *some, **rest: told.append(rest["version"]) or insert(*some, **rest),
-        )
-        for version in range(6):
-            steps.append(num_steps, version=version)
-    assert told == versions
-
-
 def test_every_transition_begins_an_item_and_no_reset_does(tmp_path: Path) -> None:
     with Steps(tmp_path, SINGLE, num_slots=2) as steps:
         is_reset = [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1]]

@@ -1,6 +1,7 @@
-// A sampler on another host: batches are sent from the slabs where their steps lie.
+// Batches for a client on another host are sent from the slabs where their steps lie.
 
 #include <condition_variable>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -14,17 +15,19 @@
 namespace tengen::store {
 namespace {
 
+using engine::Engine;
+
 // One thread reads, and one draws and sends, so that acknowledgements never wait behind a batch.
-class NetSamplerSession final : public NetSession {
+class BatchSender final : public NetSession, private Outbox {
  public:
-  NetSamplerSession(NetParts parts, uint32_t num_samples, uint32_t num_steps)
+  BatchSender(NetParts parts, uint32_t num_samples, uint32_t num_steps)
       : NetSession(std::move(parts.connection), std::move(parts.name)),
-        channel_(std::move(parts.channel)),
+        session_(std::move(parts.session)),
         slabs_(std::move(parts.slabs)),
         num_samples_(num_samples),
         batch_(parts.schema, num_samples, num_steps) {}
 
-  ~NetSamplerSession() override {
+  ~BatchSender() override {
     // Not begun.
     end_sending("");
     if (sender_.joinable()) sender_.join();
@@ -47,35 +50,34 @@ class NetSamplerSession final : public NetSession {
     if (!is_refused) socket_.shut_down();  // ends a send that blocks
     sender_.join();
   }
-  void end() noexcept override { channel_.reset(); }
+  void end() noexcept override { session_.reset(); }
 
   // False where the client has gone.
   bool take() {
     switch (const Request kind = read<Request>(message_)) {
       case Request::kSample: {
-        pass_on();
+        // It changes nothing that another thread waits for: the batch is drawn by send_batches().
+        session_->store().try_change_open([&](Engine& engine) {
+          session_->served().apply(engine, message_);
+          return Progress::kNone;
+        });
         const std::scoped_lock lock(mutex_);
         ++num_wanted_;
         changed_.notify_all();
         return true;
       }
       case Request::kAck:
-        wait_until_sent(read<OfLease>(message_).lease);
-        pass_on();
-        return true;
       case Request::kGiveBack:
         wait_until_sent(read<OfLease>(message_).lease);
-        pass_on();
+        session_->store().change_when(
+            Deadline::max(),
+            [&](Engine& engine) { return session_->served().apply(engine, message_); },
+            // What is given back is taken by a closed store too.
+            /*also_closed=*/kind == Request::kGiveBack);
         return true;
       default:
         refuse(kind);
     }
-  }
-
-  // No message of a sampler waits, so that this thread has nothing to tell the client.
-  void pass_on() {
-    iovec part = transport::part_of(message_.data(), message_.size());
-    channel_->send({&part, 1}, Deadline::max(), Urgency::kNow);
   }
 
   // A client may acknowledge a batch before the call that sends it has returned; until then the
@@ -100,7 +102,7 @@ class NetSamplerSession final : public NetSession {
         const bool is_sent = send();
         set_being_sent(std::nullopt);
         if (!is_sent) break;
-        channel_->pop_reply();
+        num_reply_bytes_ = 0;
       }
     });
     set_being_sent(std::nullopt);
@@ -125,15 +127,35 @@ class NetSamplerSession final : public NetSession {
     return true;
   }
 
+  // False where the session is over.
   bool draw() {
-    reply_ = {};
-    return wait_for(*channel_,
-                    [&](Deadline deadline) {
-                      reply_ = channel_->wait_for_reply(deadline);
-                      return reply_.data() != nullptr || is_over();
-                    }) &&
-           reply_.data() != nullptr;
+    return wait_for([&] { return session_->waits(); },
+                    [&](Deadline deadline) { return answer(deadline) || is_over(); }) &&
+           num_reply_bytes_ > 0;
   }
+
+  // Draws a batch, if there is one before the deadline.
+  bool answer(Deadline deadline) {
+    std::exception_ptr refused;
+    session_->store().change_when(deadline, [&](Engine& engine) {
+      Progress progress = Progress::kNone;
+      try {
+        progress = session_->served().answer(engine, *this);
+      } catch (...) {
+        refused = std::current_exception();  // passed on, as other threads must be woken first
+      }
+      return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
+    });
+    if (refused) std::rethrow_exception(refused);
+    return num_reply_bytes_ > 0;
+  }
+
+  std::byte* reserve(uint32_t num_bytes) override {
+    if (num_reply_bytes_ > 0) return nullptr;
+    if (reply_.size() < num_bytes) reply_.resize(num_bytes);
+    return reply_.data();
+  }
+  void stage(uint32_t num_bytes) override { num_reply_bytes_ = num_bytes; }
 
   bool is_over() {
     const std::scoped_lock lock(mutex_);
@@ -142,9 +164,11 @@ class NetSamplerSession final : public NetSession {
 
   bool send() {
     auto message = read<Batch>(reply_);
+    const std::span<const std::byte> rest =
+        std::span<const std::byte>(reply_).first(num_reply_bytes_).subspan(sizeof message);
     const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
-    const std::span<const std::byte> index = reply_.subspan(sizeof message, index_bytes);
-    take_all(reply_.subspan(sizeof message + index_bytes), &pieces_);
+    const std::span<const std::byte> index = rest.first(index_bytes);
+    take_all(rest.subspan(index_bytes), &pieces_);
     message.num_bytes = static_cast<uint32_t>(sizeof message + index_bytes);
     parts_.assign({transport::part_of(&message, sizeof message),
                    transport::part_of(index.data(), index.size())});
@@ -152,13 +176,14 @@ class NetSamplerSession final : public NetSession {
     return socket_.send(parts_);
   }
 
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<OpenedSession> session_;  // null once it is over
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;
   std::vector<std::byte> message_;  // from the client
   // The batch that is being sent.
-  std::span<const std::byte> reply_;
+  std::vector<std::byte> reply_;
+  uint32_t num_reply_bytes_ = 0;  // 0: there is none
   std::vector<engine::Piece> pieces_;
   std::vector<iovec> parts_;
   std::mutex mutex_;
@@ -172,9 +197,8 @@ class NetSamplerSession final : public NetSession {
 
 }  // namespace
 
-std::unique_ptr<NetSession> net_sampler_session(NetParts parts, uint32_t num_samples,
-                                                uint32_t num_steps) {
-  return std::make_unique<NetSamplerSession>(std::move(parts), num_samples, num_steps);
+std::unique_ptr<NetSession> batch_sender(NetParts parts, uint32_t num_samples, uint32_t num_steps) {
+  return std::make_unique<BatchSender>(std::move(parts), num_samples, num_steps);
 }
 
 }  // namespace tengen::store

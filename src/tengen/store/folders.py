@@ -1,0 +1,322 @@
+"""The folders of a store, on the host and on a disk, and the settings kept in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tengen.errors import UsageError, os_reason
+from tengen.store.configs.store_config import StoreConfig
+from tengen.store.configs.table_config import Column, TableConfig, without_dropped
+from tengen.store.messages import VERSION
+from tengen.transport import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
+
+__all__ = [
+    "OWN_NAMES",
+    "DiskFolder",
+    "StoreFolder",
+    "left_columns",
+    "read_config",
+    "save_config",
+]
+
+CONFIG_NAME = "store.json"
+# If one of these changed, the stored bytes would be read as other steps.
+_FIXED = ("name", "columns", "num_steps", "steps_per_chunk")
+# Settings of the store that may differ, which is reported. The disk may lie elsewhere.
+_TOLD = ("memory_bytes", "disk_bytes", "durability", "durability_ms")
+_STATE = "state-"
+OWN_NAMES = ("rows-", "log-", _STATE, CONFIG_NAME, ".tmp-")
+"""Prefixes of the files' names in such a folder."""
+_HOST_NAMES = (CONFIG_NAME, "slab-", "session-", "log-", "state-", ".tmp-")
+
+
+class Differences(NamedTuple):
+    """Differences between an ended store's settings and the next store's.
+
+    Attributes:
+        lines: Text for people, one line for each setting.
+        changed: Numbers of the tables whose limits or capacity differ.
+    """
+
+    lines: list[str]
+    changed: list[int]
+
+
+def describe_store(config: StoreConfig) -> dict[str, Any]:
+    """Returns a store's settings as JSON values."""
+    tables = [
+        {**table.to_dict(), "steps_per_chunk": table.chunk_length}
+        for table in config.tables.values()
+    ]
+    has_disk = config.disk_bytes > 0
+    return {
+        "version": VERSION,
+        "memory_bytes": config.memory_bytes,
+        "disk_directory": config.disk_directory,
+        "disk_bytes": config.disk_bytes,
+        "durability": config.durability,
+        "durability_ms": config.durability_ms if has_disk else None,
+        "tables": tables,
+    }
+
+
+def save_config(directory: Path, description: dict[str, Any]) -> None:
+    """Replaces what a folder holds by ``description``. Blocks until it is durable.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written; the old content
+            stays.
+    """
+    temporary = directory / f".tmp-{CONFIG_NAME}"
+    with temporary.open("w") as file:
+        json.dump(description, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / CONFIG_NAME)
+    folder = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """Returns what was written there; empty if the file is missing or cut short."""
+    try:
+        read = json.loads((directory / CONFIG_NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def left_columns(directory: Path, table: str) -> dict[str, Column]:
+    """Returns the columns of a table of the ended store that left a folder.
+
+    Args:
+        directory: The folder, on a host or a disk, which need not exist.
+        table: The table's name.
+
+    Returns:
+        The columns by name; empty if no store left such a table there.
+
+    Raises:
+        UsageError: The folder's file is not as a store writes it.
+    """
+    try:
+        for left in _tables_of(read_config(directory)):
+            if left["name"] == table:
+                return TableConfig.from_dict(left).columns
+    except (LookupError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{CONFIG_NAME} (in {directory}) must be as a store writes it; bring that "
+            f"back, or remove the folder"
+        ) from error
+    return {}
+
+
+def compare(
+    name: str, directory: Path, now: dict[str, Any], fixed: Sequence[str]
+) -> Differences:
+    """Compares a new store's settings with those of the store that left a folder.
+
+    Args:
+        name: The option that names the folder.
+        directory: The folder.
+        now: What ``describe_store`` returns for the new store.
+        fixed: Keys of ``now`` that must not change, besides the version.
+
+    Raises:
+        UsageError: A setting differs that must not.
+    """
+
+    def refuse(key: str, before: Any, after: Any) -> UsageError:
+        return UsageError(
+            f"{key} ({after}) must be {before}, as in the ended store that left "
+            f"{name} {directory}; give the same, or remove the folder"
+        )
+
+    then = read_config(directory)
+    tables_then = _tables_of(then)
+    if "version" not in then or tables_then != then.get("tables"):
+        raise UsageError(
+            f"{name} ({directory}) must have the {CONFIG_NAME} of the ended store that "
+            f"left it; bring that back, or remove the folder"
+        )
+    if then["version"] != now["version"]:
+        raise UsageError(
+            f"{name} ({directory}) must be of this tengen's version {now['version']}, "
+            f"and is of {then['version']}; use the tengen that left it, or remove the "
+            "folder"
+        )
+    now = json.loads(json.dumps(now))
+    for key in fixed:
+        if then.get(key) != now[key]:
+            raise refuse(key, then.get(key), now[key])
+    names_then = [table["name"] for table in tables_then]
+    names_now = [table["name"] for table in now["tables"]]
+    if names_then != names_now:
+        raise refuse("tables", names_then, names_now)
+    differences = Differences([], [])
+    for key in _TOLD:
+        if key in then and then[key] != now[key]:
+            differences.lines.append(_differs(key, then[key], now[key]))
+    for number, (before, after) in enumerate(
+        zip(tables_then, now["tables"], strict=True)
+    ):
+        before = without_dropped(before)
+        for key, value in after.items():
+            if before.get(key) == value:
+                continue
+            setting = f"{after['name']}.{key}"
+            if key in _FIXED:
+                raise refuse(setting, before.get(key), value)
+            differences.lines.append(_differs(setting, before.get(key), value))
+            if key in ("limits", "max_items", "max_bytes"):
+                differences.changed.append(number)
+    return differences
+
+
+def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the entries of ``tables`` that are a table's."""
+    tables = config.get("tables")
+    return [
+        table
+        for table in (tables if isinstance(tables, list) else ())
+        if isinstance(table, dict) and isinstance(table.get("name"), str)
+    ]
+
+
+def _differs(setting: str, before: Any, after: Any) -> str:
+    return f"{setting} was {before} when the store ended, and is {after} now"
+
+
+class DiskFolder:
+    """Holds the folder for this process, until `end` or the end of the process.
+
+    Args:
+        config: The store's, with a disk.
+        goes_on: Whether the store continues from memory that a killed store left.
+
+    Raises:
+        UsageError: The folder is in use by a store, holds other files, or has a
+            checkpoint that this store cannot continue.
+
+    Attributes:
+        differences: Settings that differ from the store whose checkpoint is continued.
+    """
+
+    def __init__(self, config: StoreConfig, goes_on: bool) -> None:
+        assert config.disk_directory is not None
+        self._directory = Path(config.disk_directory)
+        self._is_durable = config.is_durable
+        self.differences = Differences([], [])
+        self._lock = FolderLock("store", "disk_directory", self._directory, OWN_NAMES)
+        try:
+            names = sorted(path.name for path in self._directory.iterdir())
+            has_checkpoint = any(name.startswith(_STATE) for name in names)
+            if has_checkpoint and not config.is_durable:
+                raise UsageError(
+                    f"disk_directory ({self._directory}) must have no checkpoint with "
+                    f"durability none; give another durability, or remove the folder"
+                )
+            now = describe_store(config)
+            # One identity for all stores that continue one another, and for their
+            # replicas.
+            then = read_config(self._directory) if has_checkpoint else {}
+            now["id"] = then.get("id") or secrets.token_hex(16)
+            if has_checkpoint and not goes_on:
+                self.differences = compare("disk_directory", self._directory, now, ())
+            if not has_checkpoint and not goes_on:
+                for name in names:
+                    if name != LOCK_NAME:
+                        (self._directory / name).unlink(missing_ok=True)
+            self._description = now
+            if not has_checkpoint:
+                # Written before the first checkpoint, which is of no use without it.
+                self.begin()
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(self) -> None:
+        """Records the store's settings, once it is made.
+
+        Raises:
+            UsageError: The disk has no room for them, or has failed.
+        """
+        try:
+            save_config(self._directory, self._description)
+        except OSError as error:
+            raise UsageError(
+                f"disk_directory ({self._directory}) cannot have a store: "
+                f"{os_reason(error)}; free room there, or choose another"
+            ) from error
+
+    def end(self) -> None:
+        """Removes the folder, unless its content is to stay. Idempotent."""
+        if not self._is_durable:
+            shutil.rmtree(self._directory, ignore_errors=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Releases the folder and leaves its content for the next store. Idempotent."""
+        self._lock.leave()
+
+
+class StoreFolder(HostFolder):
+    """Holds the folder for this process, until `leave` or the end of the process.
+
+    Args:
+        directory: The folder; made when absent, for this user alone.
+        config: The store's.
+
+    Raises:
+        UsageError: The folder is in use by a store, holds other files, may be another
+            user's, or was left by a killed store of other tables.
+
+    Attributes:
+        goes_on: Whether the store continues from what a killed store left.
+        differences: A line for each setting that differs from the killed store's.
+        changed: Numbers of the tables whose limits or capacity differ.
+    """
+
+    def __init__(self, directory: Path, config: StoreConfig) -> None:
+        super().__init__("store", directory, _HOST_NAMES)
+        self.goes_on = False
+        self.differences: list[str] = []
+        self.changed: list[int] = []
+        try:
+            self._compare(config)
+        except BaseException:
+            self.leave()
+            raise
+
+    def begin(self, config: StoreConfig) -> None:
+        """Records the store's settings, once it is made."""
+        save_config(self.path, describe_store(config))
+
+    def _compare(self, config: StoreConfig) -> None:
+        """Decides whether to continue from what is there; if not, removes it."""
+        names = sorted(path.name for path in self.path.iterdir())
+        has_state = any(name.startswith("state-") for name in names)
+        if not has_state or CONFIG_NAME not in names:
+            for name in names:
+                if name != LOCK_NAME:
+                    (self.path / name).unlink(missing_ok=True)
+            return
+        (self.path / SOCKET_NAME).unlink(missing_ok=True)
+        differences = compare(
+            "directory",
+            self.path,
+            describe_store(config),
+            ("memory_bytes", "disk_directory"),
+        )
+        self.differences = differences.lines
+        self.changed = differences.changed
+        self.goes_on = True
