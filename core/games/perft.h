@@ -8,7 +8,8 @@
 
 namespace tengen {
 
-// Move sequences of exactly `depth` plies from `state`; a game that ends earlier adds none.
+// The number of move sequences of exactly `depth` plies from `state`; games that end earlier are
+// not counted.
 template <Game G>
 uint64_t perft(const G& game, const typename G::State& state, int depth) {
   if (depth == 0) return 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Finished games as bytes, until somebody takes them: for a process that has no journal of its own
-// and hands its games to the one that has.
+// Encoded finished games in memory: for a process without its own journal, which passes its games
+// to the process that has one.
 
 #include <mutex>
 #include <string>
@@ -20,7 +20,7 @@ class GameFrames final : public GameSink {
     frames_.push_back(std::move(frame));
   }
 
-  // The games since the last call, encoded, in the order in which they finished.
+  // Returns the games since the last call, encoded, in order of completion.
   std::vector<std::string> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(frames_, {});
