@@ -1,4 +1,4 @@
-// What an actor of environments does between an answer and a step.
+// What an environment actor does between an answer and a step.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -50,7 +50,7 @@ Out<double, 2> uniforms(const std::array<uint64_t, 2>& key, const std::array<uin
   return array;
 }
 
-// The place of the first array with a number that is infinite or none; their count if none has.
+// The index of the first array with an infinite number or NaN; their count if there is none.
 size_t first_not_finite(const std::vector<AnyShape<float>>& arrays) {
   for (size_t place = 0; place < arrays.size(); ++place) {
     const float* const values = arrays[place].data();
@@ -92,7 +92,8 @@ class PyStepColumns {
     }
   }
 
-  // Writes step t: a row of every copy a column, or where it is no array one whole number for all.
+  // Writes step t: for each column either an array with a row for every copy, or one integer for
+  // all copies.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
     check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");
@@ -118,7 +119,7 @@ class PyStepColumns {
   }
 
  private:
-  // A bool is a byte that is 0 or 1.
+  // numpy bools are bytes that are 0 or 1.
   static bool is_same(nb::dlpack::dtype a, nb::dlpack::dtype b) {
     const auto code = [](nb::dlpack::dtype d) {
       const auto boolean = static_cast<uint8_t>(nb::dlpack::dtype_code::Bool);

@@ -1,5 +1,5 @@
-// The native games for Python: one class Game and one class State over all of them. The virtual
-// calls are for Python only; search is a template over the concrete Game.
+// The native games for Python: one class Game and one class State for all of them. The virtual
+// calls are only for Python; search is a template over the concrete Game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>

@@ -1,5 +1,5 @@
-// What only Go has, for Python: score and areas of a position, and what a name says. Moves are
-// played through Game.
+// Functions for Python that only Go has: score and areas of a position, and the rules in a name.
+// Moves are played through Game.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -55,7 +55,7 @@ class GoPosition {
   Cells<int8_t> owners(const GoAreas& areas) const {
     return cells<int8_t>({{&areas[kGoBlack], 1}, {&areas[kGoWhite], -1}});
   }
-  // Zeros, and in each set its value.
+  // Zeros, and the value of each set at its points.
   template <class T>
   Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());

@@ -1,4 +1,4 @@
-// Ports, and the shared port where many of them become one batch.
+// Ports, and the shared port, which merges many of them into one batch.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -24,7 +24,7 @@ using View = nb::ndarray<nb::numpy, float, nb::ndim<Axes>>;
 template <class T, int Axes>
 using Array = nb::ndarray<T, nb::ndim<Axes>, nb::c_contig, nb::device::cpu>;
 
-// Views of a port's buffers; the port lives as long as they do.
+// Views of a port's buffers, which keep the port alive.
 View<4> planes_view(nb::handle self) {
   BatchBuffers& b = nb::cast<Port&>(self).buffers();
   const auto [planes, height, width] = b.planes_shape;
@@ -81,7 +81,7 @@ class PySharedPort {
   SharedPort shared_;
 };
 
-// The driver's end of one lane.
+// The driver's side of one lane.
 struct LaneDriver {
   PySharedPort* port;
   size_t lane;
@@ -132,7 +132,7 @@ void bind_rows(nb::module_& m) {
       "layout"_a, "rows"_a, "planes"_a, "Reads what write_rows wrote.");
 }
 
-// What a network that knows nothing answers to the first rows of a batch.
+// Writes random answers, like those of an untrained network, to the first rows of a batch.
 void evaluate_at_random(const Array<float, 2>& policy, const Array<float, 1>& value,
                         size_t num_rows, uint64_t seed) {
   if (policy.shape(0) < num_rows || value.shape(0) < num_rows) {

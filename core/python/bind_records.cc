@@ -1,5 +1,5 @@
-// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls
-// that touch the disk or derive rows release the GIL.
+// Records, journals, columns and rows. Arrays are C-contiguous numpy arrays on the CPU; calls that
+// use the disk or derive rows release the GIL.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -27,7 +27,7 @@ RowColumns columns_of(const std::vector<size_t>& inputs, const std::vector<size_
   return RowColumns(std::move(columns));
 }
 
-// Views of the rows to evaluate, which live as long as the server, or as the session's rows.
+// Views of the rows to evaluate, which keep the server, or the session's rows, alive.
 nb::list arrays_of(nb::handle self) {
   const RowServer& server = nb::cast<const RowServer&>(self);
   const std::shared_ptr<RowSession>& alone = server.alone();

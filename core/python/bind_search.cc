@@ -1,4 +1,4 @@
-// Search settings and results, a search of the hash evaluator for tests, and the vector kernels.
+// Search settings and results, a search with the hash evaluator for tests, and the vector kernels.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -19,7 +19,7 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
-// The whole tree, breadth first from the root: one dict a node.
+// The whole tree in breadth-first order from the root: one dict per node.
 nb::list dump_tree(const Tree& tree) {
   nb::list nodes;
   std::vector<Arena::Offset> queue{tree.root()};
@@ -85,8 +85,9 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
-// The same by policy minigo. With `clears` each search but the first is that of a full ply of
-// self-play: without a tree, and with a simulation more for each visit that its root had.
+// The same with the policy minigo. With `clears`, each search except the first is like a full ply
+// of self-play: it starts without a tree, and makes one more simulation for each visit that its
+// root had.
 template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,

@@ -1,4 +1,4 @@
-// What stands behind ports: self-play workers, matches, sessions.
+// Self-play workers, matches and sessions, which are driven through ports.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
