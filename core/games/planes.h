@@ -9,8 +9,8 @@
 //   3                       ones if first is to move  the last move
 //   4                                                 ones if first is to move
 //
-// Who moved first matters if it decides who runs out of good moves (connect4) or whose attack //
-has the tempo (gomoku); a convolution cannot count stones, so a plane shows it.
+// Who moved first matters if it decides who runs out of good moves (connect4) or whose attack has
+// the tempo (gomoku); a convolution cannot count stones, so a plane shows it.
 //
 //   plane  go
 //   0-2    as above

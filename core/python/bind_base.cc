@@ -62,9 +62,9 @@ void bind_base(nb::module_& m) {
   nb::class_<Lifeline>(
       m, "Lifeline",
       "Ends this process when the other end of a pipe or socket is closed.\n\n"
-      "The process has ``grace_s`` seconds to end by itself, without those in which it wants a\n"
-      "processor and has none; then it is killed, whatever its threads do. Between ``hold`` and\n"
-      "``release`` it is not.")
+      "The process has ``grace_s`` seconds to exit by itself, not counting time in which it waits\n"
+      "for a CPU; then it is killed, whatever its threads do. It is not killed between ``hold``\n"
+      "and ``release``.")
       .def(nb::init<int, double>(), nb::arg("descriptor"), nb::arg("grace_s"))
       .def("hold", &Lifeline::hold)
       .def("release", &Lifeline::release);

@@ -183,7 +183,7 @@ void bind_search(nb::module_& m) {
       .def_ro("action", &LeftOut::action)
       .def_ro("depth", &LeftOut::depth);
 
-  nb::class_<SearchRequest>(m, "SearchRequest", "How long a search is, and its random streams.")
+  nb::class_<SearchRequest>(m, "SearchRequest", "The length of a search, and its random streams.")
       .def(nb::init<>())
       .def_rw("num_simulations", &SearchRequest::num_simulations)
       .def_rw("left_out", &SearchRequest::left_out)
@@ -195,7 +195,7 @@ void bind_search(nb::module_& m) {
       .def_rw("ply", &SearchRequest::ply)
       .def_rw("keep_scores", &SearchRequest::keep_scores);
 
-  nb::class_<ActionResult>(m, "ActionResult", "What a search found of one legal action.")
+  nb::class_<ActionResult>(m, "ActionResult", "A search's result for one legal action.")
       .def_ro("action", &ActionResult::action)
       .def_ro("prior", &ActionResult::prior)
       .def_ro("visits", &ActionResult::visits)
@@ -206,7 +206,7 @@ void bind_search(nb::module_& m) {
       .def_ro("standard_error", &ActionResult::standard_error)
       .def_prop_ro("proof", [](const ActionResult& a) { return static_cast<int>(a.proof); });
 
-  nb::class_<SearchResult>(m, "SearchResult", "What a search found; see ActionResult.")
+  nb::class_<SearchResult>(m, "SearchResult", "The result of a search; see ActionResult.")
       .def_ro("actions", &SearchResult::actions)
       .def_ro("root_value_to_play", &SearchResult::root_value_to_play)
       .def_ro("root_score_to_play", &SearchResult::root_score_to_play)
@@ -245,9 +245,9 @@ void bind_search(nb::module_& m) {
               "settings: SearchSettings, request: SearchRequest, "
               "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
               "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
-      "As hash_search by policy minigo. With `clears` a search begins without a tree and makes a\n"
-      "simulation more for each visit that its root had; without `may_pass` no descent passes\n"
-      "where another move is legal.");
+      "Like hash_search, with the policy minigo. With `clears` a search starts without a tree and\n"
+      "makes one more simulation for each visit that its root had; without `may_pass` no descent\n"
+      "passes while another move is legal.");
   m.def(
       "hash_evaluate",
       [](uint64_t lo, uint64_t hi, int num_actions) {
@@ -259,7 +259,7 @@ void bind_search(nb::module_& m) {
       "lo"_a, "hi"_a, "num_actions"_a,
       nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
               "-> tuple[list[float], float]"),
-      "(logits, value_to_play) of a position's key.");
+      "(logits, value_to_play) for a position's key.");
   m.def(
       "hash_score",
       [](uint64_t lo, uint64_t hi, float value) {
@@ -268,11 +268,11 @@ void bind_search(nb::module_& m) {
         return std::make_pair(score[0], score[1]);
       },
       "lo"_a, "hi"_a, "value"_a,
-      "(mean, standard deviation) in points that go with hash_evaluate().");
+      "(mean, standard deviation) in points that match hash_evaluate().");
   m.def("expected_saturated", &expected_saturated, "mean"_a, "stdev"_a,
-        "E[2 / pi * atan(x)] of a normal x.");
+        "E[2 / pi * atan(x)] for a normally distributed x.");
   m.def("considered_visits", &considered_visits, "num_considered"_a, "num_simulations"_a,
-        "The visit count asked of each simulation of sequential halving.");
+        "The visit count that each simulation of sequential halving requires.");
 
   m.def("kernel_names", [] {
     std::vector<std::string> names;
