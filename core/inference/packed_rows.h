@@ -13,7 +13,7 @@
 // The planes of native games have this form, and a test checks it. A game outside the core may
 // produce arbitrary numbers; its rows are dense, float32 [C, H, W].
 //
-// tengen/inference/rows.py unpacks them on the device. Files of shuffled rows use the same format.
+// tengen/inference/rows.py unpacks them on the device. Files of shuffled rows hold them too.
 
 #include <algorithm>
 #include <array>

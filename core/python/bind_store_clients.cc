@@ -1,6 +1,6 @@
-// A store's writers and samplers, in its own process and in other processes on its host. Calls that
-// copy or wait, also for the store's lock, release the GIL; a wait is at most as long as its
-// timeout, so that the caller can check for signals in between.
+// A store's writers and samplers, in its own process and in others of its host. Calls that wait,
+// also for the store's lock, or copy release the GIL; a wait is at most as long as its timeout, so
+// that the caller can look for signals between two.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -81,8 +81,8 @@ void bind_writer(nb::module_& m) {
       nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
 }
 
-// Owned by the arrays of an uncopied batch: the lease on its steps and the memory of these steps,
-// as long as one of the arrays is alive.
+// What the arrays of a batch that was not copied own: its lease's steps, and all that those lie
+// in, for as long as one of them lives.
 struct View {
   nb::object sampler;
   uint64_t lease;
@@ -114,7 +114,7 @@ std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
   return ReplayBatch(std::move(batch->delivery), std::move(arrays));
 }
 
-// Binds the two functions that create a sampler, with or without copies.
+// The two functions that make a sampler which copies, or one that does not.
 void bind_makers(nb::module_& m, bool copies, const char* open, const char* connect) {
   m.def(
       open,

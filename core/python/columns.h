@@ -12,14 +12,14 @@
 
 namespace tengen {
 
-// Reads mappings of arrays according to a schema; a column `a/b` is the entry b of the entry a.
+// Reads mappings of arrays that follow a schema; a column `a/b` is the entry b of the entry a.
 class ColumnReader {
  public:
   explicit ColumnReader(const store::engine::Schema& schema);
 
-  // Reads `columns`, each with one step or with a leading axis of steps. The result of data() is
-  // valid until the next call. Throws Error if a column is missing, unknown, or has the wrong dtype
-  // or shape.
+  // Takes `columns`, each of one step or each with a leading axis of steps. What data() names
+  // lives until the next call. Throws Error for a column that is missing, unknown, or of another
+  // dtype or shape.
   void read(const nanobind::handle& columns);
 
   uint32_t num_steps() const { return num_steps_; }
@@ -35,24 +35,24 @@ class ColumnReader {
   const store::engine::Schema& schema_;
   std::vector<std::vector<nanobind::object>> paths_;
   std::vector<nanobind::dlpack::dtype> dtypes_;
-  size_t num_top_ = 0;  // distinct first components of the paths
+  size_t num_top_ = 0;  // different first words of the paths
   std::vector<Array> arrays_;
   std::vector<const std::byte*> data_;
   uint32_t num_steps_ = 1;
   bool has_leading_axis_ = false;
 };
 
-// The dtype of a column. Precondition: the column is part of a Schema.
+// The dtype of a column. Precondition: a Schema took it.
 nanobind::dlpack::dtype dtype_of(const store::engine::Column& column);
 
-// numpy arrays over a buffer that they keep alive. Column c is at data + offsets[c]; its shape is
-// `leading`, its frames if they are stacked, and its step's shape. Nested according to the names.
+// numpy arrays over a buffer that they keep alive: column c at data + offsets[c], its frames, if
+// they are stacked, and its step's shape behind `leading`; nested as the names are.
 nanobind::dict to_arrays(const store::engine::Schema& schema, const std::vector<uint64_t>& offsets,
                          const std::shared_ptr<std::byte>& data,
                          const std::vector<size_t>& leading);
 
-// Lists of read-only arrays that keep `owner` alive. Sample i of column c is at data[c *
-// num_samples + i]; its shape is `leading` and its step's shape. Nested according to the names.
+// Lists of read-only arrays that keep `owner` alive: of sample i of column c at
+// data[c * num_samples + i], its step's shape behind `leading`; nested as the names are.
 nanobind::dict to_views(const store::engine::Schema& schema, const std::vector<std::byte*>& data,
                         const nanobind::object& owner, const std::vector<size_t>& leading);
 

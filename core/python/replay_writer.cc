@@ -13,7 +13,7 @@ namespace tengen {
 std::optional<uint32_t> ReplayWriter::append(const nb::handle& columns,
                                              const std::optional<Flags>& is_first,
                                              double timeout_s) {
-  num_taken_ = 0;  // even if they are rejected
+  num_taken_ = 0;  // also where they are refused
   reader_.read(columns);
   if (writer_->schema().num_context() > 0) read_flags(is_first);
   return append_rest(timeout_s);
@@ -45,7 +45,7 @@ std::optional<uint32_t> ReplayWriter::insert_each(uint32_t table, uint32_t num_s
   check(stride >= 1, "stride", stride, "must be at least 1; raise it");
   const uint64_t end = writer_->num_steps();
   const uint32_t wished = count.value_or((num_taken_ + stride - 1) / stride);
-  // Those that do not start before the writer's first step.
+  // Those that do not begin before the writer's first step.
   const uint64_t possible = end < num_steps ? 0 : (end - num_steps) / stride + 1;
   const uint32_t num_items = static_cast<uint32_t>(std::min<uint64_t>(wished, possible));
   if (count && possible == 0) {

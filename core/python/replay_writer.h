@@ -1,5 +1,5 @@
 #pragma once
-// A store's writer, as Python sees it.
+// A store's writer as Python has it.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,8 +17,8 @@
 
 namespace tengen {
 
-// Reads columns, fills chunks, inserts items. For one thread, which holds the GIL; calls with a
-// timeout release it while they wait.
+// Reads columns, fills chunks, names items. For one thread, which has the interpreter's lock;
+// calls with a timeout wait without it.
 class ReplayWriter {
  public:
   using Flags =
@@ -31,20 +31,19 @@ class ReplayWriter {
   ReplayWriter(const ReplayWriter&) = delete;
   ReplayWriter& operator=(const ReplayWriter&) = delete;
 
-  // Returns the number of steps passed, or none if the time was over before all were stored:
-  // append_rest() then continues.
+  // How many steps were passed; none where not all were taken in time: append_rest() goes on.
   std::optional<uint32_t> append(const nanobind::handle& columns,
                                  const std::optional<Flags>& is_first, double timeout_s);
   std::optional<uint32_t> append_rest(double timeout_s);
 
-  // Inserts the last `num_steps` steps as one item, with the next number if none is given. Returns
-  // false if the time is over; repeating the call then continues, as for insert_each().
+  // The last `num_steps` steps as one item, whose number is the next where none is given. False
+  // where the time is over; the same call again then goes on, as for insert_each().
   bool insert(uint32_t table, uint32_t num_steps, double priority, std::optional<uint64_t> sequence,
               uint32_t version, double timeout_s);
-  // Inserts `count` items; each starts `stride` steps after the previous one, and the last ends
-  // with the last step. Without a count: one for each step of the last append, if the item does not
-  // start before this writer's first step; of surplus priorities the last ones are used. Returns
-  // the number of items, or none if the time is over.
+  // `count` items, of which each begins `stride` steps behind the one before and the last ends
+  // with the last step. Without a count: as many as end at steps of the last append and begin at
+  // steps of this writer; of priorities that are more the last ones. How many; none where the time
+  // is over.
   std::optional<uint32_t> insert_each(uint32_t table, uint32_t num_steps,
                                       const Priorities& priorities, std::optional<uint32_t> count,
                                       uint32_t stride, std::optional<uint64_t> sequence,
