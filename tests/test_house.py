@@ -16,17 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 92_900,
-    "lines_of_core": 34_160,
-    "lines_of_tests": 108_160,
-    "lines_of_benchmarks_and_scripts": 8_790,
+    "lines_of_src": 92_827,
+    "lines_of_core": 34_156,
+    "lines_of_tests": 108_221,
+    "lines_of_benchmarks_and_scripts": 8_788,
     "packages": 30,
     "modules_with_one_importer": 186,
     "imports_up": 12,
     "circles": 15,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
-    "options_without_caller": 35,
+    "options_without_caller": 26,
     "tests_of_prose": 618,
     "monkeypatches": 410,
     "private_attributes": 269,
