@@ -19,8 +19,8 @@ class ChoiceDraws {
 
   // Draws the choices of every row with uniform numbers in [0, 1), in double precision. Row i uses
   // the numbers from i * stride on, one per part. A choice whose probability underflows is not
-  // drawn. `log_prob` receives the log-probability of each row's choices, in nats. Precondition:
-  // the logits are finite.
+  // drawn. `log_prob` receives each row's log-probability, in nats. Precondition: the logits are
+  // finite.
   void draw(std::span<const float> logits, std::span<const double> uniforms, size_t stride,
             std::span<int64_t> choices, std::span<float> log_prob) const;
 

@@ -35,7 +35,7 @@ class EpisodeCounts {
     }
   }
 
-  // Of the last added step.
+  // Resets in the last added step.
   size_t num_resets() const { return num_resets_; }
   const std::vector<FinishedEpisode>& finished() const { return finished_; }
 

@@ -12,8 +12,7 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// Thrown when a system resource such as descriptors is exhausted; a retry succeeds once some is
-// free.
+// Thrown when a system resource such as descriptors is exhausted; a retry may succeed.
 class ShortageError : public Error {
  public:
   using Error::Error;

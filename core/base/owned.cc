@@ -21,11 +21,11 @@ constexpr int kBits = 64;
 // One bit per descriptor. Read in a forked process, where no lock may be taken.
 std::array<std::atomic<uint64_t>, kMaxDescriptors / kBits> is_owned{};
 std::atomic<int> num_words = 0;  // one more than the last word ever used
-int nothing = -1;                // of /dev/null
+int nothing = -1;                // a descriptor of /dev/null
 // Held during a fork, and while an owned descriptor is created or closed. Its holder makes only
 // non-blocking system calls, and takes no other lock.
 std::mutex forking;
-uint64_t num_forks = 0;  // guarded by it
+uint64_t num_forks = 0;  // guarded by `forking`
 
 // Replaces the descriptor instead of closing it: a closed number could be reused for another file,
 // which the old owner's destructor would then close.

@@ -16,8 +16,7 @@ void disown_descriptor(int descriptor);
 // inherits the descriptor. A fork waits for close() and accept(), which do not block for sockets
 // and pipes; close() may block for a file on a network.
 void close_owned(int descriptor);  // does nothing below 0
-// Accepts a connection. On failure returns -1 and sets errno, to EAGAIN if no connection is
-// waiting.
+// Accepts a connection. On failure returns -1 and sets errno, to EAGAIN if none is waiting.
 int accept_owned(int listener);
 // Returns a copy that is owned and CLOEXEC. On failure returns -1 and sets errno.
 int dup_owned(int descriptor);

@@ -1,6 +1,5 @@
 #pragma once
-// For tests: makes `new` fail as if memory were exhausted. Include it only in tests, because it
-// replaces `new`.
+// For tests only, because it replaces `new`: makes `new` fail as if memory were exhausted.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,8 +18,7 @@ namespace tengen {
 
 // The largest allocation that `new` allows, in any thread.
 inline std::atomic<size_t> most_new_bytes = SIZE_MAX;
-// How many more times `new` succeeds in this thread before it fails once, whatever is in reserve;
-// negative: it does not fail.
+// How many more times `new` succeeds in this thread before it fails once; negative: always.
 inline thread_local int64_t num_news_left = -1;
 
 // While an object exists, no `new` of more than this many bytes succeeds.

@@ -67,8 +67,7 @@ concept ExternallyPlayed = Game<G> && requires(const G game, const typename G::S
   { game.is_known(view, 0) } -> std::same_as<bool>;
 };
 
-// A Game that ends with a score in points and an owner of each cell. Its first actions are the
-// cells.
+// A Game that ends with a score in points and an owner of each cell, its first actions.
 template <class G>
 concept HasScore =
     Game<G> && requires(const G game, const typename G::State& view, int8_t* owners) {
@@ -89,8 +88,7 @@ concept HasScore =
 template <class G>
 concept HasPassAlive =
     HasScore<G> && requires(const G game, const typename G::State& view, uint8_t* cells) {
-      // Writes height * width cells: 1 if the cell has a permanent owner whatever is played,
-      // otherwise 0.
+      // Writes height * width cells: 1 if the cell has a permanent owner, otherwise 0.
       { game.pass_alive_cells(view, cells) } -> std::same_as<void>;
     };
 

@@ -140,7 +140,7 @@ bool RowServer::is_due() const {
   return seconds(waited) >= settings_.max_wait_s;
 }
 
-// How long to wait for more requests: 0 if a batch is due, or if the device is idle.
+// How long to wait for more requests in seconds; negative: without limit.
 double RowServer::timeout_s() const {
   if (pending_.empty() || !has_model_) return -1;
   if (num_pending_ >= settings_.min_rows) return 0;

@@ -92,8 +92,7 @@ class PyStepColumns {
     }
   }
 
-  // Writes step t: for each column either an array with a row for every copy, or one integer for
-  // all copies.
+  // Writes step t: for each column an array with a row per copy, or one integer for all copies.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
     check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");

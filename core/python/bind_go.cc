@@ -1,5 +1,4 @@
-// Functions for Python that only Go has: score and areas of a position, and the rules in a name.
-// Moves are played through Game.
+// Functions that only Go has: score and areas of a position, and the rules in a name.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>

@@ -85,9 +85,8 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
   return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
 }
 
-// The same with the policy minigo. With `clears`, each search except the first is like a full ply
-// of self-play: it starts without a tree, and makes one more simulation for each visit that its
-// root had.
+// The same with the policy minigo. With `clears`, each search except the first is a full ply of
+// self-play: without a tree, and with one more simulation for each visit of its root.
 template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,

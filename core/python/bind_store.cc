@@ -23,8 +23,7 @@ namespace {
 using store::engine::Engine;
 using Keys = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The holder of the store's lock may need the GIL, so each function releases the GIL while it waits
-// for that lock.
+// The holder of the store's lock may need the GIL, so functions release it to wait for the lock.
 using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict describe(store::Store& store, uint32_t number) {

@@ -65,8 +65,7 @@ void read_facts(const nb::object& answer, size_t num_values, std::span<PositionF
   }
 }
 
-// Takes the GIL once per call, whatever the number of positions. Python exceptions pass through the
-// core unchanged.
+// Takes the GIL once per call, for any number of positions. Lets Python exceptions pass through.
 class PythonSource final : public StateSource {
  public:
   explicit PythonSource(const nb::object& source)

@@ -40,8 +40,8 @@ struct GameColumns {
 };
 
 // Decodes the records of one generation. The games are sorted by game_index, whatever the order of
-// `frames`; of several with one index the first is kept. Throws Error if a record is damaged or
-// belongs to another generation.
+// `frames`; of several with one index the first is kept. Throws Error for a damaged record or
+// another generation.
 GameColumns merge_games(const std::vector<std::string_view>& frames, uint32_t generation);
 
 }  // namespace tengen

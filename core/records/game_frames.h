@@ -1,6 +1,5 @@
 #pragma once
-// Encoded finished games in memory: for a process without its own journal, which passes its games
-// to the process that has one.
+// Encoded finished games in memory: for a process that passes its games to another one's journal.
 
 #include <mutex>
 #include <string>

@@ -23,18 +23,17 @@ struct PlyRecord {
   float root_value = 0.0f;       // in [-1, 1], to play, after the search
   float policy_weight = 0.0f;    // 0: a cheap search, no policy target
   float value_weight = 0.0f;     // 0: no value target
-  uint32_t num_simulations = 0;  // of the search that chose the move
+  uint32_t num_simulations = 0;  // simulations of the search that chose the move
   // The sparse policy target: (action, weight), every weight above 0 and scaled to fit 16 bits; the
   // target is weight / sum of weights. Empty if policy_weight is 0.
   std::vector<std::pair<uint16_t, uint16_t>> policy;
-  // The points that the side to move could give away to make the position even, in eighths; or
-  // kNoLead.
+  // The points that the side to move could give away to make the position even, in eighths.
   int16_t lead = kNoLead;
 
   friend bool operator==(const PlyRecord&, const PlyRecord&) = default;
 };
 
-// From this searched ply on another model played.
+// The model that played from this searched ply on.
 struct ModelSwitch {
   uint16_t ply = 0;
   uint32_t model = 0;
@@ -51,18 +50,17 @@ struct GameRecord {
   uint16_t num_opening_plies = 0;  // size of `opening`: moves without a search, never rows
   std::vector<uint16_t> opening;
   std::vector<PlyRecord> plies;       // after the opening
-  std::vector<ModelSwitch> switches;  // by increasing ply
+  std::vector<ModelSwitch> switches;  // in order of ply
 
   friend bool operator==(const GameRecord&, const GameRecord&) = default;
 };
 
-// Encodes one record (layout in docs/reference/store_format.md). Throws Error if the record is
-// invalid: an undecided outcome, a zero or missing policy weight, a length over 65535, a variant's
-// name over 255.
+// Encodes one record (layout in docs/reference/store_format.md). Throws Error if it is invalid: an
+// undecided outcome, a zero or missing policy weight, a length over 65535, a variant's name over
+// 255.
 std::string encode(const GameRecord& record);
 
-// Exact inverse of encode; also reads version 2, which has no leads. Throws Error if the bytes are
-// damaged or of another version.
+// Exact inverse of encode; also reads version 2, without leads. Throws Error for other bytes.
 GameRecord decode(std::string_view bytes);
 
 // The same for an unfinished game: it has no outcome, and cheap searches may still have policies.

@@ -35,8 +35,7 @@ struct SegmentView {
 
 // Optional value targets besides the outcome: weighted means of the values of the searches from
 // this ply on. The weight decreases with each ply by a factor of 1 - n, n = 1 / (1 + c * area of
-// the game's own board), and the outcome has the remaining weight. Source: KataGo
-// (lightvector/KataGo).
+// the game's own board); the outcome has the remaining weight. Source: KataGo.
 inline constexpr std::array<float, 3> kHorizons = {0.176f, 0.056f, 0.016f};  // c
 
 // Targets of auxiliary heads; see tengen.nets.modules.auxiliary. Either all are set or none.
@@ -71,25 +70,24 @@ struct RowSegment {
   std::vector<uint32_t> first_opening;  // of each game, and an end mark
   std::vector<uint32_t> first_entry;    // of each ply, and an end mark
   std::vector<uint8_t> outcome;
-  std::vector<std::string> variant;  // of each game
+  std::vector<std::string> variant;  // the game's variant
   std::vector<uint16_t> opening, action;
   std::vector<float> root_value, policy_weight, value_weight;
   std::vector<int16_t> lead;  // of each ply; empty if no ply has one
   std::vector<uint16_t> policy_action, policy_mass;
   // Computed when the games were replayed.
-  std::vector<uint8_t> to_play;    // of each ply
+  std::vector<uint8_t> to_play;    // the side to move at each ply
   std::vector<uint8_t> is_scored;  // of each game: whether it ended, with known score and ownership
   std::vector<float> score;        // of each game, for the first player
   std::vector<int8_t> owners;      // [games, H * W], for the first player; empty without a score
 
-  size_t num_bytes() const;  // of memory
+  size_t num_bytes() const;  // memory used
 };
 
 // Copies a segment's columns and checks their lengths. Throws Error if these are inconsistent.
 RowSegment make_row_segment(const SegmentView& view);
 
-// The rows of all segments of one game. fill() may run in several threads, concurrently with the
-// other methods.
+// The rows of all segments of one game. fill() may run concurrently with all methods.
 class GameRows {
  public:
   virtual ~GameRows() = default;
@@ -104,15 +102,14 @@ class GameRows {
   // Appends a segment and returns its number of rows. Replays every game: throws an Error that
   // names game and ply if a move is illegal or a result differs.
   uint64_t add_segment(const SegmentView& view);
-  // Skips `num_rows` row numbers that will never be requested, such as those before a restored
-  // window.
+  // Skips `num_rows` row numbers that will never be requested.
   void skip_rows(uint64_t num_rows);
   // Frees the segments whose rows are all below `row`.
   void drop_before(uint64_t row);
 
   uint64_t num_rows() const;   // including skipped rows
   uint64_t first_row() const;  // the oldest row that can be requested
-  size_t num_bytes() const;    // of memory, of the stored games
+  size_t num_bytes() const;    // memory used by the stored games
 
   // Derives `rows`; row i is transformed by symmetries[i]. Throws Error if a row is not available
   // or the game does not have the symmetry. Deterministic.

@@ -42,8 +42,7 @@ void append_frame(std::string* out, std::string_view payload) {
   out->append(payload);
 }
 
-// A journal being read. Throws Error if it has so many false marks that reading would take too
-// long.
+// A journal being read. Throws Error if it has too many false marks.
 class FrameFinder {
  public:
   FrameFinder(const std::string& path, std::string_view file)
@@ -171,8 +170,8 @@ uint64_t Journal::num_durable() const {
 }
 
 // Returns the error, or null. A group that failed is written again completely, at the same
-// position: after a failed sync the system may have dropped the pages, so repeating only the sync
-// could report false success.
+// position: after a failed sync the system may have dropped the pages, so only syncing again could
+// lie.
 std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
   std::string bytes;
   try {

@@ -42,8 +42,7 @@ class Journal {
   ~Journal();
 
   // Queues one frame of 1 byte to 1 GiB. Thread-safe. Blocks while the queue is full. After a write
-  // failure it throws that error until a flush() succeeds: this frame is then not queued, and
-  // earlier ones are kept.
+  // failure it throws that error until a flush() succeeds; this frame is then not queued.
   void append(std::string payload);
   // Blocks until every queued frame is durable. After a failure it retries the write. Throws Error
   // with the disk's reason, or DiskFullError if it is full; the frames stay queued.
@@ -63,7 +62,7 @@ class Journal {
   const std::string path_;
   const uint64_t max_queue_bytes_;
   File file_;
-  uint64_t size_bytes_ = 0;  // of the durable part; used only by the writer thread
+  uint64_t size_bytes_ = 0;  // size of the durable part; used only by the writer thread
 
   mutable std::mutex mutex_;
   std::condition_variable to_writer_;
@@ -93,8 +92,7 @@ struct JournalContents {
 };
 
 // Reads a journal without changing it; a journal that is being written may end in a gap. Throws
-// Error for a file that is not a journal or has a damaged header, and SchemaError for another
-// schema.
+// Error if it is not a journal or its header is damaged, SchemaError for another schema.
 JournalContents read_journal(const std::string& path);
 
 // Stores games in a journal.

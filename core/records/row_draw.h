@@ -13,16 +13,14 @@ struct RowDraw {
   std::vector<uint8_t> symmetries;
 };
 
-// The newest rows of a run: `size` of them from `first_row` on, in a game with `num_symmetries`;
-// both are at least 1.
+// The newest rows of a run: `size` >= 1 of them from `first_row` on, and `num_symmetries` >= 1.
 struct RowRange {
   uint64_t first_row = 0;
   uint32_t size = 1;
   uint32_t num_symmetries = 1;
 };
 
-// Draws `num_rows` rows and symmetries uniformly, with replacement: a pure function of the
-// arguments.
+// Draws `num_rows` rows and symmetries uniformly, with replacement. A pure function.
 RowDraw draw_rows(uint64_t seed, uint64_t step, size_t num_rows, const RowRange& range);
 
 // Elements `offset` to `offset + num_rows` of a random permutation of the range, which must have

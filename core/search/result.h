@@ -12,8 +12,7 @@ struct ActionResult {
   uint16_t action;
   float prior;  // as used in the search, after root temperature and noise
   uint32_t visits;
-  float value_to_play;  // mean of the root player's win minus loss, or the proven value; 0 if
-                        // unvisited
+  float value_to_play;  // mean win minus loss of the root player, or proven; 0 if unvisited
   float policy;         // training target, sums to 1 over the legal actions
   Proof proof;          // for the root player, after this action
   // Mean final score in points for the root player, if scores are kept; 0 if unvisited.

@@ -32,8 +32,7 @@ struct SearchSettings {
   // When exploring, a visited root move gets at least sqrt(k * prior * N) visits, and the target is
   // pruned of the forced ones; 0 forces nothing.
   float forced_playouts = 0.0f;
-  // The best action has the greatest mean less this number of standard errors; 0: it has the most
-  // visits.
+  // The best action has the greatest mean less this many standard errors; 0: the most visits.
   float lcb_stdevs = 0.0f;
   // The search maximises win minus loss plus this weight times a saturating function of the final
   // score (search/evaluation/score_utility.h). The function's center is the expected score less a
@@ -78,8 +77,7 @@ struct SearchRequest {
   uint64_t generation = 0;
   uint64_t game = 0;
   uint32_t ply = 0;
-  // Whether the result has scores, which every evaluation must then include. Always set if scores
-  // count in what is maximised.
+  // Whether the result and every evaluation have scores. Always set if scores are maximised.
   bool keep_scores = false;
 };
 

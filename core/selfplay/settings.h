@@ -1,7 +1,6 @@
 #pragma once
 // How self-play games are played. The Python config, with a docstring per field, is
-// tengen/actors/selfplay_config.py; its to_native() copies each field to the one of the same name
-// here.
+// tengen/actors/selfplay_config.py; its to_native() sets the fields of the same names.
 
 #include <cstdint>
 #include <memory>
@@ -68,7 +67,7 @@ struct SelfplaySettings {
   bool prunes_target = true;
   // A cheap search starts from the subtree of the last search.
   bool reuse_tree = true;
-  uint64_t cache_bytes = 64ull << 20;  // of the evaluation cache of a worker
+  uint64_t cache_bytes = 64ull << 20;  // bytes of a worker's evaluation cache
 };
 
 // A game from which others may fork: its variant, and all its moves.
@@ -93,8 +92,7 @@ struct Generation {
   std::vector<std::string> unfinished = {};
   // Games to fork from; empty: no game is a fork.
   std::vector<ForkSource> fork_sources = {};
-  // The opening book: moves from the start of the game. Each opening is legal and does not end the
-  // game.
+  // The opening book: moves from the start. Each opening is legal and does not end the game.
   std::vector<std::vector<uint16_t>> openings = {};
 };
 

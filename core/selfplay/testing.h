@@ -43,8 +43,7 @@ TENGEN_SEARCHED_OF(extern, Connect4)
 TENGEN_SEARCHED_OF(extern, Gomoku)
 TENGEN_SEARCHED_OF(extern, TicTacToe)
 
-// Evaluates a row from its planes only, like a network, independently of the batch and its position
-// in it.
+// Evaluates a row from its planes only, like a network, independently of the batch.
 inline void evaluate_row(BatchBuffers& buffers, int row) {
   const auto [planes, height, width] = buffers.planes_shape;
   const float* plane = buffers.planes_row(row);

@@ -21,8 +21,7 @@ struct Kernels {
   // out[i] = exp(x[i] - max x) / sum. n >= 1; out may be x; writes out up to a whole block.
   void (*softmax)(const float* x, int n, float* out);
 
-  // out[i] = exp(x[i]), relative error below 2e-7 for x in [-87, 88], clamped outside. Writes out
-  // up to a whole block.
+  // out[i] = exp(x[i]), relative error below 2e-7 in [-87, 88], clamped. Writes whole blocks.
   void (*exp)(const float* x, int n, float* out);
 
   // The index of the largest of x[0..n), the lowest if several are equal. n >= 1.

@@ -7,8 +7,7 @@
 
 namespace tengen::transport {
 
-// Closes the socket in its destructor, even if the constructor of its owner throws. A forked
-// process does not inherit it.
+// Closes the socket in its destructor. A forked process does not inherit it.
 class Connection {
  public:
   Connection() = default;

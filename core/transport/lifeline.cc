@@ -68,8 +68,7 @@ std::string own_number() {
   }
 }
 
-// How much longer a thread has waited for a CPU, and the same for the other thread that waited
-// longest.
+// How much longer a thread has waited for a CPU, and the same for the longest of the others.
 struct Starved {
   double own_s = 0;
   double others_s = 0;

@@ -19,8 +19,7 @@ class Lifeline {
   // The caller owns the descriptor and keeps it open. Throws Error if no thread can be started.
   Lifeline(int descriptor, double grace_s);
 
-  // Between the two calls the process is not killed; afterwards the grace period starts again.
-  // Calls nest.
+  // Between the two calls the process is not killed; then the grace period restarts. They nest.
   void hold() { ++*holds_; }
   void release() { --*holds_; }
 

@@ -40,8 +40,7 @@ class Ring {
   // The length of the longest message that fits.
   uint32_t max_message() const { return capacity_ / 2 - kHeader; }
 
-  // Producer: returns space for a message of at most `num_bytes` <= max_message(), aligned to 8, or
-  // null if the ring is full.
+  // Producer: returns space for `num_bytes` <= max_message(), aligned to 8, or null if full.
   std::byte* reserve(uint32_t num_bytes) {
     const uint64_t tail = shared_->tail.load(std::memory_order_acquire);
     const uint64_t needed = padded(num_bytes);

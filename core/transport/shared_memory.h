@@ -21,8 +21,7 @@ class SharedMemory {
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps an existing file. Throws Error if there is none, or if it has fewer bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);
-  // Maps unnamed memory, which another process may share, from its descriptor. The caller keeps the
-  // descriptor.
+  // Maps unnamed memory, which another process may share. The caller keeps the descriptor.
   static SharedMemory unnamed(int descriptor, uint64_t num_bytes);
   // Throws the same Error if the folder's file system has less than `num_bytes` of free space.
   static void check_room(const std::string& directory, uint64_t num_bytes);

@@ -11,8 +11,7 @@
 namespace tengen::transport {
 namespace {
 
-// Read-ahead buffer: several small messages arrive per call; at most this much of a large one is
-// copied twice.
+// Read-ahead buffer for small messages; at most this much of a large one is copied twice.
 constexpr size_t kAheadBytes = 16384;
 // The maximum per call: POSIX's minimum and Linux's limit.
 constexpr size_t kMaxParts = 1024;

@@ -27,8 +27,7 @@ class StreamSocket {
 
   // Sends all parts and modifies their entries; returns false if the other side has gone.
   bool send(std::span<iovec> parts);
-  // Sends as much as possible without blocking, and removes it from `parts`; returns false if the
-  // other side has gone.
+  // Sends what is possible without blocking, and removes it from `parts`; returns false if broken.
   bool try_send(std::span<iovec>* parts);
 
   // Whether the other side has ended its stream, even if bytes of it are still unread.

@@ -96,7 +96,7 @@ class Gomoku {
   std::string to_string(const State& state) const;
 
  private:
-  static constexpr uint64_t kStoneTable = 3;  // and 4
+  static constexpr uint64_t kStoneTable = 3;  // tables 3 and 4
   static constexpr uint64_t kLastMoveTable = 5;
   static constexpr uint64_t kSizeTable = 6;
   static constexpr int kFirstWinPly = 9;  // the first player's fifth stone

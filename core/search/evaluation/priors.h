@@ -20,8 +20,8 @@ class Priors {
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Reads an evaluation like Search::accept(); returns the number of legal actions. Throws Error if
-  // a number is not finite.
+  // Reads an evaluation like Search::accept(); returns the number of legal actions. Throws Error
+  // for numbers that are not finite.
   template <Game G>
   int compute(const G& game, const typename G::State& state, const float* logits,
               const uint16_t* transform, float value_to_play) {
@@ -38,8 +38,8 @@ class Priors {
   }
 
   // Removes the actions that a request leaves out from the `num_legal` computed last, for `player`
-  // at `depth` moves below the root; returns how many are left. Their priors are normalised again.
-  // If nothing would be left, all stay.
+  // at `depth` moves below the root, unless nothing would be left; returns how many are left. Their
+  // priors are normalised again.
   int leave_out(const std::vector<LeftOut>& left_out, int player, int depth, int num_legal) {
     const auto stays = [&](uint16_t action) {
       return std::none_of(left_out.begin(), left_out.end(), [&](const LeftOut& other) {

@@ -42,8 +42,8 @@ inline void shape_noise(const float* prior, int num_legal, double* share) {
   }
 }
 
-// prior <- (1 - weight) prior + weight Dirichlet(concentration); overwrites the concentration. Does
-// nothing if all draws underflow.
+// prior <- (1 - weight) prior + weight Dirichlet(concentration), which is overwritten. Does nothing
+// if all draws underflow.
 inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, double* concentration) {
   double total = 0.0;
   for (int i = 0; i < num_legal; ++i) total += concentration[i] = rng.gamma(concentration[i]);
@@ -54,8 +54,7 @@ inline void mix_noise(float* prior, int num_legal, float weight, Rng& rng, doubl
   }
 }
 
-// The same with concentrations total share[0], ..., total share[n - 1], where the shares come from
-// shape_noise or are 1 / n.
+// The same with concentrations total * share[i]; the shares come from shape_noise or are 1 / n.
 inline void add_root_noise(float* prior, int num_legal, const SearchSettings& settings, Rng& rng,
                            double* scratch) {
   if (settings.noise_shaped) {
@@ -74,8 +73,7 @@ inline void read_priors(const Tree& tree, const Node& root, float* prior) {
   for (int i = 0; i < root.num_edges; ++i) prior[edges.legal_index[i]] = edges.prior[i];
 }
 
-// Applies temperature and noise to an expanded root, once; overwrites `prior` and `scratch`
-// [num_legal].
+// Applies temperature and noise to an expanded root, once; overwrites `prior` and `scratch`.
 inline void explore_root(Tree& tree, const SearchSettings& settings, const SearchRequest& request,
                          float* prior, double* scratch) {
   const Node& root = tree.node(tree.root());

@@ -27,8 +27,7 @@
 
 namespace tengen {
 
-// E[2 / pi * atan(mean + stdev * Z)] for a standard normal Z, `stdev` >= 0; error below 0.001 for
-// `stdev` up to 20.
+// E[2 / pi * atan(mean + stdev * Z)] for a standard normal Z; error below 0.001 for `stdev` 0..20.
 inline double expected_saturated(double mean, double stdev) {
   // The trapezoidal rule; its error for analytic functions decreases exponentially with the inverse
   // of the step. The poles of atan come closer as `stdev` grows.

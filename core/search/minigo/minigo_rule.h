@@ -39,8 +39,8 @@ class MinigoRule {
   }
 
   // Returns the index of the edge to descend, or kNewEdge for `next`, the one with the highest
-  // prior among the others, which all have the same Q. Ties go to the lowest action. Precondition:
-  // there is an edge or `next`.
+  // prior among the others, which all have the same Q. Ties go to the lowest action. At least one
+  // exists.
   int select(const Tree& tree, const Node& node, const NewEdge& next) const {
     const float scale =
         node.visits < kTableSize ? descent_scale_[node.visits] : compute_descent_scale(node.visits);
@@ -79,8 +79,7 @@ class MinigoRule {
   }
 
   // Sets `policy` to the visits that each action would have had without noise: all of those of
-  // `best`, the most visited; for each other action, those at which its score would equal that of
-  // `best`.
+  // `best`, the most visited; for others, those at which their score would equal that of `best`.
   void prune(uint32_t root_visits, const ActionResult& best, SearchResult& result) const {
     const double target = rank(root_visits, best);
     const double scale = exploration(root_visits) * std::sqrt(static_cast<double>(root_visits));

@@ -108,12 +108,10 @@ class MinigoSearch {
   int num_leaves() const { return num_leaves_; }
   const State& leaf(int index) const { return leaves_[static_cast<size_t>(index)].state; }
 
-  // Determines, together with the position, the symmetry under which leaves are evaluated; 0: only
-  // the position counts.
+  // Determines, with the position, the symmetry of leaves; 0: only the position counts.
   uint64_t symmetry_seed() const { return symmetry_seed_; }
 
-  // The evaluation of leaf(index), as for Search::accept(). After the last one of a batch all its
-  // descents are backed up.
+  // The evaluation of leaf(index), as for Search::accept(). The last one of a batch backs up all.
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
@@ -145,8 +143,7 @@ class MinigoSearch {
     for (ActionResult& a : result.actions) a.policy = total > 0.0f ? a.policy / total : a.prior;
   }
 
-  // The most visited action of finish()'s result; see MinigoRule. Never a pass that descents may
-  // not take.
+  // The most visited action of finish()'s result that is allowed; see MinigoRule.
   template <class IsOut>
   const ActionResult* most_visited(const SearchResult& result, IsOut&& is_out) const {
     const bool is_only = result.actions.size() == 1;
@@ -159,8 +156,7 @@ class MinigoSearch {
   bool may_pass() const { return barred_ == kNone; }
 
   // Call when the game continued with `action`: the next begin() reuses its subtree or, if no
-  // descent went there, starts from the root's evaluation of it. `scratch` is any tree; it is
-  // overwritten.
+  // descent went there, the root's evaluation of it. Overwrites `scratch`, which is any tree.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull || root_node().num_legal == 0) return reset();
     game_.apply(root_state_, action);  // another move may follow before the next begin()
@@ -409,7 +405,7 @@ class MinigoSearch {
   float bare_value_ = 0.0f;  // W of the next root before its evaluation, if no tree is kept
   bool kept_ = false;        // play() kept the tree for the next root
   bool wants_noise_ = false;
-  uint32_t wanted_visits_ = 0;  // of the root
+  uint32_t wanted_visits_ = 0;  // of the root, when the search ends
   int num_simulations_ = 0;
   uint64_t symmetry_seed_ = 0;
   std::vector<Leaf> leaves_;

@@ -82,8 +82,7 @@ class Gumbel {
     return best_at_root(tree, root, static_cast<uint32_t>(most));
   }
 
-  // The edge to descend below the root, or kNewEdge: argmax of improved policy - N(a) / (1 + sum
-  // N).
+  // The edge to descend, or kNewEdge: argmax of improved policy - N(a) / (1 + sum N).
   int select_below(const Tree& tree, const Node& node) {
     if (node.num_edges == 0) return kNewEdge;
     const Edges edges = tree.edges(node);
@@ -119,8 +118,7 @@ class Gumbel {
     return (own + sum_visits * weighted / prior_mass) / (1.0f + sum_visits);
   }
 
-  // The improved policy: sets weights_[i] to that of edge i; returns the factor for the prior of
-  // every unvisited action.
+  // Sets weights_[i] to the improved policy of edge i; returns the factor for unvisited priors.
   float improve(const Tree& tree, const Node& node) {
     const Edges edges = tree.edges(node);
     float most = 0.0f;

@@ -14,8 +14,8 @@
 
 namespace tengen {
 
-// Of a node's mean value. A prior variance of 1 counts as 1 / visits^2 visits, so that few visits
-// are not treated as certain.
+// Of a node's mean value. A prior variance of 1 with a weight of 1 / visits^2 visits keeps few
+// visits uncertain.
 inline double standard_error(const Node& node) {
   const double visits = node.visits;
   const double mean = node.mean_value();
@@ -24,8 +24,7 @@ inline double standard_error(const Node& node) {
   return std::sqrt(variance / visits);
 }
 
-// The mean value of a move to `child`, for the side to play at `node`, less `stdevs` standard
-// errors.
+// The mean value of a move to `child`, for the side to play at `node`, less `stdevs` errors.
 inline double lower_bound(const Node& node, const Node& child, double stdevs) {
   return value_for(node, child, child.mean_value()) - stdevs * standard_error(child);
 }

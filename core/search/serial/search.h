@@ -38,8 +38,7 @@ class Search {
  public:
   using State = typename G::State;
 
-  // Throws Error if the score should count and the game has none, and for the policy minigo, which
-  // has its own search class.
+  // Throws Error if the score should count in a game without one, and for the policy minigo.
   Search(const G& game, const SearchSettings& settings)
       : game_(game),
         settings_(settings),
@@ -81,9 +80,8 @@ class Search {
     }
   }
 
-  // Continues the search up to `num_simulations` in total, as if begin() had been called with this
-  // number. Throws Error before begin(), if the number is out of range, and for a Gumbel search,
-  // whose schedule depends on it.
+  // Continues the search up to `num_simulations` in total. Throws Error before begin(), if the
+  // number is out of range, and for a Gumbel search, whose schedule depends on it.
   void extend(int num_simulations) {
     if (tree_.root() == Arena::kNull || settings_.policy == RootPolicy::kGumbel) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
@@ -127,8 +125,7 @@ class Search {
   }
 
   // After advance() returned true: whether the descent stopped before unknown_move() instead of at
-  // a leaf. The next advance() continues it, and makes the move itself if nobody has. Always false
-  // for native games.
+  // a leaf. The next advance() makes the move if nobody has. Always false for native games.
   bool at_unknown_move() const {
     if constexpr (ExternallyPlayed<G>) return at_unknown_move_;
     return false;
@@ -186,8 +183,7 @@ class Search {
     }
   }
 
-  // Returns the results so far. Throws Error before the root is evaluated and while a leaf is
-  // waiting.
+  // Returns the results so far. Throws Error without an evaluated root, or if a leaf is waiting.
   void finish(SearchResult& result) {
     if (tree_.root() == Arena::kNull || waiting_ || root_node().num_legal == 0) {
       throw Error(
@@ -204,8 +200,7 @@ class Search {
   // one. `scratch` is any tree, which is overwritten; the searches of a thread share it.
   void play(int action, Tree& scratch) {
     if (tree_.root() == Arena::kNull) return;
-    // A Gumbel schedule starts from the beginning, and the next search may not leave out the same
-    // actions.
+    // A Gumbel schedule starts from the beginning; the next search may leave out other actions.
     if (settings_.policy == RootPolicy::kGumbel || !request_.left_out.empty()) return reset();
     const Node& root = root_node();
     const Edges edges = tree_.edges(root);
@@ -305,8 +300,7 @@ class Search {
     return tree_.keeps_scores() ? settled<true>(node) : settled<false>(node);
   }
 
-  // Stores the score of the leaf; if the leaf is the root, centers the search on it. Returns what
-  // the evaluation adds.
+  // Stores the score of the leaf, centers the search on it at the root, and returns what to add.
   Visit take_score(Node& leaf, float value, const float* score) {
     put_score(tree_.score_of(leaf), value, score);
     if constexpr (HasScore<G>) {

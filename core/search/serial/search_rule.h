@@ -56,8 +56,7 @@ class SearchRule {
     return tree.add_edge(offset, legal_index);
   }
 
-  // Computes training target and best action of a result from read_root(), and for Gumbel the
-  // root's value under that target.
+  // Computes the target and best action of a result from read_root(); for Gumbel also root means.
   void conclude(const Tree& tree, SearchResult& result) {
     const Node& root = tree.node(tree.root());
     weigh_actions(tree, root, result);
@@ -69,8 +68,7 @@ class SearchRule {
   }
 
  private:
-  // The target's weights: the improved policy (Gumbel), or visit counts (PUCT), already in the
-  // result, without forced ones.
+  // The target's weights: the improved policy (Gumbel), or visit counts without forced ones (PUCT).
   void weigh_actions(const Tree& tree, const Node& root, SearchResult& result) {
     if (settings_.policy == RootPolicy::kGumbel) {
       gumbel_.weigh_actions(tree, root, result);

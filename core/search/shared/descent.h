@@ -280,8 +280,7 @@ class Descent {
     blocked_ = false;
   }
 
-  // Adds the leaf's visit to the path, removes the marks, and updates proofs as Search does. The
-  // leaf itself already has the visit.
+  // Adds the leaf's visit to the path, except to the leaf, removes the marks and updates proofs.
   void back_up(Visit visit) {
     SharedNode* child = &tree().node(leaf_);
     while (!path_.empty()) {

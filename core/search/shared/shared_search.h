@@ -94,12 +94,10 @@ class SharedSearch {
     shared_.stopped = false;
   }
 
-  // Call if the next begin() is for the same position: keeps the tree for it, unless a leaf is
-  // waiting.
+  // Keeps the tree for a next begin() of the same position, unless a leaf is waiting.
   void stay() { kept_ = has_root() && shared_.left_out.empty() && !is_waiting(); }
 
-  // Call when the game continued with `action`: keeps its subtree for the next begin(), if there is
-  // one.
+  // Call when the game continued with `action`: keeps its subtree, if any, for the next begin().
   void play(int action) {
     stay();
     if (!kept_) return;
@@ -128,8 +126,7 @@ class SharedSearch {
   // The descents of thread `index`; only for that thread.
   std::vector<Descent<G>>& descents(int index) { return thread(index).descents; }
 
-  // A counter that changes when a thread announces positions that are no longer pending. From any
-  // thread.
+  // A counter of announcements that positions are no longer pending. From any thread.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
   // Thread `index` announces what it has evaluated or settled since the last call.

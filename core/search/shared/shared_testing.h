@@ -12,8 +12,7 @@
 
 namespace tengen {
 
-// One thread's work: gathers leaves, evaluates them all, returns the answers. Returns the number of
-// leaves.
+// One thread's work: gathers leaves, evaluates them, returns the answers. Returns their number.
 template <Game G>
 int work(SharedSearch<G>& search, const G& game, int index) {
   std::vector<float> logits;

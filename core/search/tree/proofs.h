@@ -32,8 +32,7 @@ Proof prove(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& nod
   return best;
 }
 
-// The score of a node that its children just proved: the best for its side among those that prove
-// it.
+// The score of a node that its children just proved: the best for its side among the proofs.
 template <class Memory, class ProofOf>
 float proven_score(BasicTree<Memory>& tree, const typename BasicTree<Memory>::Node& node,
                    Proof proof, ProofOf&& proof_of) {

@@ -34,8 +34,8 @@ void read_scores(const BasicTree<Memory>& tree, SearchResult& result) {
   result.network_value_to_play = tree.score_of(root).win_loss_to_play;
 }
 
-// Fills everything except best_action and num_simulations; `policy` becomes the visit count.
-// Precondition: the root is expanded.
+// Fills everything except best_action and num_simulations for an expanded root; `policy` becomes
+// the visit count.
 template <class Memory>
 void read_root(const BasicTree<Memory>& tree, SearchResult& result) {
   const auto& root = tree.node(tree.root());

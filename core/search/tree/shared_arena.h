@@ -14,8 +14,7 @@
 
 namespace tengen {
 
-// Cursors of several threads may be used at the same time. Another thread may read a block once its
-// offset was passed on under a lock.
+// Cursors of several threads may be used at once. A block's offset is passed on under a lock.
 class SharedArena {
  public:
   using Offset = Arena::Offset;
@@ -56,8 +55,7 @@ class SharedArena {
     size_t end_ = 0;
   };
 
-  // Frees all blocks and keeps the memory. No thread may be using it, and each cursor must be
-  // cleared too.
+  // Frees all blocks and keeps the memory. No thread may use it; clear each cursor too.
   void clear() { num_taken_ = 0; }
 
  private:

@@ -31,7 +31,7 @@ struct Node {
   Arena::Offset edges = Arena::kNull;  // the edge block, see Edges
   uint32_t visits = 0;                 // its own evaluation and every descent through it
   float value_to_play = 0.0f;          // the evaluator's
-  double value_sum = 0.0;              // of the side to play
+  double value_sum = 0.0;              // for the side to play
   double value_square_sum = 0.0;       // of the same values, if the search keeps squares
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
   float next_prior = -1.0f;            // the largest prior without an edge; -1 if none is left
@@ -46,8 +46,7 @@ struct Node {
   double mean_square() const { return value_square_sum / visits; }
 };
 
-// The value of `child`, given for its side to play, from the view of the side to play at `node`;
-// never minus zero.
+// A value of `child` from the view of the side to play at `node`; never minus zero.
 inline double value_for(const Node& node, const Node& child, double value) {
   return child.to_play == node.to_play ? value : 0.0 - value;
 }
@@ -61,8 +60,7 @@ struct Visit {
   Visit operator-() const { return {-value, -win_loss, -score}; }
 };
 
-// The parts of a node's values in a tree that keeps scores; stored after the node. For the side to
-// play.
+// The parts of a node's values in a tree with scores, after the node. For the side to play.
 struct NodeScore {
   double win_loss_sum = 0.0;
   double score_sum = 0.0;         // points
@@ -214,8 +212,7 @@ class BasicTree {
     find_next(n);
   }
 
-  // Copies the subtree at `from` of another tree, which must have no descents in flight; it becomes
-  // this tree's root.
+  // Copies the subtree at `from` of another tree without descents in flight; it becomes the root.
   void adopt(const BasicTree& other, Arena::Offset from) {
     clear(other.keeps_scores());
     root_ = copy(other, from);

@@ -24,8 +24,8 @@ class Uct {
   }
 
   // Returns the most visited action after num_playouts playouts. Ties go to the better value, then
-  // to chance, so that few playouts on a big board do not prefer its first cells. Throws Error if
-  // the game is over at `root`.
+  // to chance, so that few playouts do not prefer the first cells. Throws Error if the game is
+  // over.
   int choose(const State& root, Rng rng) {
     if (game_.outcome(root) != Outcome::kOngoing) {
       throw Error("root (after " + std::to_string(game_.ply(root)) +

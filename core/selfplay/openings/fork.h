@@ -54,8 +54,7 @@ inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
   return fork;
 }
 
-// The position at which a fork chooses its move. Throws Error if the moves are not legal in the
-// game.
+// The position at which a fork chooses its move. Throws Error for illegal moves.
 template <Game G>
 typename G::State position_of(const G& game, const ForkSource& source, size_t num_plies) {
   typename G::State state = initial_state_of(game, source.variant);

@@ -143,7 +143,7 @@ class MinigoWorker final : public GameWorker<G, MinigoSlot<G>, LeavesServer<G, M
     begin_ply(slot, slot.search.root_visits());
   }
 
-  PassAlivePoints<G> alive_;  // at the end of the ply
+  PassAlivePoints<G> alive_;  // pass-alive points at the end of the ply
 };
 
 }  // namespace tengen

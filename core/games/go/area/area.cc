@@ -23,8 +23,7 @@ struct Kept {
   PointSet regions;
 };
 
-// The chains and regions of one side, and the elimination of those that fail. kMinigo: as in
-// minigo_pass_alive_areas().
+// The chains and regions of one side. kMinigo: as in minigo_pass_alive_areas().
 template <bool kMinigo>
 class PassAlive {
  public:
@@ -35,8 +34,7 @@ class PassAlive {
     const PointSet& own = state_.stones[colour_];
     const PointSet empty = board_.empty_points(state_);
     const PointSet others = empty | state_.stones[colour_ ^ 1];
-    // No region with such a point is vital. That leaves only small regions, and in most positions
-    // none.
+    // No region with such a point is vital. That leaves few, and in most positions none.
     const PointSet far = (may_suicide_ ? others : empty) - board_.beside(own);
     const PointSet hopeless = board_.reached(far, others);
     find_regions(others - hopeless);
@@ -118,8 +116,7 @@ class PassAlive {
     return std::find(region.vital.begin(), end, head) != end;
   }
 
-  // Drops the regions beside a chain that is not alive; with kAtLiberties only those where such a
-  // chain has a liberty.
+  // Drops the regions beside (kAtLiberties: at a liberty of) a chain that is not alive.
   template <bool kAtLiberties>
   void drop_regions() {
     for (size_t i = 0; i < num_regions_; ++i) {

@@ -6,7 +6,7 @@
 namespace tengen {
 namespace {
 
-constexpr uint64_t kStoneTable = 7;  // and 8
+constexpr uint64_t kStoneTable = 7;  // tables 7 and 8
 
 }  // namespace
 
@@ -97,8 +97,7 @@ uint64_t GoBoard::key_after(const GoState& state, int point, uint8_t colour,
                             GoMoveKind kind) const {
   const GoPoint* points = state.points.data();
   const bool is_suicide = kind == GoMoveKind::kSuicide;
-  // A suicide removes the friendly chains; otherwise opposing chains in atari are captured, whose
-  // last liberty this is.
+  // A suicide removes the friendly chains; otherwise opposing chains without another liberty.
   const uint8_t leaving = is_suicide ? colour : colour ^ 1;
   uint64_t key = state.key.lo;
   if (!is_suicide) key ^= stone_keys_[colour][static_cast<size_t>(point)].lo;

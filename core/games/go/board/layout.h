@@ -17,8 +17,7 @@ class GoLayout {
  public:
   static constexpr uint16_t kOffBoard = 0xffff;
 
-  // A board of height x width in planes of frame_height x frame_width, which must be at least as
-  // large.
+  // A board of height x width in planes of frame_height x frame_width, where it must fit.
   GoLayout(int height, int width, int frame_height, int frame_width);
 
   const GoBoard& board() const { return board_; }
@@ -28,8 +27,7 @@ class GoLayout {
   // kOffBoard if the action is not a point of the board.
   uint16_t point_of(int action) const { return points_[static_cast<size_t>(action)]; }
   uint16_t action_of(int point) const { return actions_[static_cast<size_t>(point)]; }
-  // The image of each action of the planes under a symmetry of the planes; actions off the board
-  // stay unchanged.
+  // The image of each action under a symmetry of the planes; actions off the board stay.
   const uint16_t* images(int symmetry) const {
     return images_[static_cast<size_t>(symmetry)].data();
   }

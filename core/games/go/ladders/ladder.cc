@@ -231,8 +231,7 @@ class LadderReader {
     return kNowhere;
   }
 
-  // Whether the owner's chains beside a liberty of the target include another chain than the
-  // target.
+  // Whether the owner's chains beside a liberty of the target include another chain.
   bool joins_others(uint16_t last) const {
     const uint16_t head = points()[target_].head;
     bool any = false;

@@ -27,8 +27,7 @@ struct GoLadders {
   // The stones of both sides' caught chains: chains with one liberty that are caught even if their
   // owner moves first, and chains with two that are caught if the opponent does.
   PointSet laddered;
-  // The points where the side to move starts a ladder that catches a chain of the opponent's with
-  // two liberties.
+  // The points where the side to move starts a ladder that works.
   PointSet working_moves;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-// The points of a Go board on which stones are placed and taken back, to read moves from a
-// position.
+// The points of a Go board, on which stones are placed and taken back to read moves.
 
 #include <algorithm>
 #include <array>

@@ -54,14 +54,12 @@ struct GoRules {
   // Whether a chain of two or more stones may fill its own last liberty and is then removed. A
   // single stone never may: that would be a pass, which superko forbids.
   bool may_suicide = true;
-  // Compensation of the second player, White, for moving second, in half points; whole points allow
-  // draws.
+  // White's compensation for moving second, in half points; whole points allow draws.
   int komi_half_points = kDefaultKomiHalfPoints;
   // Stones of the first player, Black, on the fixed points of GTP at the start; White then moves
   // first. 0, or 2 up to the maximum for the board.
   int handicap = 0;
-  // The maximum number of moves; the board is then scored as it stands. AlphaGo Zero's 722 on
-  // 19x19.
+  // The maximum number of moves; then the board is scored. AlphaGo Zero's 722 on 19x19.
   int max_plies = 2 * 19 * 19;
   GoPlanes planes = GoPlanes::kOwn;
 
