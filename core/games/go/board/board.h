@@ -114,7 +114,7 @@ class GoBoard {
     }
     return head;
   }
-  // Removes a chain and calls f(stone) for each stone. Its ring stays until stones are placed there.
+  // Removes a chain and calls f(stone) for each stone. Its ring stays until points are reused.
   template <class F>
   void lift(GoPoint* points, uint16_t stone, F&& f) const {
     for_each_stone(points, stone, [&](uint16_t p) {
