@@ -23,8 +23,7 @@ void draws_choices() {
   TENGEN_CHECK(std::abs(log_prob[0] - std::log(0.25f)) < 1e-6f);
   TENGEN_CHECK(std::abs(log_prob[1] - std::log(0.75f)) < 1e-6f);
 
-  // A choice whose probability underflows is not drawn, and a number outside [0, 1) draws the last
-  // one.
+  // A choice that underflows is not drawn, and a number outside [0, 1) draws the last one.
   const ChoiceDraws three({3});
   std::vector<int64_t> choice(1);
   std::vector<float> one(1);

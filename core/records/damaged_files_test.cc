@@ -1,5 +1,4 @@
-// Damaged bytes of another process: every reader of games rejects them or returns valid games. Run
-// with sanitizers.
+// Damaged bytes of another process: every reader of games rejects them or returns valid games.
 
 #include <algorithm>
 #include <cstdlib>
@@ -142,8 +141,7 @@ void check_journals(const std::string& folder) {
   }
 }
 
-// Many frame marks that each claim half of the file: checking every claim would need as many passes
-// over it.
+// Frame marks that each claim half of the file: checking all claims would take many passes.
 void check_marks(const std::string& folder) {
   const std::string path = folder + "/c.journal";
   {

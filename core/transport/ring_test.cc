@@ -75,8 +75,7 @@ void check_threads() {
   TENGEN_CHECK(consumer.is_empty());
 }
 
-// A producer that is killed at any instant leaves only complete messages, in order and without
-// gaps.
+// A producer that is killed at any instant leaves complete messages without gaps.
 void check_killed_producer() {
   const std::string path = "/tmp/tengen-ring-test-" + std::to_string(getpid());
   const transport::SharedMemory memory =
@@ -166,8 +165,7 @@ void check_resume() {
   producer.publish();
   stage(producer, 'c');
   TENGEN_CHECK(take(consumer) == 'a' && take(consumer) == 'b' && take(consumer) == '-');
-  // The consumer dies before release(). Its replacement starts from the old position, or is told
-  // how far it went.
+  // The consumer dies before release(). Its replacement is told how far it went, or starts anew.
   Ring forgetful(memory.data(), 256);
   TENGEN_CHECK(take(forgetful) == 'a');
   Ring next(memory.data(), 256);

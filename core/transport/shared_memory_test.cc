@@ -167,8 +167,7 @@ void check_signals() {
   TENGEN_CHECK(error.empty());
 }
 
-// A killed process may leave a `.part` that is a second name of its memory; that memory stays
-// intact.
+// A killed process may leave a `.part` as a second name of its memory, which stays intact.
 void check_left_part() {
   const std::string path = free_path();
   const SharedMemory first = SharedMemory::create(path, kBytes);
@@ -193,8 +192,7 @@ void check_files_of_others() {
   unlink(path.c_str());
 }
 
-// A process that is killed while it creates files leaves only complete ones, and does not block its
-// successor.
+// A process that is killed while it creates files leaves complete ones and blocks nobody.
 void check_kills() {
   const std::string path = free_path();
   int num_there = 0;

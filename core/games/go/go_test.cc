@@ -60,8 +60,7 @@ void check_snapback() {
   }
 }
 
-// Three kos, each taken and retaken: the sixth move recreates the board, with Black to move as
-// before.
+// Three kos, each taken and retaken: the sixth move recreates the board and Black's turn.
 void check_triple_ko() {
   for (const std::string& rule : kKoRules) {
     const Go game = go_game("go/9x5" + rule);

@@ -143,8 +143,7 @@ void check_barred_pass() {
   TENGEN_CHECK(num_forced > 0);
 }
 
-// Four waiting descents reach four different leaves, each with a loss on its edge until it is
-// backed up.
+// Four waiting descents reach different leaves, each with a loss on its edge until its backup.
 void check_virtual_losses() {
   const TicTacToe game;
   MinigoSearch<TicTacToe> search(game, settings_of(4));

@@ -81,8 +81,7 @@ void check_reuse(RootPolicy policy) {
   }
 }
 
-// Squares are kept with a subtree, for every visit; a subtree without squares is not reused if they
-// are needed.
+// Squares are kept with a subtree; a subtree without squares is not reused if they are needed.
 void check_kept_squares() {
   const Gomoku game(7);
   Tree scratch;

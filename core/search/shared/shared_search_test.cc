@@ -313,8 +313,7 @@ void check_misuse() {
   TENGEN_CHECK(throws([&] { search.begin(state, request_of(50)); }));
 }
 
-// A single value has no spread: with descents in flight below it, its node explores according to
-// the prior.
+// A single value has no spread: with descents in flight, its node explores like its prior.
 void check_spread_of_one_visit() {
   SearchSettings settings;
   const Puct plain(settings);

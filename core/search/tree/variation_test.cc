@@ -24,8 +24,7 @@ Arena::Offset child_of(const Tree& tree, Arena::Offset node, int edge) {
   return tree.edges(tree.node(node)).child[edge];
 }
 
-// Worked by hand: 7 -> 3 (5 visits, first of two with as many) -> nothing; 9 -> 2, no visit after
-// it.
+// Worked by hand: 7 -> 3 (5 visits, first of two with as many) -> nothing; 9 -> 2 -> nothing.
 void check_worked_tree() {
   Tree tree;
   TENGEN_CHECK(principal_variation(tree, 7, 5).empty());

@@ -39,8 +39,7 @@ int drive_rows(P& port) {
   return total;
 }
 
-// The mean over all symmetries of a position, computed directly: probabilities of legal moves, and
-// value.
+// The mean over all symmetries, computed directly: probabilities of legal moves, and value.
 template <Game G>
 std::pair<std::map<int, float>, float> mean_of(const G& game, const std::vector<int>& moves) {
   auto state = game.initial_state();
@@ -77,8 +76,7 @@ void check_priors(const G& game, const std::vector<int>& moves, const SearchResu
   }
 }
 
-// A root is the mean, at the cost of one evaluation per additional symmetry; everything else is
-// unchanged.
+// A root is the mean, at the cost of one evaluation per symmetry; nothing else changes.
 template <Game G>
 void check_fresh(const G& game, const std::vector<int>& moves) {
   GameSession<G> plain(game, SearchSettings(), 0);

@@ -31,8 +31,7 @@ std::shared_ptr<GameQueue> queue_of(uint32_t num_games, std::vector<uint32_t> fi
   return std::make_shared<GameQueue>(Generation{5, 0, 0, num_games, std::move(finished)});
 }
 
-// Plays until the match is finished or `num_wanted` games are finished; returns them sorted by
-// index.
+// Plays until the match or `num_wanted` games are finished; returns them sorted by index.
 template <Game G>
 std::vector<MatchGame> play(const G& game, const MatchSettings& settings,
                             const std::shared_ptr<GameQueue>& queue, size_t num_wanted = SIZE_MAX) {
@@ -59,8 +58,7 @@ void check_same(const MatchGame& a, const MatchGame& b) {
   TENGEN_CHECK(a.num_opening_plies == b.num_opening_plies);
 }
 
-// Colours alternate, both games of a pair share an opening, other pairs have other openings, and
-// games are legal.
+// Colours alternate, only the games of a pair share an opening, and games are legal.
 template <Game G>
 void check_pairs(const G& game, const std::vector<MatchGame>& games) {
   bool openings_differ = false;

@@ -112,8 +112,7 @@ void check_noise() {
   }
 }
 
-// A position with points given away equals that of a game with that komi: moves, planes, key,
-// result.
+// A position with points given away equals that of a game with that komi.
 void check_given() {
   const auto komi_name = [](const std::string& rule, int half_points) {
     GoRules rules = parse_go_name("go/4" + rule);

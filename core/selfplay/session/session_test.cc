@@ -150,8 +150,7 @@ void check_kept_tree(const G& game) {
   const int num_rows = count_rows(fresh);
   const int num_new = search(line, 300, true);
   TENGEN_CHECK(num_new < num_rows && num_visits(session.result()) == 300);
-  // A request for fewer simulations than there are searches nothing and returns the existing
-  // result.
+  // A request for fewer simulations than exist searches nothing and returns the result.
   TENGEN_CHECK(search(line, 10, true) == 0 && num_visits(session.result()) == 300);
   session.extend(310);
   TENGEN_CHECK(count_rows(session) <= 10 && num_visits(session.result()) == 310);

@@ -42,8 +42,7 @@ void check_one_thread() {
   }
 }
 
-// Slices have the requested length with any number of threads, and stop() between them has no
-// effect.
+// Slices have the requested length with any number of threads; stop() in between has no effect.
 void check_slices() {
   const Gomoku game(9);
   SharedGameSession<Gomoku> session(game, SearchSettings(), 3, 2, 1 << 16);
@@ -81,8 +80,7 @@ void check_many(const G& game, size_t cache_bytes) {
   }
 }
 
-// A reused tree with one port of one row equals the single-threaded one; with several threads its
-// counts add up.
+// A reused tree with one port of one row equals the single-threaded one; else counts add up.
 void check_kept_tree() {
   const Gomoku game(9);
   GameSession<Gomoku> alone(game, SearchSettings(), 1 << 16);

@@ -1,5 +1,4 @@
-// Leads in whole games: evaluators that know the answer, and games that do not change when leads
-// are estimated.
+// Leads in whole games: evaluators that know the answer, and games that leads do not change.
 
 #include <algorithm>
 #include <cmath>

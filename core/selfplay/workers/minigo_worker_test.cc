@@ -1,5 +1,4 @@
-// Self-play with the search of the MLPerf benchmark minigo: its games, and that they depend only on
-// their index.
+// Self-play with the search of the MLPerf benchmark minigo: games depend only on their index.
 
 #include "selfplay/workers/minigo_worker.h"
 

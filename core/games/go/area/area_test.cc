@@ -79,8 +79,7 @@ int main() {
   const std::string cross = "XXXXX XX.XX X.O.X XX.XX .XXXX";
   TENGEN_CHECK(alive("go/5/nosuicide", cross) == "XXXXX XXXXX XXXXX XXXXX XXXXX");
   TENGEN_CHECK(alive("go/5", cross) == none);
-  // Nor is the corner then an eye of the right chain, which is adjacent to only one of its two
-  // points.
+  // Nor is the corner then an eye of the right chain, which touches only one of its points.
   const std::string corner = "O.XX. XX.X. .XX.. .....";
   TENGEN_CHECK(alive("go/4x5/nosuicide", corner) == "XXXX. XXXX. .XX.. .....");
   TENGEN_CHECK(alive("go/4x5", corner) == "..... ..... ..... .....");

@@ -16,8 +16,7 @@ GoLadders own_ladders(const Go& game, const GoState& state) {
   return ladders_of(GoBoard(game.height(), game.width()), state);
 }
 
-// A stone with three attacking stones beside it runs into the corner, unless a friendly stone is in
-// the way.
+// A stone with three attackers beside it runs into the corner, unless a friend is in the way.
 void check_a_long_ladder() {
   const Go game = go_game("go/9");
   for (const bool is_broken : {false, true}) {
